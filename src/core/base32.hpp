@@ -21,7 +21,7 @@ struct Wide {
 
 namespace detail {
 
-// The last five stand for 32 to 36 and are only check symbols.
+// The last five symbols have the values 32 to 36 and are used only as check symbols.
 inline constexpr std::string_view kBase32Symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
 inline constexpr uint8_t kNoBase32 = 0xFF;
 inline constexpr uint8_t kHyphen = 0xFE;
@@ -54,7 +54,7 @@ struct ParsedBase32 {
   size_t at;
 };
 
-// Reads `length` symbols, and one check symbol after them if requested.
+// Reads `length` symbols and, if `check_symbol` is set, one check symbol after them.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};
@@ -85,8 +85,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
-// Reads thirteen plain symbols in a row, the usual case; false for any other text. `carry` gets the
-// top bit of the 65, `value` the other 64.
+// Reads the usual form, thirteen symbols without hyphens. Returns false for any other text. `value`
+// gets the lower 64 bits of the 65, and `carry` the top bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -109,7 +109,8 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
   return detail::kBase32Symbols[value % 37];
 }
 
-// Reads an id. With `check_symbol` the fourteenth symbol must exist and be right.
+// Reads an id. If `check_symbol` is set, the text must have a correct check symbol as its
+// fourteenth symbol.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
   uint64_t plain = 0;
   uint8_t carry = 0;
@@ -128,7 +129,7 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
 }
 
 // The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols, the first of which is
-// at most 7. The reader accepts the same alternatives as above.
+// at most 7. The reader of ULIDs also accepts lower case, o for 0, i and l for 1, and hyphens.
 inline constexpr size_t kUlidLength = 26;
 
 // Thirteen symbols are 65 bits, so the lower ones begin with the last bit of the upper word.

@@ -20,7 +20,7 @@ constexpr char base62_symbol(unsigned digit) noexcept {
                                         : 'a' + digit - 36);
 }
 
-// Pairs of digits for writing, and the digit of each character for reading.
+// Two tables: pairs of characters for writing, and the value of each character for reading.
 struct Base62Tables {
   char pairs[62 * 62][2];
   uint8_t digits[256];
@@ -65,7 +65,7 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
 
 // Reads an id that write_base62() wrote. Numbers above kGreatestId overflow.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
-  uint64_t head = 0;  // without the last digit: only that one can overflow, since 62^10 < 2^60
+  uint64_t head = 0;  // ten digits cannot overflow, because 62^10 < 2^60; the last digit can
   uint64_t last = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const uint8_t digit = detail::kBase62.digits[static_cast<uint8_t>(text[i])];

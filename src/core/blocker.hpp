@@ -1,5 +1,5 @@
-// Decides why no id is minted, for calls and for `health`. The input are facts, the result is the
-// first blocker. The function itself reads no state.
+// Decides which blocker prevents minting, for calls and for `health`. The input is a set of facts,
+// and the result is the first blocker. The function reads no other state.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,7 +18,8 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server. If several apply, the first one is shown.
+  // Blockers of the whole database or server. If several apply, the first one in this order is
+  // shown.
   not_preloaded,     // and a setting needs it
   setting_rejected,  // by a session that loaded the library itself
   other_library,     // with other structures made the shared memory
@@ -30,7 +31,7 @@ enum class Blocker : uint8_t {
   clock_before_epoch,
   layout_exhausted,
   clock_jumped,
-  unsynchronized,  // the clock, and minting waits for synchronization
+  unsynchronized,  // the clock; a setting makes minting wait
   lease_worker_gone,
   no_region,
   region_begins_later,
@@ -44,16 +45,16 @@ enum class Blocker : uint8_t {
   seal_restored,
   seal_not_carried,
   region_outside_layout,
-  layout_not_leased,  // the fleet leases regions of another one
-  fleet_left,         // minted under leases, and this server leases no region
+  layout_not_leased,  // the lease server uses another layout
+  fleet_left,         // ids were minted under leases, but leases are off here
   other_fleet,        // minted under another fleet's
-  cloned,             // it last minted elsewhere, and that is not accepted
+  cloned,             // the database last minted in another place, not accepted
   mark_not_permanent,
   mark_lost,
   mark_ahead,  // of the clock
   too_many_databases,
   clock_behind,     // the ids of a shard
-  commits_refused,  // ids are minted, and commits wait for a clock that is not synchronized
+  commits_refused,  // commits of transactions that mint wait for the clock's synchronization
 
   // These block a single call.
   read_only_transaction,
@@ -69,13 +70,14 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// The stored fleet of a database until a lease server has answered. Numbers of fleets end at 2^48.
-// It is far below INT64_MAX, so that monitors do not report an exhausted sequence.
+// A database stores this number as its fleet until a lease server has answered. Real fleets have
+// numbers below 2^48. The value is far below INT64_MAX, so that monitors do not report an exhausted
+// sequence.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
-// Leases of another fleet do not cover the ids of a database. `remembered`: the fleet that it
-// minted under, 0 if it minted without; `present`: the one that leases now, 0 while that is not
-// known.
+// Leases of another fleet do not cover the ids of a database. `remembered` is the fleet under which
+// the database has minted, 0 if it has minted without leases. `present` is the fleet of the present
+// lease server, 0 if it is not known yet.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;
@@ -83,12 +85,13 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// A mark before every id is lost, unless this server has a later one in memory.
+// A stored mark before the epoch has lost its value, unless this server has a later mark in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
 
-// Whether a mark, or the beginning of a region, is so far ahead that calls wait for it.
+// Whether a mark, or the first time of a leased region, is so far ahead of the clock that calls
+// must wait.
 constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock_ms,
                                  int64_t max_lead_ms) {
   if (clock_ms < layout.epoch_ms) return ms > layout.epoch_ms;
@@ -102,9 +105,9 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
   return Blocker::none;
 }
 
-// The input. Times are milliseconds since 1970. A field that is zero, except the clock, is no
-// blocker: a call gathers one fact after the other, in the order of the checks, and checks after
-// each.
+// The input. Times are milliseconds since 1970. Except for the clock, a field that is zero never
+// blocks. So a call can fill in one fact after the other, in the order of the checks, and check
+// after each.
 struct Facts {
   bool layout_unknown;  // the seal was not read yet, so checks of the layout are skipped
   bool recovery;
@@ -124,18 +127,18 @@ struct Facts {
   int64_t region_begin_ms;
   int64_t lease_until_ms;
   int64_t leased_seal;  // of the fleet's layout; 0: not known
-  uint64_t position;    // to be claimed; 0: none, so the end of the lease is no blocker
+  uint64_t position;    // to be claimed; 0: none, so the lease's end is not checked
 
   Blocker state;      // not_installed, other_extension, state_missing, or none
-  bool state_locked;  // then the fields that follow, up to the mark, are unknown
+  bool state_locked;  // if true, the fields from here to the mark are unknown
   Blocker seal;       // what is wrong with it, or none
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
   Moved moved;  // since it last minted
   bool clones_refused;
-  Blocker mark;             // what is wrong with its relation, or none
-  bool mark_known;          // false: it was not read, and mark_ms is the highest known
+  Blocker mark;             // the problem of the mark's relation, or none
+  bool mark_known;          // false: mark_ms was not read, but is the highest known mark
   int64_t mark_ms;          // as it is stored
   int64_t highest_mark_ms;  // of this server run; 0: none
 
@@ -149,7 +152,7 @@ constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
   const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
   if (facts.leased) {
-    // Elsewhere the worker has until the end of the lease to come back.
+    // Before the lease ends, a missing worker may still come back, and does not block.
     if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
       return Blocker::lease_worker_gone;
     if (facts.region == kNoRegion) return Blocker::no_region;
@@ -181,7 +184,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// The first that applies. Server before database, database before its ids.
+// The first that applies. The order of the checks: the server first, then the database, then the
+// position.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;
@@ -197,7 +201,7 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
-  // Load alone drives ids no further ahead than one tick past the lead.
+  // Under load alone, ids are at most one tick further ahead than the lead.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;
   if (facts.commits_refused) return Blocker::commits_refused;

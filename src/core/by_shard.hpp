@@ -1,4 +1,5 @@
-// Hash partitions by shard: computes the number that PostgreSQL maps to exactly the shard.
+// Hash partitions by shard: computes the hash for which PostgreSQL selects the partition of the
+// shard.
 //
 // PostgreSQL places a row with a key of one column by hash_combine64(0, h) % modulus. Here h is the
 // result of support function 2 of the operator class, and hash_combine64(0, h) is h plus a
@@ -13,7 +14,8 @@
 
 namespace snowflake {
 
-// From PostgreSQL's common/hashfn.h, unchanged since 11. pg/functions/shard_hash.cpp checks it.
+// The constant follows from PostgreSQL's common/hashfn.h, unchanged since PostgreSQL 11.
+// pg/functions/shard_hash.cpp checks the constant.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {

@@ -38,14 +38,15 @@ inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
 
-// Time since boot, suspension included. A wall clock that may be stepped is compared with it.
+// Time since boot, suspension included. The offset of the wall clock from this clock shows steps of
+// the wall clock.
 inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// Wall clock less time since boot (suspension counted): constant but for steps of the wall clock,
-// for rate corrections move both clocks alike. The two cannot be read at once, so a reading that
-// was interrupted half-way is taken again.
+// The wall clock minus the time since boot, which includes suspension. Only steps of the wall clock
+// change this offset, because rate corrections change both clocks equally. The two clocks cannot be
+// read at once. If an interruption separates the two readings, both are repeated.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -1,13 +1,15 @@
 // The base against which jumps of the wall clock are measured: its offset from the time since boot,
-// which is never stepped. It is taken when the server starts, and again at accept().
+// which is never stepped. The base is taken when the server starts, and again at accept().
 //
-// The clock at start may be wrong. A durable mark can prove it, because marks are written only a
-// little ahead of the clock. If a mark lies further ahead of the unstepped clock, an earlier server
-// run wrote it, and the clock at start was behind. The base is then *void* until the clock reaches
-// the mark, and is taken again there. Two steps still count as jumps: a step to a time before the
-// mark, and a step after ids were minted in this run, because then the mark may be the wrong one.
+// The clock at start may be wrong. A durable mark can prove that, because marks are written only a
+// little ahead of the clock. If a mark is further ahead, and the clock was not stepped in this
+// server run, an earlier run wrote the mark. So the clock was behind when this run started. The
+// base is then *void* until the clock reaches the mark, and is taken again there. Two steps still
+// count as jumps. One is a step to a time before the mark. The other step is one after ids were
+// minted in this run, because the mark may then be wrong instead of the clock.
 //
-// It is in the postmaster's memory. A writer may be killed at any instant.
+// The base is in the postmaster's memory, and a process that writes it may be killed at any
+// instant.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -33,7 +35,7 @@ class ClockBase {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted under this clock, so the base is no longer replaced.
+  // Records that ids were minted under this clock. After this, a mark cannot replace the base.
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -56,14 +58,15 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // Whether the base is void and the clock has reached the time at which such a mark is written.
+  // Whether the base is void and the clock has reached the time at which a server writes such a
+  // mark.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
-  // Takes the base again if it may be replaced. If the caller is killed half-way, the base stays,
-  // so the step counts as a jump that must be confirmed.
+  // Takes the base again if may_be_replaced() is true. If the caller is killed half-way, the old
+  // base stays. Then the step counts as a jump, which an operator must confirm.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -72,7 +75,7 @@ class ClockBase {
   }
 
  private:
-  // In this order: the word only changes to a later state.
+  // The states are in order, and state_ only changes to a later one.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

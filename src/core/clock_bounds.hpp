@@ -10,12 +10,12 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // the kernel reports it, and the error is within snowflake.max_clock_error
-  bool known;         // whether the kernel or a setting provides the values below
-  bool from_setting;  // whether snowflake.clock_error is the maximum error
+  bool synchronized;  // the kernel reports it, with an error up to snowflake.max_clock_error
+  bool known;         // whether the kernel or a setting provides the fields below
+  bool from_setting;  // whether the maximum error is that of the setting snowflake.clock_error
   int64_t offset_us;  // the correction that the kernel still has to make
   int64_t estimated_error_us;
-  int64_t maximum_error_us;  // the largest distance of the true time from the clock
+  int64_t maximum_error_us;  // the largest possible difference between the true time and the clock
 };
 
 }  // namespace snowflake

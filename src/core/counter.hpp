@@ -1,20 +1,22 @@
-// Whether the processor's counter may tell how long a reading of the kernel's clock lasts.
+// Decides whether TickClock may use the processor's counter to limit how long a reading of the
+// kernel's clock is reused.
 //
-// TickClock needs a counter that runs at one rate, on every processor and while a processor sleeps.
-// The kernel's clock source shows it:
-//  - "tsc": the kernel itself tells the time by the counter, having compared the processors.
+// TickClock needs a counter that runs at one rate on every processor, even while a processor
+// sleeps. The kernel's clock source shows whether it does:
+//  - "tsc": the kernel has compared the processors' counters, and computes the time from the
+//    counter itself.
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the same counter by a
 //    factor that the hypervisor gives. The counters of two processors can differ then, so TickClock
 //    uses a reading only on the processor that took it. The flags constant_tsc and nonstop_tsc
 //    promise one rate, and no stop in sleep states.
-//  - "arch_sys_counter" on ARM: cntvct_el0, whose rate is constant by the architecture.
-// Any other source may be one that the kernel chose because the counter failed its tests.
+//  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
+// If the kernel uses any other source, the counter may have failed the kernel's tests.
 //
-// Limits. After a live migration the counter can run at another rate, or from another value.
-// TickClock ends a reading if the counter goes back. It measures the rate again if the counter has
+// Limits. After a live migration, the counter can have another rate or another value. TickClock
+// discards a reading if the counter goes back. TickClock measures the rate again if the counter has
 // become slower than the kernel's clock. A hypervisor can make each reading of the counter trap,
-// and an emulator can compute it. Such a counter is slow, so the cost of a reading is measured at
-// start.
+// and an emulator can compute it. A counter that traps or is computed is slow, so the cost of a
+// reading is measured at start.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -27,7 +29,7 @@
 
 namespace snowflake {
 
-// The most that one reading of the counter may take. The kernel's clock takes 20 to 40 ns.
+// The longest acceptable time for one reading of the counter. The kernel's clock takes 20 to 40 ns.
 inline constexpr int64_t kMostCounterNs = 100;
 
 enum class CounterUse : uint8_t { used, unknown_source, not_constant, slow };
@@ -57,7 +59,8 @@ constexpr bool has_constant_counter(std::string_view flags) noexcept {
   return has_flag(flags, "constant_tsc") && has_flag(flags, "nonstop_tsc");
 }
 
-// `constant`: has_constant_counter(); `cost_ns`: of one reading.
+// `constant` is the result of has_constant_counter(), and `cost_ns` the time of one reading of the
+// counter.
 constexpr CounterUse judge_counter(std::string_view source, bool constant, int64_t cost_ns,
                                    Processor processor = kProcessor) noexcept {
   const bool known = processor == Processor::arm ? source == "arch_sys_counter"

@@ -1,28 +1,29 @@
-// A generator for programs outside PostgreSQL that remembers in a file how far it has come.
+// A generator for programs outside PostgreSQL. A mark in a file limits the ids that it may return.
 //
-// It cannot detect the following states, in which ids may repeat:
+// The generator cannot detect the following states, in which ids may repeat:
 //  - Another program or a server mints in the same region, with another file or on another machine.
 //  - The machine or container was cloned, with the file.
-//  - The mark file was restored from a backup, or deleted and made again, while the clock has not
-//    passed every id that was returned.
-//  - The file system does not pass locks on, as some network file systems.
-// It cannot detect either that the clock is wrong at start. Ids do not repeat then, but their times
-// are wrong.
+//  - The mark file was restored from a backup, or deleted and created again, and some returned ids
+//    are still ahead of the clock.
+//  - The file system, such as some network file systems, does not enforce locks between machines.
+// The generator also cannot detect that the clock is wrong at start. Then the times in the ids are
+// wrong, but ids do not repeat.
 //
-// The rules are those of the server, by the same classes:
+// The generator follows the rules of the server, and uses the same classes:
 //  - No id is returned before a mark above it is durable in the file (limits.hpp, mark_file.hpp).
 //    So a new run begins above every id of the earlier runs, even if the clock was set back.
 //  - An id is at most `max_lead_ms` ahead of the clock. A call waits up to `max_wait_ms` if the
-//    sequence of these ticks is used up, or the clock is behind the ids or the mark. Then it is
-//    refused.
+//    allowed ticks have no free sequence numbers, or if the clock is behind the ids or the mark.
+//    Then it is refused.
 //  - The mark is not raised after a jump of the clock ahead by more than `max_jump_ms`, see
-//    clock_base.hpp. So calls are refused at the mark. Correct the clock, or start the program
-//    again.
-//  - A call that is refused returns no id. Ids that it had claimed are skipped.
+//    clock_base.hpp. So calls fail when the ids have reached the mark, until the clock is corrected
+//    or the program is restarted.
+//  - A call that fails returns no id. Ids that it had already claimed are skipped.
 //
-// Thread safety: any number of threads may call next_ids() and next_id(). One of them writes the
-// mark, about once in `reserve_ms`, and the others wait for it. A child after fork() is refused,
-// because it would repeat its parent's ids; it needs a region and a file of its own.
+// Thread safety: any number of threads may call next_ids() and next_id(). About once in
+// `reserve_ms`, one thread writes the mark while the others wait. After fork(), calls in the child
+// fail, because the child would repeat its parent's ids. A child needs its own region and its own
+// file.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -57,7 +58,7 @@ struct GeneratorStatus {
 // The defaults are those of the server's settings.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // how far ahead the mark is written; at least two ticks
+  int64_t reserve_ms = 1000;  // how far ahead of the clock the mark is written; at least two ticks
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };
@@ -74,7 +75,8 @@ struct GeneratorClocks {
 
 namespace detail {
 
-// How often this process is a child. The handler runs in the child of each fork().
+// The number of forks between this process and the first one. The handler runs in the child of each
+// fork().
 inline std::atomic<uint32_t> forks{0};
 inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
@@ -84,7 +86,7 @@ template <class Clocks>
 class BasicGenerator {
  public:
   // Makes the mark file of a region. Call it once for each region, before the first generator. The
-  // mark lies above all ids that a program can have minted by this clock until now.
+  // mark is above every id that a program with this clock can have minted so far.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};
@@ -93,8 +95,9 @@ class BasicGenerator {
     return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
   }
 
-  // Locks the file until the generator is destroyed, and begins at its mark. If `status()` shows an
-  // error afterwards, all calls are refused with it. `path` should be absolute.
+  // Locks the mark file until the generator is destroyed, and begins at the stored mark. If
+  // `status()` shows an error after the constructor, every call fails with this error. `path`
+  // should be absolute.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {
@@ -166,12 +169,12 @@ class BasicGenerator {
   static int64_t reserve_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return std::max(options.reserve_ms, 2 * int64_t{layout.tick_ms});
   }
-  // The greatest distance of a written mark ahead of the clock.
+  // The greatest time by which a written mark is ahead of the clock.
   static int64_t ahead_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }
 
-  // Makes `position` mintable: raises the mark in the file above it, and then the limit.
+  // Makes `position` available: writes a mark above it to the file, and then raises the limit.
   GeneratorStatus extend(uint64_t position) noexcept {
     const std::lock_guard<std::mutex> locked(extending_);
     if (limits_.read() > position) return {};
@@ -193,7 +196,7 @@ class BasicGenerator {
     if (left_ms <= 0)
       return {limits_.read() == 0 ? GeneratorError::mark_ahead : GeneratorError::clock_behind,
               behind_ms};
-    // In short parts, because the clock may be corrected in the meantime.
+    // The function sleeps in short parts, because the clock may be corrected in the meantime.
     const int64_t part_ms = std::min({behind_ms, left_ms, int64_t{100}});
     Clocks::sleep_ms(part_ms);
     left_ms -= part_ms;

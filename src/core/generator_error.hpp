@@ -1,4 +1,4 @@
-// Why the generator outside PostgreSQL refuses a call: core/generator.hpp.
+// The errors of the generator outside PostgreSQL (core/generator.hpp).
 #pragma once
 
 #ifdef POSTGRES_H
@@ -26,7 +26,7 @@ enum class GeneratorError : uint8_t {
   clock_behind,
 };
 
-// The fault and the action, as full sentences.
+// A message of two sentences: the error, and what to do.
 constexpr const char* describe(GeneratorError error) noexcept {
   switch (error) {
     case GeneratorError::none:

@@ -1,8 +1,8 @@
 // A shard for any key: the first 32 bits of the SHA-256 of the key as text, scaled to the shards.
 //
-// It must never change, because rows are placed by it. A number is hashed as its decimal digits, a
-// UUID as its 36 characters in lower case. So 5 and '5' are the same key, and a client in any
-// language can compute the shard.
+// This function must never change, because it determines where rows are stored. A number is hashed
+// as its decimal digits, and a UUID as its 36 characters in lower case. So 5 and '5' are the same
+// key. A client in any language can compute the shard.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -17,8 +17,8 @@
 
 namespace snowflake {
 
-// The shard of a text in UTF-8. Multiplication instead of modulo allows any number of shards. With
-// twice as many shards, each is split in two.
+// The shard of a text in UTF-8. The hash is multiplied by the number of shards, instead of a
+// modulo. If the number of shards is doubled, each shard is split in two.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }

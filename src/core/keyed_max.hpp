@@ -1,7 +1,7 @@
-// The greatest value per key, for a bounded number of keys. It uses no lock, because processes
-// share the memory and any of them may be killed at any instant.
+// The greatest value per key, for a bounded number of keys. The class uses no lock, because
+// processes share the memory and any of them may be killed at any instant.
 //
-// A value is never discarded. When all entries are taken, further keys share one value, which may
+// A value is never discarded. When all entries are in use, further keys share one value, which may
 // be too high but never too low. Keys are not 0, and values are positive. It starts from zeroed
 // memory.
 #pragma once
@@ -33,7 +33,8 @@ class KeyedMax {
     std::atomic<int64_t> value;
   };
 
-  // Entries are taken in the order of probing and never freed, so a free one ends a search.
+  // Keys take entries in the order of probing and never free them. So a search ends at the first
+  // free entry.
   Entry* find(uint32_t key, bool take) noexcept {
     for (size_t i = 0; i < kEntries; ++i) {
       Entry& entry = entries_[(key + i) % kEntries];

@@ -3,10 +3,10 @@
 //   63                                                             0
 //   | time: ticks since the epoch | region | shard | sequence |
 //
-// The region identifies the server that mints, and the shard where the row belongs. Both together
-// are the origin of the id. A *position* is an id without them: tick << sequence_bits | sequence.
-// It is the state of a shard, and all bounds are positions. All functions here depend only on the
-// layout.
+// The region identifies the server that mints, and the shard where the row belongs. Region and
+// shard together are the origin of the id. A *position* is an id without its origin: tick <<
+// sequence_bits | sequence. The state of a shard is a position, and so are all bounds. All
+// functions here depend only on the layout.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -42,14 +42,15 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // The last tick of the time field, and the last one that is minted. If the bits add up to 64, the
-  // upper half of the time range would make the bigint negative, so it is not minted.
+  // The last tick of the time field, and the last one that is minted. If the fields have 64 bits
+  // together, times in the upper half of the range would make the bigint negative. Such ids are not
+  // minted.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
   }
 
-  // The first position after the range that is minted.
+  // The first position after the last one that can be minted.
   constexpr uint64_t end_position() const noexcept {
     return (last_minted_tick() + 1) << sequence_bits;
   }
@@ -83,12 +84,13 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
-  // Whether the time is within an hour of the epoch, as for the small numbers of a sequence.
+  // Whether the time is within an hour of the epoch. Small numbers, such as those of a sequence,
+  // decode to such times.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }
 
-  // The greatest id that any server can mint, and whether some server can mint a number.
+  // The greatest id that any server can mint. is_id() returns whether any server can mint a number.
   constexpr uint64_t last_id() const noexcept {
     return ~uint64_t{0} >> (id_bits() == 64 ? 1 : 64 - id_bits());
   }
@@ -100,7 +102,8 @@ struct Layout {
     return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));
   }
 
-  // The start of a tick in ms since 1970. Any tick of the time field fits, see check().
+  // The start of a tick in ms since 1970. The result cannot overflow for any tick of the time
+  // field, see check().
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
@@ -196,8 +199,8 @@ struct ParsedLayout {
 
 namespace detail {
 
-// Removes a decimal number from the front; -1 if there is none, it begins with a zero that could be
-// left out, or it is far too large.
+// Removes a decimal number from the front and returns it. Returns -1 if there is no number, it has
+// a leading zero, or it is far too large.
 constexpr int take_number(std::string_view& text) noexcept {
   int value = -1;
   if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') return -1;
@@ -252,7 +255,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // Compare before the numbers are narrowed to the eight bits of the fields.
+  // The comparison is made before the numbers are cut to the eight bits of the fields.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
     return {nothing, LayoutError::origin_bits};

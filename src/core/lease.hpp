@@ -1,14 +1,13 @@
 // Leased regions: the messages between a server and its lease server.
 //
-// Each server has regions of its own, which its configuration names. A lease fences the runs of
-// that server against each other: its restarts, clones, standbys and restored copies. The holder
-// issues no id of the region of a time before `floor`, nor of `until` or later, and the next holder
-// begins at `until`. So the ids of two holders are disjoint, at any clock and with any
-// holder that still runs. Clocks only decide how long a server waits. Times are milliseconds since
-// 1970.
+// The configuration of each server names its regions, which no other server uses. A lease separates
+// the runs of one server from each other: restarts, clones, standbys and restored copies. The times
+// of the holder's ids are at or after `floor` and before `until`, and the next holder begins at
+// `until`. So two holders never issue the same id, even if a clock is wrong or an earlier holder
+// still runs. Clocks only decide how long a server waits. Times are milliseconds since 1970.
 //
 // lease_memory.hpp decides what a server does with an answer. The extension snowflake_fleet decides
-// the answers; test/core/lease_control.hpp is the reference model of that.
+// the answers, and test/core/lease_control.hpp is its reference model.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -22,7 +21,7 @@
 
 namespace snowflake {
 
-inline constexpr int64_t kFirstGrantMs = 60'000;  // of a server that has just been started
+inline constexpr int64_t kFirstGrantMs = 60'000;  // the first lease of a new server run
 inline constexpr int64_t kDefaultLeaseMs = 3'600'000;
 inline constexpr int64_t kLongestLeaseMs = int64_t{7} * 86'400'000;
 
@@ -33,35 +32,35 @@ enum class LeaseCall : uint8_t {
   acquire,
   renew,
   give_back,
-  report,  // from a server with a static region: it takes no lease
+  report,  // from a server with a static region, which needs no lease
 };
 
 struct LeaseRequest {
   LeaseCall call;
-  int32_t server;       // the login role that asks: the lease server goes by its own records
+  int32_t server;       // unused by the lease server, which identifies the server by its login role
   int64_t incarnation;  // of a postmaster, drawn at random at its start; never 0
-  int64_t term;         // of the newest answer that the server has, 0: it has none
+  int64_t term;         // of the server's newest answer; 0: it has no answer
   int64_t newest;       // that answer's number
-  int64_t nonce;        // a new one after each grant, sent until a grant answers it
-  int64_t acked;        // the nonce that was answered last, 0: this worker has had no grant yet
+  int64_t nonce;        // a random number, which changes after each grant
+  int64_t acked;        // the nonce of the last granted request; 0: this worker has had no grant
   int64_t clock_ms;     // the server's clock when it sends this
-  int64_t length_ms;    // the longest grant that is asked for: lease and lead
+  int64_t length_ms;    // the longest grant that the server requests: lease and lead
   int64_t age_ms;       // of the incarnation
   int32_t region;       // renew and give_back: which
-  int64_t floor_ms;     // renew: what is held, as it was granted
+  int64_t floor_ms;     // renew: the start of the held lease
   int64_t until_ms;
-  int64_t grant;       // give_back: the grant that is given back
-  int64_t highest_ms;  // give_back: the highest limit, no id of it or later was issued
+  int64_t grant;       // give_back: the grant that the server gives back
+  int64_t highest_ms;  // give_back: the highest limit; all issued ids have earlier times
 };
 
 enum class AnswerStatus : uint8_t {
   granted,
   given_back,
-  lost,         // revoked, or of an earlier term: the incarnation has ended
-  full,         // no region of the server is free before `until_ms`
-  halted,       // the lease server may have lost grants, and waits for an operator
-  clock_ahead,  // the server's clock, by more than max_skew
-  term_over,    // a renewal of a term that is over: send it again, in the term of this answer
+  lost,         // the lease was revoked, or is of an earlier term: the incarnation has ended
+  full,         // all regions of the server are in use until `until_ms`
+  halted,       // the lease server may have lost grants, and an operator must act
+  clock_ahead,  // the server's clock is ahead by more than max_skew
+  term_over,    // the renewal is of an ended term: send it again with this answer's term
   taken,        // a requested region belongs to another server
   registered,   // the answer to a report
 };
@@ -71,7 +70,7 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // of the answer: rises within a term; 0 for a refusal
+  int64_t number;  // numbers the answers of a term; 0: a refusal
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;
@@ -79,19 +78,19 @@ struct LeaseAnswer {
   int64_t clock_ms;  // the lease server's clock when it decided
 };
 
-// How long a grant lasts, of at most `longest_ms`: as long as the incarnation is old, and a minute
-// at first.
+// The length of a grant is the age of the incarnation, but at least a minute and at most
+// `longest_ms`.
 constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms) noexcept {
   return std::min(std::max(age_ms, kFirstGrantMs), longest_ms);
 }
 
-// How long after an exchange the next one is due.
+// The time from a successful request to the next renewal.
 constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// Returns how far the server's clock is certainly ahead of the lease server's, or behind it if
-// negative. The answer's time lies between sending and receiving.
+// Returns the least time by which the server's clock is ahead of the lease server's. A negative
+// result means behind. The lease server read its clock between `sent_ms` and `received_ms`.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t received_ms) noexcept {
   if (control_ms < sent_ms) return sent_ms - control_ms;
   if (control_ms > received_ms) return received_ms - control_ms;
@@ -103,14 +102,14 @@ constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }
 
-// Whether observe() may raise the mark to this time. Cut to the lease it would be forgotten by the
-// next one, whose floor is lower.
+// Whether observe() may raise the mark to this time. A later time is refused. If the mark were
+// limited to the end of the lease, ids of the next lease could be less than the observed id.
 constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
 
-// The first position at or above a limit in time, and the first that a floor allows. If a time lies
-// within a tick, neither side may use that tick.
+// position_below() is the first position that a limit forbids, and position_from() the first that a
+// floor allows. If the time is within a tick, both forbid this tick.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
@@ -120,9 +119,10 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// Returns the time to which the mark must be raised to cover `position`: a reserve beyond it, but
-// not above the lease, so that a wrong clock does not spoil the mark. Returns 0 if the lease does
-// not cover the position. The caller then waits for the lease, and does not write the mark.
+// Returns the time to which the mark must be raised for `position`. This time includes the reserve,
+// but is not after the end of the lease, so that a wrong clock cannot raise the mark too far.
+// Returns 0 if the lease does not cover the position. Then the caller waits for the lease and does
+// not write the mark.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

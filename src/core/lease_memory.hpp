@@ -1,10 +1,10 @@
 // The server side of leases: the state of an incarnation, and how an answer changes it.
 //
-// The memory is the postmaster's own: it outlives a crash of the server's processes, and is new in
-// a restart, a clone, a promoted standby. One worker writes it. Sessions that publish a limit raise
-// `highest`, under the lock that the members name. Any of them may be killed between two stores,
-// and a successor continues. So the region is stored last and cleared first: the other members
-// count only with a region.
+// The memory belongs to the postmaster: it survives a crash of a backend, and is empty after a
+// restart, in a clone and in a promoted standby. One worker writes it. Sessions that publish a
+// limit raise `highest`, under the lock that the members name. Worker and sessions may be killed
+// between two stores. The other members are valid only while a region is set. So the region is
+// stored last and cleared first.
 //
 // Invariants
 //  1. While a region is held, every limit that was published is below or at `highest`, and
@@ -18,7 +18,7 @@
 
 namespace snowflake {
 
-// The memory as read by the worker or under the lock.
+// A copy of the members, read by the worker or under the lock.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -30,8 +30,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// A region that is held, or kNoRegion, and the time from which a database that is new in the region
-// mints.
+// The region that this server holds, or kNoRegion. A database that is new in the region mints from
+// the time `begin_ms`.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -39,19 +39,19 @@ struct RegionHold {
 
 // The meaning of an answer for the incarnation that it reaches.
 enum class LeaseEvent : uint8_t {
-  stale,       // of another incarnation, or not newer than the last one: ignored
+  stale,       // ignored: of another incarnation, or not newer than the last answer
   taken,       // a region is granted: take()
-  extended,    // more time for the region that is held: extend()
+  extended,    // the held region got more time: extend()
   given_back,  // the lease server has it back
-  lost,        // the incarnation has ended: forget the limits, begin() a new one
+  lost,        // the incarnation has ended: begin() a new one
   ask_again,   // record() it, and ask at once
-  full,        // ask again when a region gets free
-  refused,     // ask again later; an operator is needed
+  full,        // ask again when a region is free
+  refused,     // ask again later; an operator must act
   apart,       // the clocks are too far apart: the answer is discarded
 };
 
-// `giving_back`: the worker has forgotten its region in order to give it back. REQUIRES: sent and
-// received are the server's clock at these moments.
+// If `giving_back` is set, the worker has cleared its region to give it back. REQUIRES: `sent_ms`
+// and `received_ms` are the server's clock before the request and after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -64,7 +64,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
     // Answers to earlier requests are ignored.
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // Given back by a worker that was killed: its successor has begun to acquire.
+  // The answer is for a worker that was killed while it gave the region back. This worker acquires
+  // a region instead.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -73,23 +74,23 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // The answer belongs to an old request if its region or floor differs. The region was lost in
-    // between, and another holder may have had it.
+    // If region or floor differs, the answer belongs to an old request. Since then the region was
+    // lost, and another holder may have had it.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
-  // An answer to a renewal is stale: the region was cleared in the meantime.
+  // An answer to a renewal is stale, because the region was cleared in the meantime.
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// Numbers in a worker's requests that show a copy of its memory.
+// Numbers in a worker's requests by which the lease server detects a copy of the worker's memory.
 struct LeaseNonce {
-  int64_t next;   // sent until a grant answers it
-  int64_t acked;  // the last one that a grant has answered, 0: none yet
+  int64_t next;   // sent until a request is granted
+  int64_t acked;  // the nonce of the last granted request; 0: none yet
 
-  // REQUIRES: an answer to a request that carried `next`. The lease server records
-  // the nonce of a grant only. A refused nonce is sent again. Otherwise the next request would look
-  // like one of a copy.
+  // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
+  // when it grants a request. So after a refusal, the same nonce is sent again. With another nonce,
+  // the next request would look like that of a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -97,26 +98,26 @@ struct LeaseNonce {
   }
 };
 
-// Word: std::atomic, or what a test kills the writer with.
+// The template argument Word is std::atomic, or a type with which tests kill the writer.
 template <template <class> class Word>
 class BasicLeaseMemory {
  public:
   LeaseView view() const noexcept {
-    // Reads the region first: its members were stored before.
+    // Reads the region first, because the members that belong to it were stored before it.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
     return {read(incarnation_), read(newest.term), read(newest.number), region,
             read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
-  // Begins a new incarnation, without any state of the earlier one. `newest` is the answer that
-  // ended the earlier one. `end_limits` ends the region for the limits of all databases. REQUIRES
-  // the lock.
+  // Begins a new incarnation and clears the state of the earlier one. `newest` is the answer that
+  // ended the earlier incarnation. `end_limits` withdraws the limits of all databases. REQUIRES the
+  // lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // Stored next: otherwise the old incarnation may still receive a region that it had, without
-    // the record of what it issued there.
+    // The number is stored before the rest is cleared. If the worker were killed in between, the
+    // old incarnation could get its region again without the record of its limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -143,9 +144,9 @@ class BasicLeaseMemory {
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
-  // Records an answer as the newest one, without another change.
+  // Records the term and number of the newest answer, and nothing else.
   void record(const LeaseAnswer& answer) noexcept {
-    // A worker that is killed in between leaves the two of before.
+    // If the worker is killed before the last store, the old term and number stay valid.
     const int64_t next = 1 - read(newest_now_);
     NewestAnswer& newest = newest_[next];
     store(newest.term, answer.term);
@@ -153,8 +154,8 @@ class BasicLeaseMemory {
     newest_now_.store(next, std::memory_order_release);
   }
 
-  // As begin(), but the incarnation continues. Returns the region that is given back. No limit
-  // above its `highest` will be published. REQUIRES the lock.
+  // Clears the region, but the incarnation continues. Returns the state of the region that is given
+  // back. No limit above the returned `highest_ms` will be published. REQUIRES the lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();
@@ -163,15 +164,15 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // Returns the time up to which a mark of any database may be published, after recording it in
-  // `highest`. REQUIRES the lock.
+  // Returns the time up to which a database with this mark may issue ids. Records this time in
+  // `highest` first. REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);
     return covered_ms;
   }
 
-  // The region that a database may mint in when it binds to its mark. REQUIRES the lock.
+  // The region in which a database may mint when it binds to its mark. REQUIRES the lock.
   RegionHold region() const noexcept {
     const LeaseView now = view();
     return {now.region, now.highest_ms};
@@ -199,7 +200,7 @@ class BasicLeaseMemory {
   Word<int64_t> incarnation_;
   NewestAnswer newest_[2];
   Word<int64_t> newest_now_;    // which of the two
-  Word<int64_t> region_after_;  // the region and 1: fresh memory holds none
+  Word<int64_t> region_after_;  // the region plus 1, so that zeroed memory means no region
   Word<int64_t> grant_;
   Word<int64_t> floor_;
   Word<int64_t> until_;

@@ -1,20 +1,20 @@
-// The state that the sessions of a database share in addition to its shard counters: the published
-// limit, and its sources. Positions below the limit may be claimed.
+// The published limit of a database and its sources. The sessions of the database share it, next to
+// the shard counters. Only positions below the limit may be claimed.
 //
 // The caller provides exclusion, and each member names the kind that it needs:
 //  - *the lock* excludes bind(), publish(), withdraw(), end_region() and start_database() from one
-//    another, and from the members of the lease's memory that name it;
+//    another, and from the members of LeaseMemory that require the lock;
 //  - *the page* excludes adopt() and record_written() of one stored mark from one another;
-//  - members that name neither may be called at any time.
+//  - members that name neither the lock nor the page may be called at any time.
 //
 // Invariants
-//  1. A limit is valid in the generation in which it was published. The generation rises before the
-//     limit is withdrawn, and a session compares generations after it has read a limit. So the
-//     limit that it takes belongs to its own generation.
+//  1. A limit is valid in the generation in which it was published. The generation increases before
+//     the limit is withdrawn, and a session compares generations after it has read a limit. So a
+//     session uses only limits of its own generation.
 //  2. Within a generation the limit only rises.
 //  3. The shard counters are raised to a mark, and to the start of a region, before a limit that
-//     follows from it is published (release). A claimer reads the limit (acquire), then
-//     the counter.
+//     follows from these is published (release). A claimer reads the limit (acquire), then the
+//     counter.
 //  4. highest_ms() is at least every mark that a published limit follows from.
 #pragma once
 
@@ -30,7 +30,8 @@
 
 namespace snowflake {
 
-// A session's binding to the mark. While its generation is current, it mints in this region.
+// The binding of a session to the mark. While `generation` is current, the session mints in this
+// region.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -41,13 +42,14 @@ struct MarkBinding {
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Takes limits from this mark from now on. `mark` is a number of the caller's, not 0, and
-  // `stored_ms` is the stored value. The generation ends if the limit came from another mark, or
-  // from a value above the stored one. The start of a region's ids is set once for each holding of
-  // it: later limits come from other databases or from these shard counters. REQUIRES the lock.
+  // From now on, limits follow from this mark. `mark` is a number other than 0 that the caller
+  // chose, and `stored_ms` is the stored value. If the present limit follows from another mark, or
+  // from a value above the stored one, its generation ends. The start of the region is set once
+  // each time the region is taken, because later limits come from other databases or from these
+  // shard counters. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // Withdraw only if a limit is published. Otherwise, while the mark is low, every session that
-    // binds would invalidate all the others.
+    // Only a published limit is withdrawn. Otherwise, while the mark is low, each session that
+    // binds would invalidate the bindings of all others.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -59,8 +61,8 @@ class BasicLimits {
     return {generation_.load(std::memory_order_relaxed), held};
   }
 
-  // Publishes the limit that follows from a durable mark and from the lease, which is null if no
-  // region is leased. Returns false if the generation is over. REQUIRES the lock.
+  // Publishes the limit that follows from a durable mark and from the lease. `lease` is null if the
+  // region is static. Returns false if the generation has ended. REQUIRES the lock.
   template <class Lease>
   bool publish(const Layout& layout, uint32_t generation, int64_t mark_ms, Lease* lease) noexcept {
     if (!is_current(generation)) return false;
@@ -75,8 +77,8 @@ class BasicLimits {
   // Ends the generation: every session must bind again. REQUIRES the lock.
   void withdraw() noexcept {
     // Only this function changes the generation, so load and store need not be one step. Release:
-    // for publishers the lock orders it before a later limit, and for readers that limit's release
-    // does.
+    // the lock orders this store before a later limit for publishers, and the release of that limit
+    // does so for readers.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
@@ -97,12 +99,12 @@ class BasicLimits {
     begin_ms_.store(0, std::memory_order_relaxed);
   }
 
-  // Whether a stored mark was written or adopted since shared memory began.
+  // Whether a stored mark was written or adopted since shared memory was created.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a stored mark of an earlier boot, or one that was raised from outside. `raise_counters`
-  // raises every later position of the database to at least its argument. REQUIRES the page: other
-  // sessions must not see has_recorded() true before the shard counters are raised.
+  // Adopts a stored mark of an earlier server run, or one that something else has raised.
+  // `raise_counters` raises all shard counters of the database to at least its argument. REQUIRES
+  // the page: other sessions must not see has_recorded() true before the shard counters are raised.
   template <class RaiseCounters>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {
     if (has_recorded(stored_ms)) return;
@@ -111,39 +113,41 @@ class BasicLimits {
     raise_to(highest_ms_, stored_ms);
   }
 
-  // Records that the stored mark has this value, and will be flushed before it is published.
-  // REQUIRES the page.
+  // Records that the mark is stored with this value. The caller flushes the mark before it
+  // publishes the value. REQUIRES the page.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region. A session with a region calls it first
-  // after bind(). Another database of this server may have minted the same shard in this region, or
-  // this one before a crash. Those ids must not be repeated.
+  // Raises the shard counters to the start of the region. After bind(), a session with a region
+  // must call it before anything else. Another database of this server may have minted in the same
+  // shard and region, or this database may have before a crash. The ids of that time must not be
+  // repeated.
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
     raise_counters(position_from(layout, binding.region.begin_ms));
   }
 
-  // The limit of this generation, or an empty result if the generation is over.
+  // Returns the limit of this generation, or no value if the generation has ended.
   std::optional<uint64_t> take(uint32_t generation) const noexcept {
     const uint64_t limit = read();
     if (!is_current(generation)) return std::nullopt;
     return limit;
   }
 
-  // The published limit of any generation, or 0. To claim below it, use take().
+  // Returns the published limit of any generation, or 0. A claim must use take() instead.
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // Relaxed: a claim that has begun is not cancelled, so a claim that begins just after the end of
-  // the generation is equally safe. The limit that it uses covers its ids.
+  // Relaxed: a claim that begins just after the generation's end is as safe as one that began just
+  // before, because its limit covers its ids.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // The mark that the limit is taken from, or 0. REQUIRES the lock, shared.
+  // The mark from which the limit follows, or 0. REQUIRES the lock, shared.
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // The greatest mark that was written or adopted, and the greatest that was adopted; or 0.
+  // highest_ms() is the greatest mark that was written or adopted, and highest_adopted_ms() the
+  // greatest that was adopted; or 0.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
   // The start of the held region's ids in this database, or 0 if it is not set yet.

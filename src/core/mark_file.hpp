@@ -1,8 +1,10 @@
-// A durable mark outside PostgreSQL: one line of text in a file that one process at a time holds.
+// A durable mark outside PostgreSQL: one line of text in a file that only one process at a time has
+// locked.
 //
-// The line is shorter than a sector, which a disk writes as a whole, and it is written in place. A
-// line that is incomplete or was changed does not match its checksum, and the file is refused. The
-// lock belongs to the open file: it ends when the process ends, however that happens.
+// The line is written in place. The line is shorter than a disk sector, and a disk writes a sector
+// as a whole. If the line is incomplete or was changed, its checksum does not match, and open()
+// refuses the file. The lock belongs to the open file: it ends when the process ends, however that
+// happens.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -35,8 +37,8 @@ class MarkFile {
     if (file_ >= 0) ::close(file_);
   }
 
-  // Makes the file of a layout and region. It exists durably afterwards, or not at all. For
-  // GeneratorError::file_system, here and in open(), `errno` has the reason.
+  // Makes the file of a layout and region. After this, the file exists durably, or does not exist.
+  // If the result is GeneratorError::file_system, here or in open(), `errno` shows the reason.
   static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
                                int64_t mark_ms) noexcept {
     MarkFile made;
@@ -45,7 +47,8 @@ class MarkFile {
       return errno == EEXIST ? GeneratorError::file_exists : GeneratorError::file_system;
     made.seal_ = seal_of(layout);
     made.region_ = region;
-    // Locked, because another process could open it before its first line is durable.
+    // The new file is locked, because another process could open it before its first line is
+    // durable.
     if (::flock(made.file_, LOCK_EX | LOCK_NB) == 0 && made.put(mark_ms) && sync_folder(path))
       return GeneratorError::none;
     const int reason = errno;
@@ -109,8 +112,8 @@ class MarkFile {
     return bytes == static_cast<ssize_t>(text.size()) && ::fdatasync(file_) == 0;
   }
 
-  // Whether the path still names the locked file. If it was moved or replaced, another process may
-  // lock what is there now.
+  // Whether the path still refers to the locked file. If the file was moved or replaced, another
+  // process may lock the file that is now at the path.
   bool is_in_place() const noexcept {
     struct stat mine {};
     struct stat there {};

@@ -10,12 +10,12 @@
 
 namespace snowflake {
 
-// The greatest id that a text form represents: ids are non-negative bigints.
+// The greatest id that a text form can represent is the greatest bigint.
 inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 
 enum class NumeralError : uint8_t {
   none,
-  symbol,    // `at` is the offset in bytes of a character that is not a symbol of the form
+  symbol,    // `at` is the byte offset of a character that is not a symbol
   length,    // `at` is the number of symbols
   overflow,  // greater than the form can hold
   check,     // the check symbol does not match; `at` is its offset

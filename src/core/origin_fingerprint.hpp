@@ -1,6 +1,6 @@
-// The place where a database last minted, in one number: some bits each of the system identifier,
-// the machine, the disk and the files. A copied data directory contains the number of its original,
-// but runs in another place.
+// The origin fingerprint identifies the place where a database last minted. The number contains
+// bits of the system identifier, the machine, the disk and the files. A copied data directory
+// contains the number of its original, but runs in another place.
 //
 // A part that is not available (no machine id in a container, a disk without a name) is 0. It is
 // not compared.
@@ -15,7 +15,7 @@
 namespace snowflake {
 
 struct OriginFingerprint {
-  uint16_t system;   // below 2^14, and available if any other part is
+  uint16_t system;   // less than 2^14; if any other part is available, this one is too
   uint16_t machine;  // 0: not available
   uint16_t disk;     // 0: not available
   uint16_t files;    // 0: not available
@@ -23,8 +23,8 @@ struct OriginFingerprint {
   bool operator==(const OriginFingerprint&) const = default;
 };
 
-// A part from a hash of an available value, never 0. Two different values have the same part once
-// in 65535 times (the system: 16382).
+// A part from a hash of an available value, never 0. Two different values have the same part with
+// probability 1/65535, or 1/16382 for the system identifier.
 constexpr uint16_t system_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0x3ffe);
 }
@@ -32,8 +32,8 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// The form that a sequence stores, 0 before the first id. It is below half of INT64_MAX: monitors
-// report sequences that run out.
+// The form that a sequence stores, 0 before the first id. The number is less than half of
+// INT64_MAX, because monitors report sequences that run out.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -44,19 +44,20 @@ constexpr OriginFingerprint unpack(int64_t packed) {
           static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits)};
 }
 
-// The parts that differ from where the database last minted.
+// The parts that differ from the place where the database last minted.
 struct Moved {
   bool machine;
   bool disk;
   bool files;
 
-  // One part is enough to make it a clone. Files are copied between disks, and disks and machines
-  // are cloned with their files.
+  // If one part differs, the database is a clone. Files are copied between disks, and disks and
+  // machines are cloned with their files.
   constexpr bool any() const { return machine || disk || files; }
 };
 
 // Compares two fingerprints. Another system identifier means that initdb made the cluster and
-// pg_upgrade brought the database there. This is not a clone, so no part counts as moved.
+// pg_upgrade brought the database there. Such a database is not a clone, so no part counts as
+// moved.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };
@@ -64,8 +65,8 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// The origin fingerprint to store if no part moved, or if the move was accepted. It is the present
-// one; parts that are not available now keep their stored value.
+// The origin fingerprint to store if no part has moved, or if the move was accepted. It has the
+// present parts. A part that is not available now keeps its stored value.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

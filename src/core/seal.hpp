@@ -1,12 +1,13 @@
 // The seal: a layout in one number, so that the value of a sequence can hold it.
 //
-// It is a number of mixed radix, most significant digit first:
+// The seal is a mixed-radix number with these digits, most significant first:
 //
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |
 //
-// Every seal is below 2^62, half of what a sequence can hold: monitors report sequences that run
-// out. 0 means "never sealed": no valid layout has 19 time bits.
+// Every seal is less than 2^62, half of what a sequence can hold, because monitors report sequences
+// that run out. 0 means "not sealed": it is not a valid seal, because no valid layout has 19 time
+// bits.
 #pragma once
 
 #include "core/layout.hpp"
@@ -44,8 +45,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// The layout of a seal. The seal may be any number, because a superuser can write the table that it
-// is read from. Use the result only if check() accepts it.
+// The layout of a seal. `seal` may be any number, because a superuser can write it to the table.
+// Use the returned layout only if check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
   auto seal = static_cast<uint64_t>(value);
   Layout layout{};
@@ -59,12 +60,12 @@ constexpr Layout layout_of(int64_t value) noexcept {
   return layout;
 }
 
-// The two seals of a database: from CREATE EXTENSION, and from a restored dump.
+// A database can have two seals: one from CREATE EXTENSION, and one from a restored dump.
 struct Seals {
   int64_t local;
   int64_t dumped;
-  bool used;         // ids of the layout may exist, so that the seal is permanent
-  bool uncommitted;  // this transaction adopted it, and may be rolled back
+  bool used;         // ids of the layout may exist, so the seal is permanent
+  bool uncommitted;  // this transaction adopted the seal, but may be rolled back
 };
 
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==

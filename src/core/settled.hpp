@@ -1,27 +1,31 @@
 // A cursor for consumers: the tick below which no id can appear any more.
 //
-// Ids are claimed before their transaction commits. A consumer that reads "greater than the last id
-// that I saw" therefore skips rows that commit late. Two facts bound such rows. A session records
-// the tick of its open transaction's first claim (OpenMints). And all counters can be raised to a
-// floor, below which no more claims happen. S is the smaller of both.
+// Ids are claimed before their transaction commits. A consumer that reads all ids greater than the
+// last one that it has read therefore skips rows that commit late. Two numbers limit the ticks of
+// such rows. A session records the tick of its open transaction's first claim (OpenMints). And all
+// counters can be raised to a floor, below which no more ids are claimed. S is the smaller of both
+// numbers.
 //
-// Promise: in every snapshot that is taken after settle() returned S, the rows are final whose ids
-// are of ticks before S and were claimed by the transaction that inserts them.
+// Promise: consider rows with ids of ticks before S that were claimed by the transaction that
+// inserts the row. In every snapshot that is taken after settle() returned S, no such row can be
+// added later.
 //
-// Argument, for a claim of a tick before S and the settle() that returned S.
+// Proof, for a claim of a tick before S, and the call of settle() that returned S:
 //  1. The floor was S or more, so the claim comes before it in the modification order of the
 //     counter. All changes of the counter are exchanges.
-//  2. The exchange of the claim is a release, and the floor acquires, whatever later value it
-//     reads. So the settle() that raised the counters sees what the session did before its claim.
-//     The session had recorded a tick that is not after the claim's.
-//  3. S is not above what the slot contained, so the slot had changed since: it was closed. A close
-//     comes after the commit is visible, and it is a release that the reader of the slot acquires.
-//  4. So any snapshot that is taken after that sees the commit.
-//  5. A caller may rely on a floor or a result of another caller. `raised_` and `settled_` are
-//     written with release and read with acquire, so steps 2 to 4 hold for that caller, too.
+//  2. The exchange of the claim is a release. The exchange that raises the floor acquires it, even
+//     if it reads a later value. So the settle() that raised the counters sees what the session did
+//     before its claim. Before its claim, the session had recorded a tick that is not later than
+//     that of the claim.
+//  3. S is not above any tick in the slots. So this slot no longer contained that tick: it was
+//     closed. A close comes after the commit is visible, and it is a release that the reader of the
+//     slot acquires.
+//  4. So any later snapshot shows the commit.
+//  5. A caller may use a floor or a result of another caller. `raised_` and `settled_` are written
+//     with release and read with acquire, so steps 2 to 4 hold for that caller, too.
 //
-// A claim is not below the clock reading that bounds it. If the clock is set back, a later claim of
-// the transaction may be bounded by an earlier reading. Then that reading is recorded.
+// The tick of a claim is not less than the clock reading of the claim. If the clock is set back, a
+// later claim of the same transaction may have an earlier reading. Then this reading is recorded.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -36,17 +40,18 @@
 
 namespace snowflake {
 
-// The slot of a session: the claims of its open transaction are of this tick or later. Only the
-// session writes it, and all sessions read it, in memory that processes share.
+// The slot of a session in shared memory. All claims of the session's open transaction have this
+// tick or a later one. Only the session writes the slot, and all sessions read it.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  // kNone if no transaction is open that has claimed. Acquire: pairs with the stores below.
+  // Returns kNone unless the session has an open transaction that has claimed ids. Acquire: pairs
+  // with the stores below.
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // Records the tick before a claim. Release, as in close(): a reader that sees this value but
-  // missed the close of the last transaction relies on it.
+  // Records the tick before a claim. Release, as in close(), for a reader that reads this value
+  // without having read the close of the previous transaction.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
   // Clears the slot after the transaction has become visible or was rolled back.
@@ -90,14 +95,15 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
   return counter.claim(layout, bounds, wanted);
 }
 
-// The settled ids of the sessions of a generator.
+// Computes S for the sessions that share shard counters.
 class Settled {
  public:
-  // Raises the counters to `tick`, at most once for all callers, and returns the tick before which
-  // every row is final. The result never goes down. `open_since()` returns the least since() of the
-  // sessions of these counters. `prepared_since()` returns the same for transactions whose session
-  // has handed them over and closed its slot. They are called in this order, after the floor.
-  // `spread` is that of the claims' bounds.
+  // Raises the counters to `tick`, at most once for all callers, and returns S: rows with ids of
+  // earlier ticks cannot be added later. The result never goes down. `open_since()` returns the
+  // least since() of all sessions that use these counters. `prepared_since()` returns the same for
+  // prepared transactions, whose sessions have closed their slots. settle() calls open_since() and
+  // then prepared_since(), after it has raised the floor. `spread` must be that of the bounds of
+  // the claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {
@@ -114,7 +120,7 @@ class Settled {
   uint64_t raised() const noexcept { return raised_.load(std::memory_order_acquire); }
 
  private:
-  // Raises `word` to at least `value` and returns the result, with acquire.
+  // Raises `word` to at least `value`, and returns the new value with acquire.
   static uint64_t publish(std::atomic<uint64_t>& word, uint64_t value) noexcept {
     uint64_t seen = word.load(std::memory_order_acquire);
     while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {

@@ -10,15 +10,16 @@
 //  3. No claimed position is at or above the limit of the claim.
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: uniqueness needs only the modification order of the counter, so relaxed would be
-// enough for it. Two more facts need stronger orders.
+// Memory order: for uniqueness, relaxed would be enough, because it needs only the modification
+// order of the counter. Two other guarantees need stronger orders.
 //  - A floor must be visible before the limit that relies on it. The publisher of a limit raises
-//    the floor first and publishes with release. A claimer reads the limit with acquire, and so
-//    sees the raised counter (see pg/mark/high_water.cpp).
-//  - The caller of raise_floor() must see what sessions did before their claims below the floor
-//    (see core/settled.hpp). The exchange of a claim is a release, and the floor acquires what it
-//    reads or replaces. Only exchanges change the counter, so a release reaches every later floor.
-// On x86 each of these is the same instruction as a relaxed one.
+//    the floor first and publishes the limit with release. A claimer reads the limit with acquire,
+//    and then reads the raised counter (see pg/mark/high_water.cpp).
+//  - After raise_floor(), the caller must see all stores that sessions made before their claims
+//    below the floor (see core/settled.hpp). The exchange of a claim is a release, and
+//    raise_floor() acquires the value that it reads or replaces. Only exchanges change the counter,
+//    so a release reaches every later floor.
+// On x86, each of these operations is the same instruction as a relaxed one.
 #pragma once
 
 #include <algorithm>
@@ -34,23 +35,23 @@ namespace snowflake {
 // The bounds that a claim must not exceed.
 struct Bounds {
   uint64_t now;     // the tick of the clock reading
-  uint64_t lead;    // how many ticks ids may be ahead of it
+  uint64_t lead;    // how many ticks ids may be ahead of `now`
   uint64_t limit;   // first position that the durable mark does not cover
-  uint64_t spread;  // 0, or begin a new tick's sequence at (last sequence + 1) mod spread
+  uint64_t spread;  // 0, or the modulus of (last sequence + 1), where a new tick begins
 };
 
 enum class Outcome : uint8_t {
   claimed,
-  ahead_of_clock,  // `first` is more than the lead ahead: wait
-  at_limit,        // `first` is not covered by the mark: extend it
-  exhausted,       // `first` is past the layout's range: permanent
+  ahead_of_clock,  // `first` is ahead of the clock by more than the lead: wait
+  at_limit,        // the mark does not cover `first`: raise the mark
+  exhausted,       // `first` is after the last position of the layout: permanent
 };
 
 struct Claim {
   Outcome outcome;
   uint64_t first;     // the first claimed position, or the one that could not be claimed
   uint64_t count;     // the number of claimed positions, from `first` upwards
-  uint64_t borrowed;  // ticks that the claim opened ahead of the clock
+  uint64_t borrowed;  // new ticks ahead of the clock in which the claim began
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
@@ -64,7 +65,8 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Statistics, in the cache line of the counter. They are approximate only while they are updated.
+// Statistics, in the cache line of the counter. A reader gets approximate values only during an
+// update.
 struct Counters {
   std::atomic<uint64_t> last_id;  // the greatest id that was counted
   std::atomic<uint64_t> ids;
@@ -72,7 +74,7 @@ struct Counters {
   std::atomic<uint64_t> borrowed;  // ticks, see Claim
   std::atomic<uint64_t> waits;
   std::atomic<uint64_t> waited_us;
-  std::atomic<uint64_t> refusals;  // calls that failed because of the clock
+  std::atomic<uint64_t> refusals;  // calls that failed because the clock was behind
 
   void add(uint64_t issued, uint64_t arrays, uint64_t ticks, uint64_t last) noexcept {
     ids.fetch_add(issued, std::memory_order_relaxed);
@@ -81,7 +83,7 @@ struct Counters {
     raise_to(last_id, last);
   }
 
-  // last_id is not a count, so it stays.
+  // last_id is not reset, because it is not a count.
   void reset() noexcept {
     for (auto* counter : {&ids, &batches, &borrowed, &waits, &waited_us, &refusals})
       if (counter->load(std::memory_order_relaxed) != 0)
@@ -111,21 +113,22 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // Lets the winner claim a few more ids while it has the cache line. Two claimers that take
-      // the line from each other for every id mint a fifth less.
+      // After a failed exchange, this pause lets the other claimer claim a few more ids while it
+      // has the cache line. If two claimers exchanged the line for every id, they would mint a
+      // fifth fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
   }
 
-  // Raises every later position to at least `floor`. Then the caller sees what sessions did before
-  // they claimed below it.
+  // After this call, every claimed position is at least `floor`. The caller then sees all stores
+  // that sessions made before they claimed positions below `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the floor to the first position of a tick. The sequence begins where a claim would begin
-  // it, so ids stay spread if a floor is raised between two claims.
+  // Raises the floor to the first position of a tick. The sequence begins at the same number as for
+  // a claim, so ids stay spread if a floor is raised between two claims.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
@@ -137,7 +140,8 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // Checks the lead before the limit: a call that fails for the clock must not extend the mark.
+  // Checks the lead before the limit, because a call that fails due to the clock must not raise the
+  // mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
@@ -156,7 +160,7 @@ class alignas(64) Shard {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
 
-  // Raises the counter, and skips `skipped(last)` positions more.
+  // Raises the counter to at least `floor` plus `skipped(last)`.
   template <class Skipped>
   void raise(uint64_t floor, Skipped skipped) noexcept {
     if (floor == 0) return;
@@ -169,7 +173,8 @@ class alignas(64) Shard {
   std::atomic<uint64_t> last_;
 };
 
-// Processes share the counters, so they must have no hidden lock, no pointer and no destructor.
+// Processes share the counters, so these must not contain a hidden lock or a pointer, or have a
+// destructor.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);

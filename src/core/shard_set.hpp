@@ -97,7 +97,8 @@ constexpr ShardSetError take_shard(std::string_view& text, uint32_t& shard) noex
 
 }  // namespace detail
 
-// Parses into `out`, which needs room for kMaxShardRanges. "all" is one range with all shards.
+// Parses the text into `out`, which must have room for kMaxShardRanges ranges. "all" is one range
+// with all shards.
 constexpr ParsedShardSet parse_shard_set(std::string_view text, ShardRange* out) noexcept {
   detail::skip_blanks(text);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

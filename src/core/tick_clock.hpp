@@ -1,36 +1,38 @@
 // The wall clock in milliseconds, for callers that read it very often. The processor's counter
 // decides how long a reading of the kernel's clock may be used.
 //
-// A reading is used for kLongestUs at most, and not beyond the end of its millisecond. It is never
-// computed from the counter. So a wrong counter can make a reading old, but cannot make one up.
-// core/counter.hpp decides which counter is used. A counter that is not used is not read either.
+// A reading is used for at most kLongestUs, and not after the end of its millisecond. A time is
+// never computed from the counter. So with a wrong counter, a reading can be too old, but not ahead
+// of the clock. core/counter.hpp decides which counters are used. A counter that is not used is not
+// read either.
 //
-// The length of a reading in cycles has three rules:
-//  - It is counted from before the reading, so an interruption in between shortens it.
+// Three rules determine for how many cycles a reading is used:
+//  - The cycles are counted from before the kernel's clock is read, so an interruption shortens the
+//    use.
 //  - The rate is measured over at least kMeasureUs against the time since boot. That time is not
 //    stepped, and includes the time in which the machine sleeps. An interruption makes the result
 //    too small. So the rate is measured again every kMeasureAgainMs.
-//  - Only the processor that took the reading counts. The counters of two processors can differ,
-//    because KVM and Xen give an offset for each.
+//  - Only the processor that took a reading may use it. The counters of two processors can differ,
+//    because KVM and Xen set an offset for each.
 //
-// If the counter is wrong, a reading gets this old:
-//  - The counter jumps ahead: the reading ends at once.
-//  - It goes back or stops: the reading ends at its next use. The counter must advance between two
-//    uses.
-//  - It becomes slower by a factor: one reading lasts longer by that factor. The next reading
-//    compares both clocks. If the counter shows less than 3/4 of the time, the rate is measured
-//    again, and every call reads the kernel's clock until then. A smaller loss is not noticed, so a
-//    reading can last 4/3 of kLongestUs.
+// If the counter is wrong, a reading can become too old:
+//  - If the counter jumps ahead, the reading ends at once.
+//  - If the counter goes back or stops, the reading ends at its next use, because the counter must
+//    advance between two uses.
+//  - If the counter becomes slower by a factor, one reading is used longer by that factor. The next
+//    reading compares the counter with the kernel's clock. If the counter shows less than 3/4 of
+//    the time, the rate is measured again, and every call reads the kernel's clock until then. A
+//    smaller loss is not detected, so a reading can be used for 4/3 of kLongestUs.
 //
 // Three limits remain:
-//  - A step of the wall clock is noticed when the reading ends.
-//  - The clock can be slewed by 10 % after the rate was measured. Then the millisecond ends up to
-//    5 us earlier than the counter shows.
-//  - The counter can go back by almost exactly the time since the last use, as in one live
-//    migration. Then the reading is used for up to kLongestUs more.
+//  - A step of the wall clock is detected when the present reading ends.
+//  - If the clock is slewed by 10 % after the rate was measured, the millisecond ends up to 5 us
+//    earlier than the counter shows.
+//  - If a live migration sets the counter back by almost exactly the time since the last use, the
+//    reading is used for up to kLongestUs more.
 //
-// Uniqueness does not depend on this: the shard counter and the mark guarantee it. The time in an
-// id, and the order between shards, do depend on it.
+// Uniqueness does not depend on this clock, because the shard counter and the mark guarantee it.
+// The times in ids, and the order of ids of different shards, depend on it.
 //
 // Thread safety: none; an object belongs to a process.
 #pragma once
@@ -63,7 +65,8 @@ struct MachineClocks {
   }
   static int this_processor() noexcept {
 #if defined(__x86_64__) && __has_include(<sys/rseq.h>)
-    // Read here as sched_getcpu() reads it. The call takes 3 ns of an id's 16.
+    // Reads the processor's number as sched_getcpu() does. The library call would take 3 of the 16
+    // ns of an id.
     if (__rseq_size != 0) [[likely]] {
       const char* thread;
       asm("mov %%fs:0, %0" : "=r"(thread));
@@ -105,8 +108,8 @@ class BasicTickClock {
   // Milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
 
-  // The same, by a new reading of the kernel's clock. `trusted`: the counter may be relied on to
-  // say how long that may be used.
+  // Returns the time from a new reading of the kernel's clock. If `trusted` is set, the counter may
+  // decide how long the reading is used.
   int64_t read_ms(bool trusted) noexcept {
     if (!trusted) {
       ends_at_ = 0;
@@ -132,8 +135,8 @@ class BasicTickClock {
   }
 
  private:
-  // Whether the counter has advanced by less than the measured rate lets expect. If the counter
-  // went back, the unsigned difference is large, so the reading is not used again.
+  // Whether the counter has advanced by less than the measured rate predicts. If the counter went
+  // back, the unsigned difference is large, and the reading is not used again.
   bool is_slower(uint64_t cycles, int64_t wall_ns) const noexcept {
     constexpr int64_t kNoiseNs = 2000;
     const int64_t certain_ns = std::min(wall_ns, int64_t{1'000'000'000}) - kNoiseNs;
@@ -155,10 +158,10 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // Both readings of the time since boot are cut off to microseconds, so up to 2 us are added.
-    // The rate is then too small rather than too great.
+    // Both readings of the time since boot are truncated to microseconds, so 2 us are added to the
+    // difference. This makes the rate too small rather than too great.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
-    // A far greater rate than before shows that one of the two is wrong.
+    // If the new rate is far greater than the old one, one of the two is wrong.
     const bool plausible =
         rate >= kLeastRate && rate <= kMostRate && (rate_ == 0 || rate / 4 <= rate_ / 3);
     rate_ = plausible ? rate : 0;
@@ -176,7 +179,7 @@ class BasicTickClock {
   int processor_ = kNoProcessor;  // that of read_at_
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_
-  uint64_t rate_ = 0;    // cycles a millisecond; 0 until measured, and if it makes no sense
+  uint64_t rate_ = 0;    // cycles per millisecond; 0: not measured, or implausible
   uint64_t measured_from_ = 0;
   int64_t measured_from_us_ = 0;
 };

@@ -5,10 +5,11 @@
 //
 // The time is that of the id's tick. `rest` is the part of the id below its time field, at most 44
 // bits. So UUIDs sort as their ids do, and two ids never share one. The check bits come last, so
-// that the order does not depend on them. They and the bits of `rest` that a layout leaves 0 detect
-// a UUID that was not made here: of random ones 2^-30 pass at worst, 2^-51 with 23 bits of rest.
+// that the order does not depend on them. The check bits, and the bits of `rest` that a layout
+// leaves 0, detect a UUID that was not made from an id. A random UUID passes with a probability of
+// at most 2^-30, or 2^-51 if the rest has 23 bits.
 //
-// They are not a secret or a signature: anyone can compute them.
+// The check bits are not a signature, because anyone can compute them.
 #pragma once
 
 #include "core/base32.hpp"
@@ -32,8 +33,8 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// Whether each changed bit of the id changes the check: it moves the product by at least one unit
-// of the check, in both directions.
+// Whether every change of a single bit of the id changes the check bits. For this, the change must
+// move the product by at least one unit of the check bits in both directions.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -50,8 +51,8 @@ constexpr unsigned rest_bits(const Layout& layout) noexcept {
 
 }  // namespace detail
 
-// The first millisecond that 48 bits do not hold: 10889-08-02. Only layouts with at least 48 time
-// bits, or with longer ticks, reach it.
+// The first time, 10889-08-02, whose milliseconds need more than 48 bits. Only layouts with at
+// least 48 time bits, or with longer ticks, reach this time.
 inline constexpr int64_t kUuidEndMs = int64_t{1} << detail::kUuidTimeBits;
 
 constexpr bool fits_uuid(const Layout& layout, uint64_t id) noexcept {

@@ -1,6 +1,6 @@
 // The SQL functions. Each form has a writer, a reader that raises an error for an invalid text, and
-// one that returns NULL for it. With a prefix, writers put it in front of the text, and readers
-// require it there.
+// one that returns NULL for it. If a prefix is passed, writers put it in front of the text, and
+// readers require it there.
 
 #include "errors.hpp"
 #include "forms.hpp"
@@ -42,8 +42,8 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// The prefix in this argument, if the function was called with one. It ends in a character that no
-// form contains, so the end of the prefix in a text is unambiguous.
+// The prefix in this argument, if the function was called with one. A prefix ends in a character
+// that no form contains, so its end in a text is unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {
@@ -78,12 +78,12 @@ text* new_prefixed(std::string_view prefix, size_t length, char** behind) {
   }
 }
 
-// Reads a text without its prefix, for both kinds of readers. `read` returns the outcome.
+// Reads a text after its prefix was removed, for both kinds of readers. `read` returns the outcome.
 template <class Read>
 Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));
   const auto prefix = prefix_of(fcinfo, prefix_at);
-  writing_key(name);  // raises the error if the key's name is wrong
+  writing_key(name);  // raises the error if the name of the key is invalid
   auto encoded = text_view(PG_GETARG_TEXT_PP(0));
   if (!encoded.starts_with(prefix)) {
     if (or_null) PG_RETURN_NULL();

@@ -30,7 +30,7 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
 }
 
 // HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1). The hashed text is
-// `purpose`, which ends with the counter 1. The key is that of the last init.
+// `purpose`, which ends with the counter 1. The context has the key of the last initialization.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -69,8 +69,8 @@ struct RoundFunction {
   }
 };
 
-// The same for radix 10 and a number of digits. The half is written in as many bytes as the longer
-// half may need. The standard then uses 8 or 12 bytes of the result.
+// Block P of FF1 for radix 10 and a number of digits. A half is written in as many bytes as the
+// longer half needs at most. The standard then uses 8 or 12 bytes of the result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)
@@ -112,7 +112,7 @@ class DecimalRoundFunction {
 bool KeyDerivation::start() {
   EVP_MAC* const mac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
   hmac = mac == nullptr ? nullptr : EVP_MAC_CTX_new(mac);
-  EVP_MAC_free(mac);  // the context has its own reference
+  EVP_MAC_free(mac);  // the MAC context holds its own reference
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0),
                                    OSSL_PARAM_construct_end()};

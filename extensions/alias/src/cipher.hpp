@@ -1,8 +1,8 @@
-// The uses of a key, all of them with OpenSSL's libcrypto.
+// The three uses of a key. All of them use OpenSSL's libcrypto.
 //
-// A key of the file is never used directly. Each purpose has a key of its own, derived with
-// HKDF-Expand (RFC 5869) and HMAC-SHA-256: "snowflake_alias compact", "snowflake_alias token",
-// "snowflake_alias check".
+// A key of the file is never used directly. Each purpose has its own key, derived with HKDF-Expand
+// (RFC 5869) and HMAC-SHA-256: "snowflake_alias compact", "snowflake_alias token", "snowflake_alias
+// check".
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ struct evp_mac_ctx_st;
 
 namespace snowflake::alias {
 
-// HMAC-SHA-256, set up once for all keys of a file. It holds memory of libcrypto, so release() must
-// be called. It is trivially destructible, so that an error may cross its frame.
+// HMAC-SHA-256, set up once for all keys of a file. The object holds memory of libcrypto, so
+// release() must be called. The object is trivially destructible, so that a PostgreSQL error may
+// leave its scope.
 struct KeyDerivation {
   evp_mac_ctx_st* hmac;
 
@@ -23,20 +24,22 @@ struct KeyDerivation {
   void release();
 };
 
-// One key of the file. It holds memory of libcrypto, as above.
+// One key of the file. This object also holds memory of libcrypto.
 struct Cipher {
   evp_cipher_ctx_st* compact;
   evp_cipher_ctx_st* seal_token;
   evp_cipher_ctx_st* open_token;
   uint8_t compact_start[16];  // AES of FF1's constant block P
   uint8_t check_value[8];
-  uint8_t compact_key[32];  // both until prepare() has given them to libcrypto, which copies them
+  uint8_t compact_key[32];  // both keys are kept until prepare() has passed them to libcrypto,
+                            // which copies them
   uint8_t token_key[32];
 
   // Returns false if libcrypto fails, for lack of memory or of AES. release() must be called
   // anyway.
   bool set_key(KeyDerivation& derivation, const uint8_t (&key)[kKeyBytes]);
-  // Call this before the first use of the functions below. Most sessions use few of many keys.
+  // Call this before the first use of the functions below. Keys are prepared at their first use,
+  // because most sessions use few of many keys.
   bool prepare();
   void release();
 
@@ -44,8 +47,8 @@ struct Cipher {
   bool permute_id(uint64_t id, uint64_t* permuted) const;
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 
-  // FF1 over decimal digits, see decimal_permutation.hpp, with the same key. Its block P separates
-  // the radices and the numbers of digits.
+  // FF1 over decimal digits, see decimal_permutation.hpp, with the same key. Different radices and
+  // numbers of digits give different permutations, because block P contains them.
   bool permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const;
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 

@@ -4,7 +4,8 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// It returns NUM(S) of the standard, y: at most 96 bits, for halves of up to ten digits.
+// The pseudorandom function returns NUM(S) of the standard, y: at most 96 bits, for halves of up to
+// ten digits.
 #pragma once
 
 #include <string_view>
@@ -28,7 +29,8 @@ namespace detail {
 
 inline constexpr unsigned kDecimalRounds = 10;
 
-// Even rounds change the upper half. It is the shorter one if the two differ.
+// Even rounds change the upper half. If the halves have different lengths, the upper one is
+// shorter.
 struct DecimalHalves {
   uint64_t upper, lower;  // the number of values of each half
 
@@ -41,7 +43,7 @@ struct DecimalHalves {
 
 }  // namespace detail
 
-// Both REQUIRE kMinDecimalDigits <= digits <= kMaxDecimalDigits and value < 10^digits.
+// Both functions REQUIRE kMinDecimalDigits <= digits <= kMaxDecimalDigits and value < 10^digits.
 template <class RoundFunction>
 constexpr uint64_t permute_decimal(uint64_t value, unsigned digits,
                                    RoundFunction&& round_function) noexcept {

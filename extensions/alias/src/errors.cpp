@@ -6,7 +6,7 @@ namespace snowflake::alias {
 
 namespace {
 
-// The text for a message, cut to 100 bytes: every valid name or alias is shorter.
+// The text for a message, cut to 100 bytes, because every valid name or alias is shorter.
 const char* shown(std::string_view text) {
   const int length = pg_mbcliplen(text.data(), static_cast<int>(text.size()), 100);
   return pnstrdup(text.data(), static_cast<Size>(length));
@@ -17,7 +17,7 @@ const char* character_at(std::string_view text, size_t at) {
   return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
 }
 
-// Only roles that may read the setting see the path; the log has it always.
+// The error shows the path only to roles that may read the setting. The log always contains it.
 const char* shown_path(const char* path) {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
     return "\"snowflake_alias.key_file\" names it; a relative path begins in the data directory.";

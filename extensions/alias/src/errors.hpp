@@ -1,5 +1,5 @@
-// All errors of the aliases. Their texts never contain the contents of the key file, or the id of
-// an alias.
+// All errors of the aliases. The texts of errors never contain the contents of the key file, or the
+// id of an alias.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ namespace snowflake::alias {
 
 struct Form {
   const char* name;     // "alias"
-  const char* written;  // its spelling, a sentence for the detail of an error
+  const char* written;  // a sentence about its spelling, for the detail of an error
   const char* maker;
 };
 

@@ -1,11 +1,11 @@
-// The forms of aliases, and how texts are read. If a text is invalid, the result is an outcome,
-// because some callers return NULL for it. If the set-up is wrong (keys, libcrypto), it is always
-// an error.
+// The forms of aliases, and how texts are read. If a text is invalid, functions return an outcome,
+// because some callers return NULL for it. If the keys or libcrypto are unusable, an error is
+// raised.
 //
 // An alias is version * 2^63 + the permuted id, in base62. Eleven characters have room for 5 * 2^63
-// of their 62^11 numbers. So the version of an alias is known before a key is tried. In digits the
-// first one is the version, and the others are the permuted id. A token is a block of 128 bits, in
-// base62. Every version is tried on it, and only the right one opens it.
+// of their 62^11 numbers. So the version of the key is known before a key is used. The first digit
+// is the version of the key, and the others are the permuted id. A token is a block of 128 bits, in
+// base62. A reader tries every version of the key, and only the right one accepts the token.
 #pragma once
 
 #include "base62_wide.hpp"
@@ -16,7 +16,7 @@ namespace snowflake::alias {
 
 inline constexpr size_t kAliasLength = kBase62Length;
 inline constexpr size_t kTokenLength = 22;
-// The version's digit and the id's.
+// The number of digits: one for the version, and those of the id.
 inline constexpr unsigned kMinDigits = 1 + kMinDecimalDigits;
 inline constexpr unsigned kMaxDigits = 1 + kMaxDecimalDigits;
 
@@ -35,8 +35,8 @@ struct Outcome {
   unsigned version;
 };
 
-// Write exactly as many characters as the form has. REQUIRES id <= kGreatestId, and for digits that
-// the id has fewer digits than `length`.
+// These functions write exactly as many characters as the form has. REQUIRES id <= kGreatestId, and
+// for digits that the id has fewer digits than `length`.
 void write_alias(Key& key, uint64_t id, char* out);
 void write_digits(Key& key, uint64_t id, unsigned length, char* out);
 void write_token(Key& key, uint64_t id, char* out);

@@ -4,9 +4,9 @@
 //     photos   1        2b7e...
 //     photos   0        99aa...
 //
-// The first line of a name is the version for writing; all lines are for reading. Blank lines and
-// lines that begin with # are comments. An error contains the number of the line, never its
-// contents.
+// If several lines have the same name, the key of the first one is for writing, and all of them are
+// for reading. Blank lines and lines that begin with # are comments. An error contains the number
+// of the line, but never its contents.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ constexpr const char* describe(LineError error) noexcept {
 }
 
 struct KeyLine {
-  std::string_view name;  // empty if the line is a comment
+  std::string_view name;  // empty if the line has no key
   uint8_t version;
   uint8_t key[kKeyBytes];
   LineError error;

@@ -24,10 +24,10 @@ constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
 constinit char* key_file = nullptr;
 constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
-constinit TimestampTz read_at = 0;  // PgReloadTime when the ring was read
+constinit TimestampTz read_at = 0;  // the value of PgReloadTime when the ring was read
 
-// The rule for the server's own private key: only the server's user may read it, or root and a
-// group.
+// The rule is that for the server's private key: only the server's user may read the file, or root
+// and a group.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
@@ -59,15 +59,15 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees the memory of libcrypto whenever the memory of the keys is freed. The key after the last
-// one belongs to an invalid line, or is empty.
+// Frees the memory of libcrypto whenever the memory of the keys is freed. The entry after the last
+// key belongs to an invalid line, or is empty.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
 }
 
-// Adds the key of a line. Returns null, or the reason why it cannot be added; the reason is empty
-// if libcrypto fails.
+// Adds the key of a line. Returns null, or the reason why the key cannot be added. The reason is
+// empty if libcrypto fails.
 const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;
@@ -91,8 +91,8 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   return nullptr;
 }
 
-// Reads into a memory context of its own. If an error occurs, the context is freed with the
-// caller's.
+// Reads the file into a new memory context. If an error occurs, the context is freed with that of
+// the caller.
 void read_keys() {
   if (key_file == nullptr || *key_file == '\0') error_no_key_file();
   const TimestampTz reloaded = PgReloadTime;
@@ -125,7 +125,7 @@ void read_keys() {
   if (reason != nullptr && *reason == '\0') error_cipher();
   if (reason != nullptr) error_key_line(key_file, number, reason);
 
-  // No step can fail from here on.
+  // From here on, no step can fail.
   MemoryContextSetParent(fresh, TopMemoryContext);
   if (memory != nullptr) MemoryContextDelete(memory);
   memory = fresh;

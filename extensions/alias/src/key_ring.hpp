@@ -1,7 +1,7 @@
 // The keys that this session has read from the file that "snowflake_alias.key_file" names. The file
-// is read at the first use, and again after each reload of the configuration. If it cannot be read,
-// or any line is invalid, every call fails until it is corrected. Otherwise sessions would work
-// with different keys.
+// is read at the first use, and again after each reload of the configuration. If the file cannot be
+// read, or any line is invalid, every call fails until the file is corrected. Otherwise, sessions
+// would use different keys.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // whether it is the first of its name
+  bool writes;  // whether the key is the first one of its name
   Cipher cipher;
 
   bool is_called(std::string_view called) const {
@@ -34,8 +34,9 @@ struct KeyRing {
 
 void define_settings();
 
-// The present keys. They are valid until the session reloads its configuration. A parallel worker
-// gets an error: it would read the file again, and one statement could use two states of it.
+// The present keys. The keys are valid until the session reloads its configuration. A parallel
+// worker gets an error, because it would read the file again, and one statement could use two
+// versions of the file.
 const KeyRing& current_keys();
 
 // The cipher of a key, ready for use.

@@ -1,10 +1,11 @@
 // A keyed permutation of ids, 0 to 2^63 - 1: FF1 of NIST SP 800-38G with radix 2, 63 digits and an
 // empty tweak, without the cipher. The caller provides the pseudorandom function, AES-CBC-MAC over
-// the standard's P and Q, as
+// P and Q of the standard, as
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //
-// It returns NUM(S) of the standard modulo 2^32; the higher bits are never used.
+// The pseudorandom function returns NUM(S) of the standard modulo 2^32, because the higher bits are
+// never used.
 //
 // FF1 is an alternating Feistel network of ten rounds. With a pseudorandom function, four rounds
 // are a strong pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). More

@@ -9,15 +9,16 @@ namespace snowflake::lease {
 
 namespace {
 
-// Overrides settings of the role and the database. The TCP settings end a backend whose client is
-// gone within half a minute. Otherwise it would use up a CONNECTION LIMIT for two hours.
+// These options override settings of the role and the database. With the TCP settings, a backend
+// ends within half a minute after its client has failed. Otherwise it would count for a CONNECTION
+// LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
     "SET statement_timeout = 0;"
-    // The other timeouts, as far as this version of the server has them.
+    // Sets the other timeouts, if this version of the server has them.
     "DO $$ BEGIN PERFORM pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings"
     " WHERE name IN ('transaction_timeout', 'idle_session_timeout',"
     " 'idle_in_transaction_session_timeout'); END $$;"
@@ -29,7 +30,7 @@ constexpr char kSettings[] =
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 
-// The limit for the look-up of a name, also if the lease is longer.
+// The longest time for the look-up of a host name, even if the lease is longer.
 constexpr int64_t kLookUpMs = 10'000;
 
 // One exchange at a time.
@@ -41,8 +42,8 @@ constexpr int kMostRemarks = 8;
 constinit char remarks[kMostRemarks][256]{};  // the other messages that came with the answer
 constinit int remark_count = 0;
 
-// A cancelled wait for the synchronous standby is a warning of SyncRepWaitForLSN(). Its text
-// depends on the language.
+// If a wait for the synchronous standby was cancelled, SyncRepWaitForLSN() gives a warning. The
+// warning is recognized by the name of this function, because its text depends on the language.
 void take_notice(void*, const PGresult* result) {
   const char* text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const char* function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -149,7 +150,7 @@ bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
   return true;
 }
 
-// Reads all results, of which one must be a row. The last one comes after the commit.
+// Reads all results. One of them must have a row, and the last one comes after the commit.
 bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
   bool found = false;
@@ -176,7 +177,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
     fail(exchange, "the lease server answered with something else", "is it another version?");
     good = false;
   }
-  // If the connection broke after the answer, the commit may have failed.
+  // If the connection was lost after the answer, the commit may have failed.
   if (good && PQstatus(connection) != CONNECTION_OK) {
     fail(exchange, "lost the connection to the lease server", PQerrorMessage(connection));
     good = false;
@@ -192,7 +193,7 @@ bool finish_question(int sent, Expected expected, const Deadline& deadline, Exch
 
 // Connects to the target and to no other host.
 void start(const char* conninfo) {
-  // libpq ignores empty values. The last value of a keyword counts.
+  // libpq ignores empty values. If a keyword appears twice, libpq uses the last value.
   const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
                                   nullptr};
   const char* const values[] = {conninfo,    target.host,       target.hostaddr,
@@ -217,7 +218,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   *exchange = Exchange{};
   warning[0] = '\0';
   remark_count = 0;
-  // If the worker must not stop early, timeout_ms is the limit for the whole exchange.
+  // If `may_stop` is false, timeout_ms is the limit for the whole exchange.
   Deadline deadline = in_ms(timeout_ms, may_stop);
   const auto at_most = [&](int64_t ms) {
     return may_stop ? in_ms(ms, true) : earlier(in_ms(ms, false), deadline);

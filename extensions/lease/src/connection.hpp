@@ -1,11 +1,13 @@
-// One exchange with a host of the lease server: connect, ask, read to the end, close.
+// One exchange with a host of the lease server: connects, sends a request, reads all results and
+// closes the connection.
 //
-// It uses nonblocking libpq and the server's latch. Each exchange has a connection of its own. So a
-// late answer is never read, and firewalls that drop idle connections do no harm.
+// The exchange uses nonblocking libpq and the server's latch. Each exchange has a connection of its
+// own. So a late answer is never read, and firewalls that drop idle connections do no harm.
 //
-// An answer counts when all of it was read, because rows come before the COMMIT, which may fail. If
-// the wait of the COMMIT for a synchronous standby is cancelled, a warning comes with the answer,
-// and the answer is discarded. Other warnings go to the log. The worker never cancels a query.
+// An answer is used only after all results were read, because the row comes before the COMMIT,
+// which may fail. If the wait of the COMMIT for a synchronous standby is cancelled, a warning comes
+// with the answer, and the answer is discarded. Other warnings go to the log. The worker never
+// cancels a query.
 #pragma once
 
 #include "hosts.hpp"
@@ -22,13 +24,15 @@ struct Exchange {
   char failure[512];  // why it was not answered
 };
 
-// Sends `query` with `count` parameters to the host whose turn it is. If `may_stop`, it gives up
-// when the worker is to end, or after `timeout_ms` without the time for the look-up of a name and
-// for the connection. Otherwise `timeout_ms` is the limit for all.
+// Sends `query` with `count` parameters to the next host of the round. If `may_stop` is set, the
+// exchange ends when the worker must end, or after `timeout_ms`. Then the time for the look-up of a
+// name and for connecting is not included. If `may_stop` is not set, `timeout_ms` is the limit for
+// everything.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 
-// The lease server's encoding need not be that of the databases here, and texts were cut.
+// Replaces invalid bytes, because the lease server can have another encoding than the databases of
+// this server, and long texts were cut.
 void make_ascii(char* text);
 
 // Closes the connection after an error inside ask().
@@ -37,7 +41,7 @@ void hang_up();
 // Returns the host of the last request, as text for messages.
 const char* asked_host();
 
-// Returns true if the last host that accepted the connection is this server.
+// Returns true if the host that last accepted a connection is this server.
 bool is_own_server();
 
 }  // namespace snowflake::lease

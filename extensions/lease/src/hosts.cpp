@@ -13,12 +13,13 @@ struct Turn {
   int hosts;                  // in the list
   int host;                   // whose turn it is
   int address;                // of this host
-  int addresses[kMostHosts];  // of each, as far as is known
-  int left;                   // how many were left in this round
+  int addresses[kMostHosts];  // the addresses of each host, if known
+  int left;                   // the number of hosts left in this round
 };
 constinit Turn turn{};
 
-// The lists of the connection string, else of service file, environment or libpq's defaults.
+// The lists of hosts and ports: from the connection string, else from the service file, the
+// environment or libpq's defaults.
 struct Lists {
   char host[2048];
   char hostaddr[2048];
@@ -68,7 +69,7 @@ bool is_path(const char* host) {
   return host[0] == '/' || host[0] == '@';
 }
 
-// Otherwise libpq gets the lists unchanged, and reports errors in them.
+// In other cases libpq gets the lists unchanged, and reports errors in the lists.
 bool are_sound(const Lists& lists, int count) {
   return count <= kMostHosts &&
          (lists.host[0] == '\0' || lists.hostaddr[0] == '\0' || entries(lists.host) == count) &&
@@ -117,7 +118,7 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
     copy_entry(lists.hostaddr, turn.host, target->hostaddr, sizeof(target->hostaddr));
   copy_entry(lists.port, entries(lists.port) == 1 ? 0 : turn.host, target->port,
              sizeof(target->port));
-  // libpq's default. An empty entry in a list does not select it.
+  // libpq's default. An empty entry in a list of hosts is not a Unix socket.
   if (target->host[0] == '\0' && target->hostaddr[0] == '\0' && count > 1)
     strlcpy(target->host, DEFAULT_PGSOCKET_DIR, sizeof(target->host));
   const bool found = find_address(deadline, target, why, why_size);

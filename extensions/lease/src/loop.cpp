@@ -1,4 +1,4 @@
-// The process of the worker: its loop, its end, its successor.
+// The process of the lease worker: its loop, its end, and the registration of its successor.
 
 #include "worker.hpp"
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
-// Returns true if the whole server stops. The postmaster writes its state before it ends a process.
+// Returns true if the whole server stops. The postmaster writes this state before it ends
+// processes.
 bool server_stops() {
   FILE* const file = fopen("postmaster.pid", "r");
   if (file == nullptr) return true;
@@ -25,9 +26,10 @@ bool server_stops() {
          strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
 }
 
-// An operator has ended this process, and a successor continues with the region. The successor is
-// registered here. The postmaster would restart a process by the wall clock, which may have been
-// set back. Returns false if there is no free slot for another process.
+// Called if an operator has ended this process: registers a successor, which continues with the
+// region. The successor is registered here. The postmaster's own restart of workers depends on the
+// wall clock, which may have been set back. Returns false if there is no free slot for another
+// process.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
@@ -64,7 +66,7 @@ bool one_turn() {
     ProcessConfigFile(PGC_SIGHUP);
   }
   const int64_t now_us = monotonic_us();
-  // Sessions wait for a lease: the next exchange is earlier, but not at once.
+  // If sessions wait for a lease, the next exchange is earlier, but not immediate.
   if (port->is_urgent())
     schedule.due_us = std::min(
         schedule.due_us, schedule.asked_us + std::min(schedule.pause_ms, kUrgentPauseMs) * 1000);
@@ -91,7 +93,8 @@ void recover() {
   retry_later();
 }
 
-// Waits for the end of the predecessor. Two workers at once would both write the memory.
+// Waits for the end of the predecessor. Two workers at the same time would both write the lease
+// memory.
 void take_over() {
   while (!port->serve()) {
     CHECK_FOR_INTERRUPTS();
@@ -134,13 +137,13 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
-  // Without a database. pg_stat_activity shows the worker, and an operator can end it. It has no
-  // state there, because scripts often end idle sessions.
+  // The worker connects to no database. pg_stat_activity shows it, so an operator can end it. The
+  // worker has no state in pg_stat_activity, because scripts often end idle sessions.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // The postmaster does not restart a worker that exits with 0. Here the server stops, or a
-  // successor is registered.
+  // The postmaster does not restart a worker that exits with 0. At this point, the server stops or
+  // a successor is registered.
   proc_exit(0);
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// The latest kinds of messages in the log. Several hosts may fail in different ways in turn.
+// The kinds of messages that were logged last. There are several, because hosts may fail in
+// different ways by turns.
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];

@@ -1,11 +1,11 @@
-// Messages of the worker, for the view snowflake.lease and for the server's log.
+// Messages of the lease worker, for the view snowflake.lease and for the server's log.
 #pragma once
 
 #include "server.hpp"
 
 namespace snowflake::lease {
 
-// The generator's library, as it offers itself; null before start.
+// The functions that snowflake's library offers to this one; null before the server start.
 extern const pg::LeasePort* port;
 
 // The worker's part of the view's row. The functions below publish it.
@@ -18,14 +18,14 @@ const char* time_text(int64_t ms);
 void set_message(const char* text);
 
 // Sets the message and logs it at `level`. After a failure the level is at least LOG, so that the
-// log shows that the failure is over.
+// log shows the end of the failure.
 void log_event(int level, const char* text);
 
-// Sets the message, and logs a failure: a new kind at once, the same kind once a minute. The kind
-// is the text without its numbers.
+// Sets the message, and logs a failure. A new kind of failure is logged at once, and the same kind
+// once a minute. Two messages are of one kind if they differ only in numbers.
 void log_failure(const char* text);
 
-// Logs a message of the lease server that came with a valid answer, each kind once.
+// Logs a message that the lease server sent with a valid answer, once for each kind.
 void log_remark(const char* text);
 
 }  // namespace snowflake::lease

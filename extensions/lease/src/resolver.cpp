@@ -16,7 +16,7 @@ namespace snowflake::lease {
 
 namespace {
 
-// Written by the child: less than PIPE_BUF, so all at once.
+// The child writes this with one write(), because it is shorter than PIPE_BUF.
 struct Found {
   int error;
   Addresses addresses;
@@ -50,7 +50,7 @@ Found look_up(const char* host, int flags) {
   return found;
 }
 
-// Signals are blocked here until their handlers, which are PostgreSQL's, are gone.
+// Signals stay blocked until the child has removed PostgreSQL's signal handlers.
 [[noreturn]] void run_child(const char* host, int pipe, const sigset_t* mask) {
   for (int signal = 1; signal < NSIG; ++signal) (void)::signal(signal, SIG_DFL);
 #ifdef __linux__
@@ -92,7 +92,7 @@ const char* take_answer(const Deadline& deadline, Found* found) {
     if (failure != nullptr) return failure;
     const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
-    // If another event woke it, no answer has arrived yet.
+    // If another event has woken the worker, there is no answer yet.
     if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without an answer";
   }
 }
@@ -103,7 +103,7 @@ void stop_resolving() {
   if (child.pipe >= 0) close(child.pipe);
   if (child.pid > 0) {
     kill(child.pid, SIGKILL);
-    // Waits 0.1 s at most: the kernel may not end a child whose file system hangs.
+    // Waits at most 0.1 s, because the kernel may be unable to end a child whose file system hangs.
     for (int tries = 0; tries < 100 && waitpid(child.pid, nullptr, WNOHANG) == 0; ++tries)
       pg_usleep(1'000);
   }

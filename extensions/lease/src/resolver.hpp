@@ -1,10 +1,10 @@
-// The addresses of a host, without standing still.
+// Looks up the addresses of a host without blocking the worker.
 //
-// getaddrinfo() waits for a silent name server for 20 s and more, and cannot be interrupted.
-// PostgreSQL's signal handlers and longjmp() do not allow threads. So a child process looks the
-// name up, and is killed if the answer is not needed any more. The child detaches from shared
-// memory and from the log's pipe, so that the server can stop and start, and runs no code of
-// PostgreSQL. A background worker would delay the stop of the server.
+// getaddrinfo() waits 20 s or more for a name server that does not answer, and cannot be
+// interrupted. PostgreSQL's signal handlers and longjmp() do not allow threads. So a child process
+// looks the name up, and is killed if the answer is not needed any more. The child detaches from
+// shared memory and from the log's pipe, so that the server can stop and start, and runs no code of
+// PostgreSQL. If a background worker did this, it would delay the stop of the server.
 #pragma once
 
 #include "waiting.hpp"
@@ -17,11 +17,11 @@ struct Addresses {
   char text[kMost][64];  // numeric, in the order of getaddrinfo()
 };
 
-// Returns false if the host has no address; `why` is then the message.
+// Returns false if the host has no address, and a message in `why`.
 bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, char* why,
              size_t why_size);
 
-// After an error that cut resolve() short.
+// Called after an error inside resolve(): ends the child.
 void stop_resolving();
 
 }  // namespace snowflake::lease

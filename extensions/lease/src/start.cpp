@@ -1,4 +1,5 @@
-// Runs at server start: an invalid or missing setting stops it, and the worker is registered.
+// Runs at server start: registers the lease worker. If a setting is invalid or missing, the server
+// does not start.
 
 #include "worker.hpp"
 
@@ -18,7 +19,8 @@ bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);
 }
 
-// Stops the start of the server if the connection string is wrong, or would show a password.
+// Stops the server start if the connection string is invalid, or contains a password that views
+// would show.
 void check_conninfo() {
   char* why = nullptr;
   PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);
@@ -39,8 +41,8 @@ void check_conninfo() {
                     errhint("Use \"passfile\", a certificate, or another method.")));
 }
 
-// RegisterBackgroundWorker() only logs that it had no room. Head: of a list that is singly or
-// doubly linked, by the server's version.
+// If all worker slots are used, RegisterBackgroundWorker() only writes a log message. Depending on
+// the server's version, Head is the head of a singly or doubly linked list.
 template <class Head>
 bool is_registered(Head& list) {
   const auto named = [](auto* node) {
@@ -79,7 +81,7 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void snowflake_lease_install(void);
 
-// Called by the generator's library, at server start.
+// Snowflake's library calls this at server start.
 void snowflake_lease_install(void) {
   using namespace snowflake::lease;
   find_port();
@@ -93,7 +95,7 @@ void snowflake_lease_install(void) {
   BackgroundWorker worker = describe_worker();
   RegisterBackgroundWorker(&worker);
   if (is_registered(BackgroundWorkerList)) return;
-  // A server with a static region mints without it.
+  // A server with a static region can mint without the lease worker.
   ereport(port->static_region == nullptr ? ERROR : WARNING,
           (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
            errmsg("there is no room for the worker that leases regions"),

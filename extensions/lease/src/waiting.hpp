@@ -1,4 +1,4 @@
-// Waiting with an end: for sockets and pipes, woken by the worker's latch.
+// Waits with a time limit for sockets and pipes. The worker's latch ends the wait.
 #pragma once
 
 #include "server.hpp"
@@ -7,7 +7,7 @@ namespace snowflake::lease {
 
 struct Deadline {
   int64_t at_us;  // of the monotonic clock
-  bool may_stop;  // or when the worker is to end
+  bool may_stop;  // or when the worker must end
 };
 
 Deadline in_ms(int64_t ms, bool may_stop);

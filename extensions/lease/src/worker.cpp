@@ -1,4 +1,4 @@
-// The requests of the worker, and its reactions to the answers. core/lease_memory.hpp decides the
+// Sends the requests of the lease worker and acts on the answers. core/lease_memory.hpp decides the
 // reactions.
 
 #include "worker.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kShortestTimeoutMs = 3'000;
 constexpr int64_t kLongestTimeoutMs = 10'000;
-constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for it
+constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for this exchange
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
@@ -26,8 +26,8 @@ constexpr char kWaysOut[] = "Its view snowflake_fleet.health shows what to do";
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;          // a warning about the clocks has been given
-  int64_t asked_offset_us;  // the clock's offset of before it was last read for a request
+  bool wide_apart;          // the worker has warned about the clocks
+  int64_t asked_offset_us;  // the clock's offset, read just before the last request
 };
 constinit State state{};
 
@@ -88,7 +88,8 @@ void compare_clocks(const Reply& reply) {
   state.wide_apart = wide;
 }
 
-// Records another server in this one's region, or that there is none any more. Minting continues.
+// Records which other server mints in this server's region, or that none does any more. Minting
+// continues.
 void note_conflict(const char* text) {
   const bool news = text[0] != '\0' && report.conflict[0] == '\0';
   strlcpy(report.conflict, text, sizeof(report.conflict));
@@ -189,7 +190,7 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// With a short lease there is less time to try several hosts.
+// If the lease is short, there is less time to try several hosts.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }
@@ -220,12 +221,12 @@ void exchange() {
   retry_later();
 }
 
-// The limits are withdrawn, and the region is dropped from memory, before the request is sent.
+// Before the request is sent, the limits are withdrawn and the region is cleared in memory.
 void give_back() {
   static Reply reply;
   if (port->view().region == kNoRegion) return;
   if (is_own_server()) {
-    // While it stops, it accepts no connection.
+    // A server that stops accepts no connection.
     const LeaseView mine = port->view();
     ereport(LOG,
             (errmsg("snowflake: region %d is not given back: its lease server is this "

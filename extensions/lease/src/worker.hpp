@@ -31,8 +31,8 @@ void exchange();
 // Tries the next host at once. If all hosts have failed, tries again after a pause.
 void retry_later();
 
-// Gives the region back when the server stops. Its time is limited, because a fast stop waits for
-// it.
+// Gives the region back when the server stops. The time for giving back is limited, because a fast
+// stop waits for it.
 void give_back();
 
 }  // namespace snowflake::lease

@@ -21,7 +21,7 @@ Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode)
   return relation;
 }
 
-// Before the first id: a clone that is made from now on must contain the value.
+// The value is flushed before the first id, so that a later clone contains it.
 void remember(Relation relation) {
   const OriginFingerprint present = present_origin_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
@@ -47,7 +47,7 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // A refused call does not reach record_clone(). So this informs the sessions that minted before.
+  // A call that fails does not reach record_clone(). So this call tells sessions that already mint.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

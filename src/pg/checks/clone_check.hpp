@@ -1,10 +1,11 @@
-// Detects a clone of a database: a copied machine, a base backup, a restored machine, a promoted
-// standby. Sequence snowflake.origin_fingerprint stores where the database last minted. The
-// original and the clone mint the same ids, and the original cannot detect the clone.
+// Detects that a database is a clone: a copied machine, a base backup, a restored machine or a
+// promoted standby. Sequence snowflake.origin_fingerprint identifies the place where the database
+// last minted. The original and the clone would mint the same ids, and the original cannot detect
+// the clone.
 //
 // The origin fingerprint is updated if no part of it has changed, if the clone was accepted, or if
 // the region is leased, because two servers never lease the same region. Dumps do not contain it. A
-// standby does not use it.
+// standby does not compare the origin fingerprint.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
@@ -20,7 +21,7 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 // Publishes the result for all sessions, and logs a clone.
 void record_clone(DatabaseState& state, const Moved& moved);
 
-// Whether sessions may continue to mint according to the last result.
+// Whether the last result of the check allows sessions to continue to mint.
 bool clone_may_mint(const DatabaseState& state);
 
 // Returns the changed parts, for a caller that must not block or fail. REQUIRES a lock on the

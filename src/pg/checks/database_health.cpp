@@ -27,7 +27,8 @@ int64_t furthest_ms(const DatabaseState& state) {
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 
-// Returns false if the page is locked: the session that writes it may be waiting for the disk.
+// Returns false if the page is locked, because the session that writes the page may be waiting for
+// the disk.
 bool try_read_mark(Relation mark, int64_t* mark_ms) {
   SequencePage page{};
   if (!SequencePage::try_open(mark, &page)) return false;
@@ -47,19 +48,20 @@ void gather_mark(Facts& facts, Oid high_water) {
   relation_close(mark, NoLock);
 }
 
-// If the WAL cannot be written, calls wait and cannot be interrupted, like every commit.
+// If the WAL cannot be written, calls wait like every commit, and cannot be cancelled.
 bool is_flush_stalled(const DatabaseState* state) {
   constexpr int64_t kStalledUs = 1'000'000;
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
 }
 
-// If this lock is not available, the sequence is being dropped or altered, and calls wait for it
-// too.
+// If this lock is not available, another session is dropping or altering the sequence, and calls
+// that mint wait too.
 void gather_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.blocker();
   if (facts.state != Blocker::none) return;
-  // The lock mode of calls: ALTER SEQUENCE blocks it, but does not block reading.
+  // The lock mode of calls that mint. ALTER SEQUENCE conflicts with this mode, but not with
+  // reading.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
     Oid relation;
@@ -115,7 +117,8 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_state();
-  // Read after the mark: another session may have raised both, the mark first.
+  // highest_ms is read after the mark, because another session may raise the mark and then
+  // highest_ms.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;

@@ -1,5 +1,5 @@
-// Finds out whether the current database mints, and if not why, for the view health. It raises no
-// error and does not wait.
+// For the view health: finds out whether the current database mints, and the reason if it does not.
+// The function raises no error and does not wait.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace snowflake::pg {
 
-// Shown for a server that shares its region. It continues to mint.
+// The reason that `health` shows if another server mints in the same region. It continues to mint.
 struct SharedRegion {
   static constexpr const char* reason = "another server mints in the same region";
   static constexpr const char* hint =
@@ -24,19 +24,19 @@ struct SharedIds {
 };
 
 struct DatabaseHealth {
-  Blocker blocker;       // for which a call would be refused or wait
-  bool cloned;           // it last minted elsewhere, and that is not accepted
+  Blocker blocker;       // the blocker for which a call would fail or wait
+  bool cloned;           // the database last minted in another place, which was not accepted
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
-  int64_t lead_ms;     // how far the shard that is furthest ahead of the clock is; 0 where none is
-  int64_t mark_ms;     // as it is stored; 0 where it could not be read
-  int64_t sealed;      // the seal that CREATE EXTENSION made; 0 likewise
-  int64_t covered_ms;  // until when ids are covered by a published limit
-  const char* conflict;  // another server that mints in the same region; null: none is known
+  int64_t lead_ms;       // of the shard that is furthest ahead of the clock; 0: none is ahead
+  int64_t mark_ms;       // the stored mark; 0: it could not be read
+  int64_t sealed;        // the seal that CREATE EXTENSION stored; 0: not read
+  int64_t covered_ms;    // the time up to which a published limit covers ids
+  const char* conflict;  // another server that mints in the region; null: none is known
   const char* same_ids;  // the advice if another database mints the same ids, or null
 
   bool minting() const { return blocker == Blocker::none; }
-  // The reason in a few words, and the advice as a sentence. Both are null if the database mints,
+  // The reason is a few words, the advice a sentence. Both are null if the database mints,
   // unless it is a copy, its server shares its region, or another database mints the same ids.
   const char* reason() const {
     return shares_region() ? SharedRegion::reason

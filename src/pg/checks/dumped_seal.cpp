@@ -1,9 +1,10 @@
 // A dump presents its seal as a row of the table snowflake.dumped_seal, into which every role may
 // insert. A trigger compares the row and does not store it. If triggers are disabled (pg_restore
-// --disable-triggers), a CHECK constraint compares it; it cannot be disabled.
+// --disable-triggers), a CHECK constraint compares the row. It cannot be disabled.
 //
-// A database whose ids were never minted or decoded adopts the layout of the dump. Otherwise rows
-// of the dump may have been decoded under the wrong layout already, and every function refuses.
+// If no id of the database was minted or decoded, the database adopts the layout of the dump.
+// Otherwise, rows of the dump may already have been decoded with the wrong layout. Then every
+// function raises an error.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -22,9 +23,10 @@ bool keeps_restored_rows(const FormData_pg_class& relation) {
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
-// A contradiction stops the database permanently, so not every role may present one. A role that
-// may only insert into tables is an application, and may not. A restore assigns the owners of
-// tables before it loads them, so membership in the owner counts.
+// A contradicting seal stops minting in the database permanently, so not every role may insert one.
+// A role that may only insert into tables is taken for an application, and is refused. A restore
+// sets the owners of tables before it loads rows, so a role that is a member of an owner is
+// accepted.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -42,7 +44,7 @@ bool may_have_restored() {
   return owns_a_table;
 }
 
-// Any role may call the function, or use it in a trigger of a table with other columns.
+// Any role may call the trigger function, or use it in a trigger of a table with other columns.
 bool is_row_of_seals(FunctionCallInfo fcinfo) {
   if (!CALLED_AS_TRIGGER(fcinfo)) return false;
   const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
@@ -53,8 +55,8 @@ bool is_row_of_seals(FunctionCallInfo fcinfo) {
   return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
 }
 
-// Durable at once and not undone by a rollback, like setval(): the wrongly decoded rows may already
-// be committed.
+// The seal is durable at once and a rollback does not undo it, like setval(), because the wrongly
+// decoded rows may already be committed.
 void record_contradiction(Oid seal, int64_t presented) {
   Relation sequence = relation_open(seal, RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
@@ -62,13 +64,13 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // No session may mint or decode by an earlier result.
+  // After this, no session may mint or decode because of an earlier check.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
 
-// Stores the seal in new storage, so that a rollback undoes it. REQUIRES the lock that blocks every
-// other session.
+// Stores the seal in a new file of the sequence, so that a rollback undoes it. REQUIRES the lock
+// that blocks all other sessions.
 void reseal(Oid oid, int64_t seal) {
   ResetSequence(oid);
   Relation sequence = relation_open(oid, NoLock);
@@ -79,9 +81,9 @@ void reseal(Oid oid, int64_t seal) {
 }
 
 // Takes the layout of a dump, if no id of this database was minted or decoded and no dump was
-// restored. The row of the dump replaces that of CREATE EXTENSION. Other sessions wait until the
-// end of the transaction. Only roles that may create schemas in the database can do it, because a
-// changed layout concerns all its tables.
+// restored. The row of the dump replaces the row of CREATE EXTENSION. Other sessions wait until the
+// end of the transaction. Only roles that may create schemas in the database may change its layout,
+// because the layout concerns all tables.
 bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
   LockRelationOid(sequences.seal_local, AccessExclusiveLock);
@@ -99,7 +101,7 @@ bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   return true;
 }
 
-// Reads the seal of CREATE EXTENSION. If the presented one is equal, ids of it exist.
+// Reads the seal of CREATE EXTENSION. If the inserted seal is equal, ids of its layout may exist.
 int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);
@@ -108,14 +110,14 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   return sealed;
 }
 
-// Returns true if the presented seal is the new one of the database, and false if it is the one
-// that it has. `table`: into which the row is inserted, or null.
+// Returns true if the inserted seal becomes the seal of the database, and false if the database
+// already has it. `table` is the table of the trigger, or null.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);
   if (presented == sealed) return false;
   if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
   if (!may_have_restored()) error_may_not_present();
-  // The function may be called directly, and the trigger may belong to a temporary table.
+  // A role may call the function directly, or from a trigger of a temporary table.
   if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
   if (table != nullptr && adopt(sequences, table, presented)) return true;
   record_contradiction(sequences.seal, presented);
@@ -150,7 +152,7 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The row is stored only if it is a new one, or the present one had been deleted.
+  // The row is stored only if its seal is new, or if the present row was deleted.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

@@ -1,6 +1,6 @@
-// The glue around core/blocker.hpp: gathers the facts that need no wait, and lets a call act on an
-// blocker. Facts that need a lock are gathered separately by attach() (waits) and health() (does
-// not wait).
+// The glue around core/blocker.hpp: gathers the facts that need no wait, and lets a call wait or
+// fail because of a blocker. attach() and health() each gather the facts that need a lock: attach()
+// waits for the lock, and health() does not.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -13,12 +13,12 @@ namespace snowflake::pg {
 Facts facts_of_server();
 void gather_server_facts(Facts& facts);
 
-// Acts on the first blocker. Raises its error, or waits for a lease or the clock for a part of
-// max_wait and returns true: then gather all facts again. Closes the mark before, if one is given.
-// Returns false without a blocker.
+// Acts on the first blocker. Raises the blocker's error, or waits for a lease or the clock for a
+// part of max_wait and returns true. If the result is true, the caller must gather all facts again.
+// If a mark is passed, it is closed first. Returns false without a blocker.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
-// Whether a mark is so far ahead that calls wait for it.
+// Whether a mark is so far ahead of the clock that calls must wait.
 bool is_ahead_of_clock(int64_t mark_ms);
 
 }  // namespace snowflake::pg

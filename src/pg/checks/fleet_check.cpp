@@ -35,7 +35,7 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
       lsn = page.write(relation, *remembered);
     }
     page.close();
-    // Before the first id: a clone that is made from now on must contain the value.
+    // The value is flushed before the first id, so that a later clone contains it.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

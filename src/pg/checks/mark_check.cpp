@@ -19,9 +19,10 @@ Blocker blocker_for_all(Relation mark) {
 
 Blocker blocker_here(Relation mark) {
   if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
-  // A rollback to a savepoint restores the old storage, also of a mark that was created here.
+  // A rollback to a savepoint restores the old file, even of a mark that this transaction created.
   if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
-  // After a rollback the old mark would be valid again, and would not cover the ids of this one.
+  // After a rollback, the old mark would be valid again, but would not cover the ids of this
+  // transaction.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
   return Blocker::none;
 }
@@ -35,7 +36,8 @@ int64_t set_mark(int64_t ms) {
   Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
   check_mark(mark);
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  // Read under the page lock: every raise of the mark changes page and limits under this lock.
+  // highest_ms is read under the page lock, because the mark and the limits are raised under this
+  // lock.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   const int64_t set_ms = std::max(ms, highest_ms);

@@ -11,15 +11,15 @@ namespace snowflake::pg {
 // Whether a rollback would remove the mark.
 bool is_created_here(Relation mark);
 
-// Why ids must not be minted under this relation, or none: a crash would lose it, or, in this
-// transaction, a rollback would.
+// Returns why ids must not be minted under this mark, or none. Either a crash would lose the mark,
+// or a rollback of this transaction would.
 Blocker blocker_for_all(Relation mark);
 Blocker blocker_here(Relation mark);
 // Raises its error.
 void check_mark(Relation mark);
 
-// Sets the mark to `ms`, even if it is greater now, but not below what was written or adopted since
-// the server started. Returns the new mark, which is durable.
+// Sets the mark to `ms`, even if the mark is greater now, but not below the greatest mark of this
+// server run. Returns the new mark, which is durable.
 int64_t set_mark(int64_t ms);
 
 }  // namespace snowflake::pg

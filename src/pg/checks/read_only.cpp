@@ -27,7 +27,7 @@ std::optional<bool> value_in(ArrayType* settings) {
   return found;
 }
 
-// Returns the settings of ALTER DATABASE; for no database, the settings of ALTER ROLE ALL.
+// Returns the settings of ALTER DATABASE, or those of ALTER ROLE ALL if `database` is InvalidOid.
 std::optional<bool> set_for_all_roles(Oid database) {
   std::optional<bool> found;
   Relation const settings = table_open(DbRoleSettingRelationId, AccessShareLock);

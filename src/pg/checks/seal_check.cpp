@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Reads the value, and of seal_local what else the seals contain. False if the sequence does not
-// exist any more.
+// Reads the value of the sequence, and other members of Seals from seal_local. Returns false if the
+// sequence does not exist any more.
 bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -41,8 +41,9 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// The seal that the next dump will present; 0 for none. If rows differ, one that is not `local`. A
-// locked table is being dropped, dumped or altered; then the earlier result still counts.
+// Returns the seal that the next dump will contain, or 0 if there is no row. If rows differ,
+// returns one that is not `local`. If the table is locked, another session drops, dumps or alters
+// it. Then the earlier result is still used.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -61,8 +62,8 @@ int64_t carried_seal(Oid table, int64_t local) {
   return carried;
 }
 
-// Acquire: pairs with the releases below. A session that uses another session's result must also
-// see what that session recorded before: that there are reserved origins.
+// Acquire: pairs with the releases below. If a session uses another session's result, it must also
+// see what that session stored before, namely that there are reserved origins.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
@@ -77,8 +78,8 @@ bool is_of_session(const Seals& seals) {
   return seals.local == session && seals.dumped == session;
 }
 
-// Calls `read` with both sequences locked, so that it does not wait for them. False if one is
-// locked by another session.
+// Locks both sequences without waiting, and calls `read`. Returns false if another session has
+// locked one of them.
 template <class Read>
 bool with_seal_locked(const StateSequences& sequences, LOCKMODE mode, Read read) {
   if (!ConditionalLockRelationOid(sequences.seal_local, mode)) return false;
@@ -183,15 +184,15 @@ void require_seal_slowly(SealUse use) {
   install_session_events();
 
   // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. Calls in
-  // between, for example for a constraint that is compared with a partition's bound, meet empty
-  // tables. All computed values are copied.
+  // between find empty tables, for example when a constraint is compared with the bound of a
+  // partition. All computed values are copied.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
   }
 
-  // A recent check by another backend is sufficient, but not on a standby: a change that it replays
-  // does not run this code.
+  // A recent check by another backend is sufficient, but not on a standby, because replay of a
+  // change does not run this code.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;

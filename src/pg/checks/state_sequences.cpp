@@ -9,7 +9,7 @@ namespace {
 
 constinit StateSequences known{};
 
-// A row inserted and deleted by the same subtransaction cannot reappear.
+// If one subtransaction inserted and deleted the row, no rollback can restore it.
 bool may_come_back(HeapTupleHeader row) {
   if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
     return false;
@@ -17,7 +17,8 @@ bool may_come_back(HeapTupleHeader row) {
   return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
-// A table or a sequence: the extension has these only for its state.
+// Whether it is a table or a sequence. All tables and sequences of the extension belong to its
+// state.
 bool is_state(char relkind) {
   return relkind == RELKIND_SEQUENCE || relkind == RELKIND_RELATION;
 }
@@ -80,7 +81,7 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// Reads dead rows too: the catalogue as it would be after a rollback.
+// Reads dead rows too, because a rollback would restore them.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

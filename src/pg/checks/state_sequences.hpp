@@ -14,7 +14,7 @@ struct StateSequences {
   Oid fleet;
   Oid origin_fingerprint;
   Oid dumped_seal;
-  Oid backfills;  // these two are not read to mint
+  Oid backfills;  // minting does not read the next two
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
@@ -35,13 +35,15 @@ struct StateSequences {
   }
 };
 
-// Returns the cached relations of this session, or looks them up by membership in the extension,
-// because any role could create the same names. Raises an error if the extension or one of them is
-// missing. Returns a copy, because taking a lock may run the callback that resets the cache.
+// Returns the cached relations of this session, or looks them up as members of the extension,
+// because any role could create relations with the same names. Raises an error if the extension or
+// one of the relations is missing. Returns a copy, because taking a lock may run the callback that
+// resets the cache.
 StateSequences known_state_sequences();
 // Always looks them up: ALTER EXTENSION ... DROP SEQUENCE sends no invalidation.
 StateSequences current_state_sequences();
-// Always looks them up; incomplete, without an error, if the extension or one of them is missing.
+// Always looks the relations up. If the extension or a relation is missing, the result is
+// incomplete, without an error.
 StateSequences present_state_sequences();
 // Returns the cache, perhaps incomplete.
 StateSequences remembered_state_sequences();

@@ -1,4 +1,4 @@
-// How wrong the clock may be: the kernel's value from NTP or PTP (adjtimex), or
+// The maximum error of the clock: the kernel's value from NTP or PTP (adjtimex), or
 // snowflake.clock_error.
 #pragma once
 

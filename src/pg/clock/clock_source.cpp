@@ -28,7 +28,7 @@ std::string_view read_start(const char* path, char (&buffer)[size]) {
   return {buffer, length};
 }
 
-// The flags of the first processor, which are those of all.
+// The flags of the first processor, which are the same for all processors.
 bool processor_has_constant_counter() {
   char buffer[16384];
   std::string_view text = read_start("/proc/cpuinfo", buffer);

@@ -13,13 +13,15 @@ struct ClockSource {
 };
 ClockSource clock_source();
 
-// At server start: measures the counter, reads the processor's flags, and logs what is decided.
+// Called at server start: measures the counter, reads the processor's flags, decides whether the
+// counter is used, and logs it.
 void find_counter(ClockWatch& watch);
 
 // Reads the kernel's clock source again, which may change while the machine runs. Logs a change.
 void check_counter(ClockWatch& watch);
 
-// Whether the counter is used: as decided, unless snowflake.use_tsc is off.
+// Whether the counter is used: the decision of the server start, or false if snowflake.use_tsc is
+// off.
 bool counter_is_used();
 
 }  // namespace snowflake::pg

@@ -17,7 +17,7 @@ namespace {
 // Smaller steps are noise from reading two clocks.
 constexpr int64_t kNoiseUs = 1000;
 
-// The log shows larger steps back also if no shard waits for the clock.
+// Larger steps back are logged even if no shard has to wait for the clock.
 constexpr int64_t kLoggedUs = 100'000;
 
 constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
@@ -25,7 +25,7 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // If no id was minted since the jump that this step reverts, no shard has to wait.
+  // If no id was minted after the jump ahead that this step reverts, no shard has to wait.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())
@@ -46,7 +46,7 @@ void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
 }
 
-// The greatest distance of a written mark ahead of the clock.
+// The greatest time by which a written mark is ahead of the clock.
 int64_t written_ahead_ms() {
   return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
 }
@@ -61,7 +61,8 @@ void check_base() {
     log_clock_believed(drift_us / 1000);
 }
 
-// Logs the end of a state that a step began; it can end by time or by another step.
+// Logs the end of a state that began with a step. The state ends when the clock has caught up, or
+// with another step.
 void check_ends(ClockWatch& watch) {
   const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
   if (until_ms != 0 && wall_clock_ms() >= until_ms) {
@@ -69,7 +70,8 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // While the clock at start is not confirmed, a database's mark may still show that it was wrong.
+  // While the clock at start is not confirmed, the mark of a database may still show that it was
+  // wrong.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -88,8 +90,8 @@ void start_clock_watch(ClockWatch& watch) {
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // Only one of the sessions that see the step moves the offset and counts it. The offset must be
-  // read before the clock. Otherwise a session that read the clock before the step, and arrives
-  // here after another has counted it, would count it twice.
+  // read before the clock. Otherwise a step could be counted twice: by another session, and by this
+  // one if it had read the clock before the step.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

@@ -1,9 +1,9 @@
 // Watches the wall clock: counts and logs its steps, and refuses large steps ahead.
 //
 // The wall clock is compared with the time since boot, which is never stepped. The offset between
-// the two at server start is the base. It is in the postmaster's memory, so a crash restart neither
-// accepts a jump nor loses an accept_clock(). core/clock_base.hpp decides when a clock that was
-// wrong at start is accepted.
+// the two at server start is the base. The base is in the postmaster's memory, so a crash restart
+// neither accepts a jump nor loses an accept_clock(). core/clock_base.hpp decides when a clock that
+// was wrong at start is accepted.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ struct ClockWatch;
 
 void start_clock_watch(ClockWatch& watch);
 
-// Counts a step since the last check of any session. A session checks when it begins to mint, when
-// it sees the clock go back, and before the mark is extended, which is twice a second while the
-// database mints.
+// Counts a step since the last check of any session. A session calls this when it begins to mint,
+// when it reads an earlier time than before, and before it raises the mark, twice a second while
+// the database mints.
 void check_clock();
 
 // Logs whether the kernel reports the clock as synchronized, and whether the layout ends soon.
-// Checks whether the counter may still be used. Called when the mark is extended.
+// Checks whether the counter may still be used. Called when the mark is raised.
 void check_clock_error();
 
 // Whether the clock is further ahead of the base than snowflake.max_forward_jump.
@@ -29,7 +29,8 @@ bool clock_jumped_ahead();
 void accept_clock();
 // Reports a stored mark, which may show that the clock was wrong at start.
 void record_mark(int64_t mark_ms);
-// Records that ids are minted; and returns whether any were since the server started.
+// The first function records that ids are minted, and the second returns whether any were minted
+// since the server started.
 void record_clock_use();
 bool clock_is_in_use();
 

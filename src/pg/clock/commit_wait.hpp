@@ -1,16 +1,16 @@
-// Implements snowflake.commit_wait: a transaction that minted commits only when every server whose
-// clock error is within snowflake.max_clock_error mints greater ids. So a session that has seen the
-// commit mints greater ids on any server.
+// Implements snowflake.commit_wait. A transaction that minted commits only when all servers mint
+// greater ids, provided that their clock errors are within snowflake.max_clock_error. So a session
+// that sees the commit mints greater ids on any server.
 //
-// An id has the time of its server's clock C, whose error is at most e. Once C - e is past the end
-// of the id's tick, the true time is past it. The clock of a server that is behind the true time by
-// e' is past it once C - e - e' is. So the wait includes both errors.
+// An id has the time of its server's clock C, whose error is at most e. When C - e is after the end
+// of the id's tick, the true time is after it too. When C - e - e' is after it, so is the clock of
+// every server that is behind the true time by at most e'. So the wait includes both errors.
 #pragma once
 
 namespace snowflake::pg {
 
-// Before a commit or PREPARE TRANSACTION. Interruptible. If the clock is not synchronized or the
-// wait would be longer than max_wait, it raises an error and so ends the transaction.
+// Called before COMMIT and PREPARE TRANSACTION. Interruptible. If the clock is not synchronized, or
+// the wait would be longer than max_wait, this raises an error, which ends the transaction.
 void wait_before_commit();
 
 }  // namespace snowflake::pg

@@ -19,7 +19,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   return true;
 }
 
-// The message may contain hosts and roles of the lease server, like the connection string.
+// Like the connection string, the message may contain hosts and roles of the lease server.
 const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "what members of pg_monitor may read.";

@@ -6,12 +6,12 @@
 
 namespace snowflake::pg {
 
-// Whether minting must wait: the clock is not synchronized now, or, for wait_at_start, has not been
-// since the server started.
+// Whether minting must wait. With refuse, this is so if the clock is not synchronized now. With
+// wait_at_start, it is so if the clock was never synchronized since the server started.
 bool lacks_synchronization();
 
-// For wait_at_start, sleeps for a part of snowflake.max_wait, and raises an error after all of it.
-// For refuse, raises the error at once. Interruptible.
+// With wait_at_start, sleeps for a part of snowflake.max_wait, or raises an error if the call has
+// already waited for max_wait. With refuse, raises the error at once. Interruptible.
 void wait_for_synchronization(WaitBudget& budget);
 
 }  // namespace snowflake::pg

@@ -10,7 +10,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A wait: its needed length, the clock that this is based on, and the time already waited.
+// A wait: the length that is still needed, the clock reading for which it was computed, and the
+// time already waited.
 struct Wait {
   int64_t clock_ms;
   int64_t needed_ms;
@@ -40,7 +41,7 @@ void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   });
 }
 
-// The time at which the clock is near enough to a position.
+// The clock time from which a position is within the lead.
 int64_t target_of(uint64_t position, uint64_t lead) {
   return layout.ms_of_tick(layout.tick_of_position(position)) -
          static_cast<int64_t>(lead * layout.tick_ms);
@@ -54,7 +55,7 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
   if (wait.too_long()) {
     counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // Load alone moves ids at most one tick beyond the lead.
+    // Under load alone, ids are at most one tick further ahead than the lead.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

@@ -8,18 +8,19 @@
 
 namespace snowflake::pg {
 
-// Each call sleeps until the clock may have reached its target, or for a part of that time, because
-// the clock can be corrected during the wait. If the needed wait and the time already waited exceed
-// snowflake.max_wait, it raises an error at once. Interruptible.
+// Each of these functions sleeps until the clock may have reached the target, or for a part of that
+// time, because the clock can be corrected during the wait. If the time already waited plus the
+// needed wait exceeds snowflake.max_wait, the function raises an error at once. Interruptible.
 
-// For the shard's next position, which is more than `lead` ticks ahead.
+// Waits for the next position of a shard that is more than `lead` ticks ahead of the clock.
 void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget);
 
-// For a position above an id that was minted elsewhere and is more than `lead` ticks ahead.
+// Waits for a position above an id from another server that is more than `lead` ticks ahead of the
+// clock.
 void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget);
 
-// For a stored high-water mark that is more than max_lead ahead.
+// Waits for a stored high-water mark that is more than max_lead ahead of the clock.
 void wait_for_mark(int64_t mark_ms, WaitBudget& budget);
 
 }  // namespace snowflake::pg

@@ -41,7 +41,7 @@ void hold_prepared_mint() {
   keep_lock(tag_of(kMintSince, mint_record.since()));
 }
 
-// Avoid this call: it takes locks of the lock manager and copies its whole table.
+// The call is expensive: it locks the lock manager and copies its whole table.
 OldestPreparedMint oldest_prepared_mint() {
   OldestPreparedMint oldest{OpenMints::kNone, InvalidTransactionId};
   if (max_prepared_xacts == 0 || !any_prepared_mint()) return oldest;
@@ -51,7 +51,7 @@ OldestPreparedMint oldest_prepared_mint() {
     if (!is_mint(lock.locktag) || lock.holdMask == 0) continue;
     const uint64_t since =
         uint64_t{lock.locktag.locktag_field2} << 32 | lock.locktag.locktag_field3;
-    // A session that is about to prepare has its own number there.
+    // Before PREPARE TRANSACTION, the lock belongs to the session, with the session's own number.
     if (since < oldest.since)
       oldest = {since, lock.pid == 0 ? prepared_transaction_of(lock) : InvalidTransactionId};
   }

@@ -1,11 +1,12 @@
-// Records which prepared transactions have minted, and since which tick.
+// Records for each prepared transaction that has minted the tick of its first id.
 //
-// A prepared transaction has no session and survives restarts. Its locks survive, too: PostgreSQL
-// writes them to the state file, and releases them after the transaction has left the set of
-// running ones. So a transaction takes two locks before it is prepared. The first is shared by all
-// such transactions of the database: it shows a reader with one look-up whether there are any. The
-// second has the tick in its key. No session waits for them. pg_locks shows them as advisory locks
-// of a class that pg_advisory_lock() does not use.
+// A prepared transaction has no session and survives restarts. The locks of the prepared
+// transaction also survive: PostgreSQL writes them to the state file, and releases them only after
+// new snapshots treat the transaction as ended. So a transaction takes two locks before it is
+// prepared. All such transactions of a database share the first lock, so a reader finds out with
+// one look-up whether there are any. The second has the tick in its key. No session ever waits for
+// these locks. pg_locks shows them as advisory locks of a class that pg_advisory_lock() does not
+// use.
 #pragma once
 
 #include "core/settled.hpp"
@@ -17,7 +18,7 @@ namespace snowflake::pg {
 // the locks belong to the prepared transaction.
 void hold_prepared_mint();
 
-// The prepared transaction of the current database that minted first. Without one, `since` is
+// Finds the prepared transaction of the current database that minted first. Without one, `since` is
 // OpenMints::kNone.
 struct OldestPreparedMint {
   uint64_t since;

@@ -1,9 +1,9 @@
-// Finds the settled id of the current database, and what holds it back.
+// Finds the settled id of the current database, and the transaction or state that holds it back.
 //
-// The counters are raised to the clock, but not above the durable mark. After a crash ids begin at
-// the mark, so a settled id stays settled at any clock. In a database that does not mint, the
-// settled id stays at the mark, above all ids. The call does not wait for transactions, clocks or
-// disks.
+// The counters are raised to the clock, but not above the durable mark. After a crash, ids begin at
+// the mark. So a settled id stays settled, even if the clock is wrong. In a database that does not
+// mint, the settled id stays at the mark, above all ids. The call does not wait for transactions,
+// clocks or disks.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ enum class HeldBy : uint8_t {
   prepared,      // likewise
   one_snapshot,  // the caller's transaction reads in one snapshot
   standby,       // only the primary has the facts
-  mark,          // it is locked, not durable yet, or lost
+  mark,          // the mark is locked, not durable yet, or lost
 };
 
 struct SettledAnswer {
   bool known;
   int64_t id;  // every id below it is settled
   HeldBy held_by;
-  int pid;                    // of the open transaction, or 0
+  int pid;                    // of the open transaction that holds it back, or 0
   TransactionId transaction;  // that is prepared, or invalid
-  int64_t since_ms;           // when that transaction minted first, or 0
+  int64_t since_ms;           // when the open transaction minted its first id, or 0
 };
 
-// The settled id for snapshots that are taken later.
+// Returns the settled id, which is valid for snapshots that are taken later.
 SettledAnswer settled();
 
 // No settled id, and the reason.

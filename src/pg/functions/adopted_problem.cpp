@@ -10,8 +10,8 @@ constexpr const char* kProblems =
     "SELECT relation, attribute, problem FROM snowflake.adopted_columns()"
     " WHERE problem IS NOT NULL ORDER BY 1, 2";
 
-// Invalid if there is no such table, or it cannot be locked now, or nothing was adopted. The lock
-// is kept until the transaction ends: the query below does not wait for it.
+// Returns InvalidOid if the table does not exist, is empty, or cannot be locked without waiting.
+// The lock is kept until the transaction ends: the query below does not wait for it.
 Oid lock_adopted() {
   const Oid schema = get_namespace_oid("snowflake", true);
   const Oid table = OidIsValid(schema) ? get_relname_relid("adopted", schema) : InvalidOid;
@@ -45,7 +45,8 @@ const char* first_problem() {
 const char* adopted_problem() {
   const Oid table = lock_adopted();
   if (!OidIsValid(table)) return nullptr;
-  // A probe need not have privileges on the table. The query reads this table and the catalogue.
+  // The role of a health check does not need privileges on the table. The query reads this table
+  // and the catalogue.
   Oid user = InvalidOid;
   int context = 0;
   GetUserIdAndSecContext(&user, &context);

@@ -1,10 +1,11 @@
-// Finds faults of the columns that adopt() made mint, for health.
+// For health: finds errors in the columns for which adopt() set a default that mints.
 #pragma once
 
 namespace snowflake::pg {
 
-// "adopted column public.photos.id: its default does not mint", or null. Waits for no lock: while
-// another session holds one on the table of the adopted columns, the result is null.
+// Returns a text such as "adopted column public.photos.id: its default does not mint", or null.
+// Does not wait for locks. If another session has locked the table of adopted columns, the result
+// is null.
 const char* adopted_problem();
 
 inline constexpr const char* kAdoptedAdvice =

@@ -28,7 +28,7 @@ struct Group {
 
 struct Audit {
   HTAB* groups;
-  int64 early;  // plain numbers, or ids of the first hour, up to this one
+  int64 early;  // plain numbers, and ids of the first hour, are at most this
   int64 mark;   // ids up to this one are below the mark
 };
 

@@ -1,5 +1,6 @@
 // Reads a column of a table without a query. The planner of a query evaluates index predicates,
-// checks and policies as far as it can. These are the code of the table's owner.
+// checks and policies as far as it can. Index predicates, checks and policies can call functions of
+// the table's owner.
 
 #include "pg/functions/column_ids.hpp"
 
@@ -10,7 +11,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// A column of one table: its number and its type below all domains.
+// A column of one table: its number, and the base type of its domains.
 struct Column {
   Relation relation;
   AttrNumber number;
@@ -53,7 +54,7 @@ Oid integers_ascending(Oid type) {
   }
 }
 
-// Raises the errors of a query, with the rights of the caller.
+// Raises the errors that a query by the caller would raise.
 void check_may_read(Oid relation, const char* column) {
   const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
   if (!HeapTupleIsValid(tuple)) error_relation_gone(relation);
@@ -66,7 +67,8 @@ void check_may_read(Oid relation, const char* column) {
       (number <= 0 ||
        pg_attribute_aclcheck(relation, number, GetUserId(), ACL_SELECT) != ACLCHECK_OK))
     aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(form.relkind), NameStr(form.relname));
-  // Raises an error if policies would hide rows: the functions are declared with row_security off.
+  // Raises an error if policies would hide rows, because the functions are declared with
+  // row_security off.
   check_enable_rls(relation, InvalidOid, false);
 }
 
@@ -108,7 +110,7 @@ void scan_block(const Column& column, BlockNumber block, Visit visit, void* stat
   table_endscan(rows);
 }
 
-// Reads all of a table whose access method cannot read a block by its number.
+// Reads a whole table. Used if its access method cannot read single blocks.
 void scan_share(const Column& column, double sample, Visit visit, void* state) {
   if (sample >= 100 || column.relation->rd_tableam->scan_set_tidrange == nullptr)
     return scan(column, visit, state);
@@ -127,8 +129,9 @@ Oid operator_class_of_first(Relation index) {
   return reinterpret_cast<oidvector*>(DatumGetPointer(classes))->values[0];
 }
 
-// Whether an index has every row in the order of the column, by PostgreSQL's own functions. Like
-// the planner, this leaves out an index that older snapshots must not use.
+// Whether an index contains every row in the order of the column, according to PostgreSQL's own
+// comparison functions. Like the planner, this leaves out an index that older snapshots must not
+// use.
 bool serves(Relation index, const Column& column) {
   const FormData_pg_index& form = *index->rd_index;
   return form.indisvalid && form.indkey.values[0] == column.number &&
@@ -139,8 +142,8 @@ bool serves(Relation index, const Column& column) {
                                 TransactionXmin));
 }
 
-// Visits the first value that is not null at one end of an index. This calls no function, because
-// the btree itself orders nulls.
+// Visits the first value that is not null at one end of an index. Skipping nulls calls no
+// comparison function.
 void visit_end(const Column& column, Relation index, ScanDirection direction, Visit visit,
                void* state) {
   ScanKeyData not_null;
@@ -184,7 +187,7 @@ void visit_fetched(Visit visit, void* state) {
     }
 }
 
-// Reads a view or a foreign table, by a query as its owner.
+// Reads a view or a foreign table with a query, with the rights of its owner.
 void query_owner(Relation relation, const char* column, bool ends, Visit visit, void* state) {
   constexpr long kFetched = 1000;
   const char* const name = quote_identifier(column);
@@ -226,7 +229,8 @@ void visit_one(Relation relation, const char* name, double sample, bool ends, Vi
   if (!ends || !visit_ends_by_index(column, visit, state)) scan_share(column, sample, visit, state);
 }
 
-// Temporary tables of other sessions are in their memory. A query leaves them out as well.
+// The rows of other sessions' temporary tables are in the memory of these sessions. A query skips
+// these tables too.
 void visit_all(Oid relation, const char* column, double sample, bool ends, Visit visit,
                void* state) {
   check_may_read(relation, column);

@@ -5,15 +5,16 @@
 
 namespace snowflake::pg {
 
-// Called with each value of the column. A null has the value 0.
+// Called with each value of the column. For a null, `value` is 0 and `is_null` is true.
 using Visit = void (*)(void* state, int64 value, bool null);
 
-// Visits every value of a column that the caller may read, in the table and its child tables. It
-// scans tables without planning, which runs no code of the owner. It reads this percentage of the
-// pages of each table. It reads a view or a foreign table with the rights of its owner.
+// Visits every value of a column that the caller may read, in the table and its child tables. The
+// function scans tables without planning, which runs no code of the owner. `percent` is the share
+// of the pages of each table that is read. The function reads a view or a foreign table with the
+// rights of its owner.
 void visit_column(Oid relation, const char* column, double sample, Visit visit, void* state);
 
-// Visits at least the smallest and the greatest value of a column, if it has any.
+// Visits at least the smallest and the greatest value of a column that has values.
 void visit_ends_of_column(Oid relation, const char* column, Visit visit, void* state);
 
 }  // namespace snowflake::pg

@@ -2,31 +2,31 @@
 // if the default of a column mints.
 //
 // COPY inserts row by row if a default is volatile, because a volatile default might read the table
-// that is being loaded. It exempts only nextval(). Our defaults read no table either. So while COPY
-// prepares its defaults, this function replaces a call of next_id() by next_id_for_copy(): the same
-// C function, declared STABLE. COPY evaluates each default once per row, with any volatility.
+// that is being loaded. It exempts only nextval(). A default that mints reads no table. So while
+// COPY prepares its defaults, this function replaces a call of next_id() by next_id_for_copy(): the
+// same C function, declared STABLE. COPY evaluates each default once per row, with any volatility.
 //
-// Elsewhere a STABLE call is wrong. ALTER TABLE ... ADD COLUMN evaluates a STABLE default once and
-// gives all rows that one id. Three conditions keep the replacement inside BeginCopyFrom():
-//  - There is no `root`: the planner always passes one. So no plan contains the replacement, also
-//    no plan that a trigger of the COPY makes and a session caches.
-//  - The current memory context is COPY's own. BeginCopyFrom() switches to it and leaves it before
-//    the first row. BeginCopyTo() has one as well, but plans only queries there. Everything else
-//    that plans an expression without a query runs in another context: ADD COLUMN, the conditions
-//    of triggers, CHECK constraints of tables and domains, the expressions of indexes and
-//    partitions, the arguments of EXECUTE and CALL, the apply worker of logical replication, and
-//    every command that a trigger runs.
-//  - The replacement has an argument of type internal, so no SQL can call it.
-// There is no state to set and reset around a COPY, so an error leaves none behind. The condition
-// also covers other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical
-// replication.
+// In other commands a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would evaluate the default
+// once and give the same id to all rows. Three conditions keep the replacement inside
+// BeginCopyFrom():
+//  - `root` is null, but the planner always passes one. So no plan contains the replacement, and a
+//    session cannot cache it, even if a trigger of the COPY plans a query.
+//  - The current memory context is the one of COPY. BeginCopyFrom() switches to it, and switches
+//    back before the first row. BeginCopyTo() has such a context too, but plans only queries in it.
+//    Everything else that plans an expression without a query runs in another context: ADD COLUMN,
+//    the conditions of triggers, CHECK constraints of tables and domains, the expressions of
+//    indexes and partitions, the arguments of EXECUTE and CALL, the apply worker of logical
+//    replication, and every command that a trigger runs.
+//  - The replacement has an argument of type internal, so no SQL statement can call it.
+// No state is set for a COPY, so an error cannot leave any behind. The condition also covers other
+// callers of BeginCopyFrom(): file_fdw, and the initial copy of logical replication.
 //
-// An SQL function can use its argument twice. The planner inlines such a function if the argument
-// is neither VOLATILE nor expensive, and each use would mint. So the replacement costs infinitely
-// much.
+// An SQL function can use its argument twice. If the argument is neither VOLATILE nor expensive,
+// the planner inlines the function, and each use would mint an id. So the cost of the replacement
+// is infinite.
 //
-// If a later PostgreSQL names its context differently, COPY inserts row by row again: t/033_copy.pl
-// compares the WAL.
+// If a later PostgreSQL renames the context, COPY inserts row by row again, and t/033_copy.pl fails
+// because it compares the WAL.
 
 #include <limits>
 
@@ -57,8 +57,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Whether both call the same C function. A function with settings of its own (ALTER FUNCTION ...
-// SET) or with SECURITY DEFINER is called through a wrapper.
+// Whether two SQL functions call the same C function. A function with settings of its own (ALTER
+// FUNCTION ... SET) or with SECURITY DEFINER is called through a wrapper.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;
@@ -67,7 +67,8 @@ bool run_the_same(Oid original, Oid replacement) {
   return one.fn_addr == other.fn_addr && one.fn_strict == other.fn_strict;
 }
 
-// If the role may not execute the original, the original stays, and the executor refuses it.
+// If the role may not execute the original function, it is not replaced, and the executor raises
+// the error.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);

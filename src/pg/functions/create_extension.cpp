@@ -1,4 +1,4 @@
-// The functions that the extension's script calls once, in CREATE EXTENSION.
+// The functions that the script of CREATE EXTENSION calls once.
 
 #include "pg/functions/create_extension.hpp"
 
@@ -35,15 +35,15 @@ bool has_subscription() {
   return found;
 }
 
-// A sign that several servers have the same tables, or null.
+// Returns a sign that several servers have the same tables, for example Citus, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "there is a subscription";
   return nullptr;
 }
 
-// The notice of the seal waits for the commit: PostgreSQL suppresses notices while the extension's
-// script runs.
+// The notice about the seal is sent at the commit, because PostgreSQL suppresses notices while the
+// extension's script runs.
 constinit bool seal_is_new = false;
 
 void report_seal_at_commit() {
@@ -90,8 +90,8 @@ SF_SQL_FUNCTION(initial_state) {
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
-// Writes a value to a sequence in the same way as the mark, and returns the value stored before.
-// The script compares both with the results of SQL.
+// Writes a value to a sequence in the same way as the mark, and returns the old value. The
+// extension's script checks that SQL reads the same values.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

@@ -3,7 +3,8 @@
 
 namespace snowflake::pg {
 
-// Before a commit, sends the notice of a new seal. At its end, resets the state.
+// Called before a commit: sends the notice about a new seal. Called at the end of the transaction:
+// resets the state.
 void report_seal();
 void reset_new_seal();
 

@@ -1,5 +1,5 @@
-// Converts an id to its fields. If no server of the layout can mint a number, every function that
-// takes an id raises an error.
+// Converts an id to its fields. Every function with an id as argument raises an error if no server
+// can mint this number with the layout.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"

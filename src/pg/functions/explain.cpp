@@ -1,5 +1,5 @@
-// explain_id() explains any number as an id, in one row for a person. It accepts ids of other
-// layouts, servers and products.
+// explain_id() explains any number as an id, in one row for a person. explain_id() also accepts ids
+// of other layouts, servers and products.
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"

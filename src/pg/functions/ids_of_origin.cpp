@@ -1,8 +1,8 @@
 // has_ids_of_origin() finds out whether a column contains ids of a region and shard. backfill() and
 // late_id() call it for every column that mints before they use that origin.
 //
-// It reads the table like VACUUM. It plans no query and evaluates no expression, so no other role's
-// function runs with the caller's rights.
+// The function reads the table like VACUUM. The function plans no query and evaluates no
+// expression, so no other role's function runs with the caller's rights.
 
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -22,8 +22,8 @@ struct Wanted {
   }
 };
 
-// Finds rows of open and prepared transactions too. Access methods other than heap may support only
-// snapshots of committed rows.
+// A heap is searched for rows of open and prepared transactions too. Other access methods may only
+// show committed rows.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;
@@ -34,7 +34,7 @@ struct Sight {
   }
 };
 
-// An index that contains the column of every row, in the order of bigint.
+// Finds an index that contains the column of every row, in the order of bigint.
 bool is_usable(Relation index, AttrNumber column) {
   return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
          index->rd_index->indkey.values[0] == column &&
@@ -54,7 +54,7 @@ Relation open_index(Relation table, AttrNumber column) {
   return nullptr;
 }
 
-// If the index has a matching id, the row is read too, because it may be deleted.
+// If the index contains a matching id, the row is read too, because it may have been deleted.
 bool index_has(Relation table, Relation index, const Wanted& wanted) {
   Sight sight(table);
   ScanKeyData key;
@@ -93,8 +93,8 @@ bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
   return found;
 }
 
-// Rows of a foreign table are not in this database, and temporary tables of other sessions cannot
-// be read.
+// Foreign tables are skipped, because their rows are not in this database. So are temporary tables
+// of other sessions, which cannot be read.
 bool is_readable(Relation table) {
   return (table->rd_rel->relkind == RELKIND_RELATION ||
           table->rd_rel->relkind == RELKIND_MATVIEW) &&

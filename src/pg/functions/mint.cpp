@@ -1,7 +1,7 @@
 // next_id(), next_ids(), next_id_near(), last_id().
 //
-// The hot path is a clock reading and one compare-and-swap. All other checks use cached values of
-// the backend. They are read again only if the claim is refused.
+// The hot path is a clock reading and one compare-and-swap. All other checks use values that the
+// backend has cached. The cached values are read again only if the claim fails.
 
 #include <algorithm>
 
@@ -23,7 +23,7 @@ namespace snowflake::pg {
 
 namespace {
 
-constinit uint64_t last_tick = 0;  // of the exact clock, at the last call
+constinit uint64_t last_tick = 0;  // the exact clock reading of the last call
 
 struct LastId {
   bool minted;
@@ -38,7 +38,7 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
-// The session's layout may not be that of the database yet.
+// Until the session has read the seal, its layout may differ from that of the database.
 void check_shard_of_seal(int shard) {
   WaitBudget budget;
   while (!hold.good()) attach(budget);
@@ -85,22 +85,22 @@ uint64_t current_tick(const Reading& clock) {
   return tick;
 }
 
-// The shard counter of a claim, and the region of its ids.
+// The shard counter from which a call claims, and the region of the ids.
 struct Source {
   Shard* counter;
   uint32_t region;
 };
 
-// Claims between one and `wanted` ids. If necessary, waits for the clock and extends the mark. It
-// may use 1/`lead_parts` of the lead. `source` is an out-parameter, because a larger return value
-// would be passed on the stack.
+// Claims between one and `wanted` ids. If necessary, waits for the clock and raises the mark. The
+// claim may use 1/`lead_parts` of the lead. `source` is an out-parameter, because a larger return
+// value would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
       attach(budget);
-      check_shard(static_cast<int>(shard));  // the layout may be another by now
+      check_shard(static_cast<int>(shard));  // the wait may have changed the layout
       continue;
     }
     const uint64_t lead = lead_ticks / lead_parts;
@@ -133,8 +133,8 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// Flattened, so that a claim stays in registers. The clock is read first, so that the checks run
-// while the processor waits for it.
+// Flattened, so that a claim stays in registers. The clock is read first, so that the processor
+// does the checks while it waits for the reading.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);
@@ -148,7 +148,7 @@ void remember(uint64_t id) {
   return last.id;
 }
 
-// A batch may use half of the lead. The rest is for single calls.
+// A batch may use only half of the lead, so that single calls can use the rest.
 void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
   auto left = static_cast<uint64_t>(count);
@@ -169,8 +169,9 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Makes the next id of the shard greater than `after`, once `after` is at most 1/`lead_parts` of
-// the lead ahead of the clock. So an id from the future cannot move a shard far ahead.
+// Makes the next id of the shard greater than `after`. First waits until `after` is at most
+// 1/`lead_parts` of the lead ahead of the clock, so that an id from the future cannot move a shard
+// far ahead.
 void advance_past(int shard, int64_t after, uint64_t lead_parts) {
   require_seal();
   const auto number = static_cast<uint32_t>(shard);
@@ -194,7 +195,8 @@ void advance_past(int shard, int64_t after, uint64_t lead_parts) {
 }
 
 Datum array_of_ids(int shard, int count) {
-  // Filled in place: construct_array() would need a separate array of Datum.
+  // The ids are written directly into the result, because construct_array() would need a separate
+  // array of Datum.
   const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
   const auto array = static_cast<ArrayType*>(palloc(size));
   SET_VARSIZE(array, size);
@@ -241,7 +243,7 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // If the region was lost during the wait, the next one may be below that of `after`.
+  // If the region was lost during the wait, the next region may be less than that of `after`.
   for (;;) {
     advance_past(shard, after, 1);
     const int64_t id = next_id(shard, "next_id()");

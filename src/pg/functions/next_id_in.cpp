@@ -1,6 +1,6 @@
-// next_id_in() mints an id of any shard of a range. A session uses the same shard while that is not
-// ahead of the clock, so its rows are close together. In a burst it uses the next shard instead of
-// waiting. next_ids_in(): a batch of equal parts from all shards of a range.
+// next_id_in() mints an id of any shard of a range. A session uses the same shard while this shard
+// is not ahead of the clock, so its rows are close together. In a burst, the session uses the next
+// shard instead of waiting. next_ids_in() mints a batch in equal parts from all shards of a range.
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,8 @@ struct Range {
   uint32_t next(uint32_t shard) const { return shard + 1 < end ? shard + 1 : first; }
 };
 
-// If all shards are ahead of the clock, the best of this many is used.
+// The number of shards to search for one that is not ahead of the clock. If all are ahead, the
+// shard with the least lead is used.
 constexpr int kLooks = 64;
 
 constinit uint32_t last_used = UINT32_MAX;  // by this session's last call
@@ -42,7 +43,7 @@ Range range_of(FunctionCallInfo fcinfo) {
   bool empty = false;
   range_deserialize(range_get_typcache(fcinfo, RangeTypeGetOid(shards)), shards, &lower, &upper,
                     &empty);
-  // Like every stored int4range: inclusive lower bound, exclusive upper bound.
+  // The lower bound is inclusive and the upper bound exclusive, as in every stored int4range.
   const int64_t first = DatumGetInt32(lower.val);
   const int64_t end = DatumGetInt32(upper.val);
   if (empty || lower.infinite || upper.infinite || first < 0 || end > int64_t{layout.shards()})
@@ -65,7 +66,8 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  // If the hold was lost or the clock is early, next_id() attaches or raises the error.
+  // If the session is not attached to the mark, or the clock is before the epoch, next_id()
+  // attaches or raises the error.
   const bool after_epoch = hold.good() && clock_ms >= layout.epoch_ms;
   const uint64_t now = after_epoch ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
@@ -83,7 +85,7 @@ uint32_t choose(const Range& range) {
     }
     shard = range.next(shard);
   } while (shard != start);
-  // No shard of the range is owned: next_id() refuses the first.
+  // This server owns no shard of the range, so next_id() raises the error for the first shard.
   return best == UINT32_MAX ? range.first : best;
 }
 
@@ -110,8 +112,8 @@ uint32_t count_owned(const Range& range) {
   return owned;
 }
 
-// Fills `out` with one part for each owned shard. Small batches begin with the shard after the last
-// one of the session, so that the first shards of the range do not get them all.
+// Fills `out` with one part for each owned shard. A small batch begins with the shard after the
+// session's last one. Otherwise the first shards of the range would get all small batches.
 void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
@@ -145,7 +147,7 @@ SF_SQL_FUNCTION(next_ids_in) {
   const int count = PG_GETARG_INT32(1);
   if (count < 1 || count > kMaxBatch) error_count(count);
   const uint32_t owned = count_owned(range);
-  // None is owned: next_ids() refuses the first.
+  // This server owns no shard of the range, so next_ids() raises the error for the first shard.
   if (owned == 0) return batch_of(range.first, count);
   const auto ids = static_cast<Datum*>(palloc(sizeof(Datum) * static_cast<Size>(count)));
   fill_parts(range, owned, static_cast<uint32_t>(count), ids);

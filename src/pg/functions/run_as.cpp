@@ -1,6 +1,6 @@
 // run_as() and query_as() run a statement about a table as the table's owner. Index predicates,
-// checks, defaults, triggers and policies are the owner's code, and PostgreSQL runs them as the
-// current role. REINDEX and ANALYZE act as the owner for the same reason.
+// checks, defaults, triggers and policies can call functions of the owner, and PostgreSQL runs them
+// with the rights of the current role. For the same reason, REINDEX and ANALYZE act as the owner.
 
 #include "pg/functions/run_as.hpp"
 
@@ -31,8 +31,9 @@ void act_as_before(const Before& before) {
 
 namespace {
 
-// The three arguments of both functions. A null makes the role invalid, which is an error. The
-// owner of a table that was dropped is null: the statement must not be skipped in silence.
+// The three arguments of both functions. A null makes the role invalid, which is an error. If the
+// table was dropped, its owner is null. Then an error is raised, so that the statement is not
+// silently skipped.
 struct Task {
   Oid role;
   const char* statement;
@@ -45,7 +46,7 @@ Task task_of(FunctionCallInfo fcinfo) {
           text_to_cstring(PG_GETARG_TEXT_PP(2))};
 }
 
-// Leaves the rows of the statement in SPI_tuptable. REQUIRES SPI_connect().
+// Runs the statement, and leaves its rows in SPI_tuptable. REQUIRES SPI_connect().
 void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }

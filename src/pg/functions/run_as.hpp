@@ -12,8 +12,8 @@ struct Before {
   int settings;
 };
 
-// From here to act_as_before() the session has the rights of `role`, and `path` as search_path. The
-// current role must have the rights of `role`; otherwise this raises 42501.
+// Until act_as_before(), the session has the rights of `role`, and `path` as search_path. If the
+// current role does not have the rights of `role`, this raises an error (42501).
 Before act_as(Oid role, const char* path);
 void act_as_before(const Before& before);
 

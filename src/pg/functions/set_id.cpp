@@ -1,5 +1,5 @@
 // snowflake.set_id('user_id') is a trigger that mints a row's id in the shard of another column's
-// id. With 'hash', the shard is that of the other column's value, of all shards or of the first
+// id. With 'hash', the shard is the hash of the other column's value, among all shards or the first
 // ones. A default cannot do this, because it cannot refer to a column. set_id() applies the
 // column's default, for clients that insert NULL.
 
@@ -99,8 +99,8 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
   return {key, id_column(relation, arguments.id)};
 }
 
-// A number that is not an id has no shard. Read as ids, the first few million numbers would all be
-// in shard 0, and the next ones in the next shard.
+// A number that is not an id has no shard. If small numbers were decoded as ids, the first few
+// million would all be in shard 0, and the next ones in shard 1.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
@@ -176,7 +176,7 @@ SF_SQL_FUNCTION(set_id) {
     return PointerGetDatum(with_default(fcinfo->flinfo, relation, row, arguments.id));
   const auto [key, id] = columns_of(arguments, relation);
 
-  // If the row has an id, it keeps it, as with a default.
+  // If the row already has an id, the trigger does not change it, like a default.
   bool null = false;
   heap_getattr(row, id, row_type, &null);
   if (!null) return PointerGetDatum(row);

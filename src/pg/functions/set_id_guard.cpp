@@ -42,7 +42,7 @@ void check_trigger(Oid trigger) {
   Relation triggers = table_open(TriggerRelationId, AccessShareLock);
   ScanKeyData key;
   ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(trigger));
-  // The row of this command, which an ordinary snapshot does not show yet.
+  // Reads the row that this command has inserted, which an ordinary snapshot does not show yet.
   SysScanDesc scan = systable_beginscan(triggers, TriggerOidIndexId, true, SnapshotSelf, 1, &key);
   const HeapTuple row = systable_getnext(scan);
   if (HeapTupleIsValid(row)) check(triggers, row);

@@ -1,4 +1,5 @@
-// Refuses wrong arguments of set_id() in CREATE TRIGGER, before the first INSERT.
+// Lets CREATE TRIGGER fail if the arguments of set_id() are invalid. Otherwise the first INSERT
+// would fail.
 #pragma once
 
 namespace snowflake::pg {

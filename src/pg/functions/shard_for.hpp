@@ -1,4 +1,4 @@
-// A shard for a value of any type that shard_for() takes.
+// Computes a shard for a value of any type that shard_for() accepts.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // PARTITION BY HASH (id snowflake.by_shard): support function 2 of the operator class.
 //
-// It accepts any number, because plans contain foreign and negative ones: in = ANY(...), in joins,
-// in parameters. The place of a row depends on the layout. So the function checks the seal, like
-// every function. If a dump brought another seal, it neither places nor searches rows.
+// The function accepts any number. Numbers that are not ids, even negative ones, occur in plans
+// with = ANY(...), joins or parameters. The partition of a row depends on the layout, so this
+// function checks the seal like every other function. If a restored dump has another seal, the
+// function raises an error for inserts and for queries.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"
@@ -48,12 +49,13 @@ inline Datum hash_by_shard(int64_t id) {
 
 }  // namespace
 
-// The seed, the second argument, is the same for all hash partitions, and is ignored here.
+// The second argument is the seed, which is the same for all hash partitions. It is ignored.
 SF_SQL_FUNCTION(hash_by_shard) {
   return hash_by_shard(PG_GETARG_INT64(0));
 }
 
-// Constants of the smaller types, also negative ones: 5::int must hash like 5::bigint.
+// The functions for smaller types: 5::int must have the same hash as 5::bigint, and so must
+// negative numbers.
 SF_SQL_FUNCTION(hash_integer_by_shard) {
   return hash_by_shard(PG_GETARG_INT32(0));
 }

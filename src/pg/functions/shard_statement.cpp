@@ -1,5 +1,5 @@
-// Checks which statements alter_shards() may run in the schema of a shard: only those that change
-// no other relations than the named ones. PostgreSQL's parser finds the names.
+// Checks whether alter_shards() may run a statement: only if it changes no other relations than
+// those that it names. PostgreSQL's parser finds the names.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
@@ -8,8 +8,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A name with a schema would leave the shard's schema. A name in pg_catalog is found before the
-// shard's.
+// A name with a schema would refer to another schema than the shard's. A name that exists in
+// pg_catalog would be found there first.
 void check_name(const char* name) {
   if (OidIsValid(get_relname_relid(name, PG_CATALOG_NAMESPACE)))
     error_statement_leads_out(quote_qualified_identifier("pg_catalog", name));
@@ -23,7 +23,7 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// The name of a relation, followed by `parts` - 1 names of its parts.
+// Checks the name of a relation, which `parts` - 1 names of its parts follow.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));
@@ -116,7 +116,7 @@ void check_alter_table(const AlterTableStmt* statement) {
   foreach (cell, statement->cmds) check_alter_command(lfirst_node(AlterTableCmd, cell));
 }
 
-// The number of parts in the name of a permitted kind of object; 0 for all other kinds.
+// Returns the number of parts in the name of a permitted kind of object, and 0 for all other kinds.
 int parts_of_name(ObjectType type) {
   switch (type) {
     case OBJECT_TABLE:
@@ -181,7 +181,8 @@ void check(const Node* statement, const char* command) {
   }
 }
 
-// A position from the parser refers to the statement, not to the query that calls.
+// Removes the position of the parser's error, because it refers to the statement, not to the
+// calling query.
 void place_in_statement(void* text) {
   const int place = geterrposition();
   if (place <= 0) return;

@@ -26,8 +26,8 @@ int64_t stats_since_ms(const DatabaseState* state) {
   return reset_ms == 0 ? shared_state->started_ms : reset_ms;
 }
 
-// The length of the counted time, by the time since boot, because the wall clock may have been
-// stepped.
+// The time since the counters began, measured by the time since boot, because the wall clock may
+// have been stepped.
 int64_t counted_us(const DatabaseState* state) {
   const int64_t reset_us =
       state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);
@@ -76,11 +76,11 @@ SF_SQL_FUNCTION(shard_stats) {
   for (uint32_t i = 0; i < shards.size(); ++i) {
     const Counters& counters = shards[i].statistics;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
-    // Waits and refusals count at once, ids at the end of the transaction.
+    // Waits and refusals are counted at once, and ids at the end of the transaction.
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     put_row(fcinfo,
             {
-                // If several shards share a counter, this is the one that minted last.
+                // If several shards share a counter, this is the shard that minted last.
                 {"shard",
                  Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id)))},
                 {"last_id", Int64GetDatum(static_cast<int64_t>(last_id)), last_id == 0},
@@ -131,7 +131,8 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// This works also if the seal is wrong, because the view shows these refusals.
+// This works even if the seal is invalid, because the view counts the refusals that follow from
+// that.
 SF_SQL_FUNCTION(refusals) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);
@@ -155,7 +156,7 @@ SF_SQL_FUNCTION(databases) {
   InitMaterializedSRF(fcinfo, 0);
   for_each_database([=](const DatabaseState& state) {
     const char* const name = get_database_name(state.database);
-    if (name == nullptr) return;  // dropped; the slot will be used again
+    if (name == nullptr) return;  // the database was dropped, and its slot will be used again
     const int64_t mark_ms = state.limits.highest_ms();
     const auto origin = chosen_origin(state, SessionStart{});
     const int32_t region = !origin ? kNoRegion : leased() ? lease_view().region : origin->region;

@@ -1,5 +1,5 @@
 // validate_empty() marks a foreign key of an empty table valid. VALIDATE CONSTRAINT would plan a
-// query on both tables, and so run code of their owners with the rights of the current role.
+// query on both tables, which runs code of their owners with the rights of the current role.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"

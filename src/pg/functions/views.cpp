@@ -1,4 +1,4 @@
-// Behind the views layout, of any layout too, and clock_history.
+// The functions of the views layout and clock_history, and of preview_layout().
 
 #include "core/clock.hpp"
 #include "core/epoch.hpp"

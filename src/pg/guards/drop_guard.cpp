@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// A snapshot of the catalogue as it was when the command began, plus later commits of others. At
-// this point the command has already deleted the tables in this transaction.
+// A snapshot that shows the catalogue as it was when the command began, and later commits of other
+// sessions. At this point the command has already deleted the tables in this transaction.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;
@@ -73,7 +73,7 @@ bool is_member(const Catalogue& catalogue, Oid relation) {
   return found;
 }
 
-// Tables that depend on a member of the extension but are not members.
+// Finds tables that depend on a member of the extension but are not members themselves.
 void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member, Tables* tables) {
   if (member.deptype != DEPENDENCY_EXTENSION) return;
   for_each_dependent(catalogue.depends, catalogue.snapshot, member.classid, member.objid,

@@ -1,7 +1,7 @@
-// Some of PostgreSQL's commands lock a relation before they check privileges. If they wait behind
-// another transaction's lock, sessions that mint wait behind them. So this hook checks privileges
-// first: for commands with a lock that blocks minting (ShareLock and above), on relations of this
-// extension and of snowflake_fleet.
+// Some of PostgreSQL's commands lock a relation before they check privileges. If such a command
+// waits for another transaction, sessions that mint wait behind the command. So this hook checks
+// privileges before commands that take a lock that blocks minting (ShareLock and above). The hook
+// protects relations of this extension and of snowflake_fleet.
 //
 // The command looks the name up again after it has waited for its lock. If the relation was dropped
 // during the wait, an unqualified name would match a relation in the next schema of search_path. So
@@ -16,7 +16,8 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// If the relation is dropped between the two look-ups, the name means another one.
+// Between the two look-ups, the relation may be dropped, and the name may then refer to another
+// one.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);
@@ -26,8 +27,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions that mint read relations of the first extension, servers that lease read relations of
-// the second, and routers read relations of the third.
+// Relations of the first extension are read by sessions that mint, those of the second by servers
+// that lease, and those of the third by routers.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
@@ -52,7 +53,8 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// ATTACH and DETACH PARTITION, and foreign keys, which CREATE TABLE turns into ALTER TABLE.
+// The commands are ATTACH PARTITION, DETACH PARTITION, and foreign keys, for which CREATE TABLE
+// runs ALTER TABLE.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {

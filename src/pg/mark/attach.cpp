@@ -20,10 +20,10 @@ namespace snowflake::pg {
 
 namespace {
 
-// The mark as the database's other sessions hold it, or null. Finding the sequences and reading the
-// seal is most of the cost of a session's first call. If another session did both within the last
-// second, only the mark is checked, with all checks of attach(). Before it is written, its
-// membership in the extension is checked.
+// Opens the mark that other sessions of the database use, or returns null. Finding the sequences
+// and reading the seal is most of the cost of a session's first call. If another session did both
+// within the last second, only the mark is checked, with all checks of attach(). Before a session
+// writes the mark, it checks that the mark is a member of the extension.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -39,8 +39,8 @@ Relation open_known_mark() {
   return nullptr;
 }
 
-// The clock seems to have jumped and is not confirmed. The mark may show that it was wrong at
-// start.
+// The clock seems to have jumped, which is not confirmed. But the mark may show that the clock was
+// wrong at the server start.
 void check_clock_by_mark() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
@@ -55,7 +55,8 @@ void check_clock_by_mark() {
 // The state of attach() after some steps.
 struct Attachment {
   bool to_claim;
-  bool all_checked;  // seal, fleet and origin fingerprint, by another session within a second
+  bool all_checked;  // another session has checked seal, fleet and origin fingerprint within a
+                     // second
   Facts facts;
   StateSequences sequences;
   Relation mark;  // open and locked, or null
@@ -64,8 +65,8 @@ struct Attachment {
   MarkBinding binding;
 };
 
-// Called after a step: minting is refused if the facts contain a blocker. If a sequence was
-// dropped in the meantime, all steps are repeated.
+// Called after each step: waits or raises an error if the facts contain a blocker. If a sequence
+// was dropped in the meantime, all steps are repeated.
 enum class Next { go_on, judge, begin_again };
 
 Next check_server(Attachment& a) {
@@ -73,12 +74,13 @@ Next check_server(Attachment& a) {
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
-  // If it is refused, the reason may be the layout's end or epoch, which are named first.
+  // If the seal is refused, but the clock is outside of the layout's time range, the error names
+  // that instead.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }
 
-// One lock at a time: DROP EXTENSION takes those of all sequences, in an order of its own.
+// Only one lock is held at a time, because DROP EXTENSION locks all sequences in another order.
 Next find_sequences(Attachment& a) {
   a.mark = open_known_mark();
   a.all_checked = a.mark != nullptr;
@@ -114,7 +116,7 @@ Next check_relation(Attachment& a) {
 Next adopt_mark(Attachment& a) {
   a.state = find_or_take_database_state();
   a.facts.no_slot = a.state == nullptr;
-  a.facts.clock_ms = wall_clock_ms();  // what came before may have waited for locks
+  a.facts.clock_ms = wall_clock_ms();  // the steps before may have waited for locks
   SequencePage page = SequencePage::open(a.mark, BUFFER_LOCK_EXCLUSIVE);
   a.shown_ms = page.value();
   a.facts.mark_known = true;
@@ -126,8 +128,8 @@ Next adopt_mark(Attachment& a) {
   return Next::judge;
 }
 
-// After a recovery of the lease server a region may begin far in the future, and raised counters
-// cannot be lowered. So the region is checked before they are raised.
+// After a recovery of the lease server, a region may begin far in the future. Shard counters cannot
+// be lowered, so the region is checked before they are raised.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);
@@ -152,7 +154,7 @@ Next take_hold(Attachment& a) {
   return Next::go_on;
 }
 
-// In the order in which blockers are named (core/blocker.hpp).
+// The steps have the order of the blockers in core/blocker.hpp.
 using Step = Next (*)(Attachment&);
 constexpr Step kSteps[] = {check_server, find_sequences,    check_seal,
                            check_fleet,  check_fingerprint, check_relation,

@@ -6,10 +6,11 @@
 
 namespace snowflake::pg {
 
-// Takes hold of the database's mark: finds it and checks the seal, unless another session did both
-// within a second, reads it, and adopts it if it is new to this server. The mark is not written.
-// The hold may not be good afterwards: call again. `to_claim`: without a lease that covers the
-// present, waits or refuses; who only raises the mark needs none.
+// Attaches the session to the database's mark. Finds the mark and checks the seal, unless another
+// session did both within the last second. Then reads the mark, and adopts it if it is new to this
+// server. The mark is not written. If the session is not attached afterwards, the caller must call
+// again. If `to_claim` is set and no lease covers the present time, waits or raises an error. A
+// caller that only raises the mark needs no lease.
 void attach(WaitBudget& budget, bool to_claim = true);
 
 }  // namespace snowflake::pg

@@ -1,4 +1,4 @@
-// Functions that both attach.cpp and high_water.cpp use to read and extend the mark.
+// Functions that attach.cpp and high_water.cpp share, to read and raise the mark.
 #pragma once
 
 #include "pg/memory/mark_hold.hpp"
@@ -6,16 +6,16 @@
 
 namespace snowflake::pg {
 
-// REQUIRES the page's content lock: no session may see highest_ms() cover a mark before the
-// counters are raised to it.
+// REQUIRES the content lock of the page: no session may read a mark in highest_ms() before the
+// shard counters are raised to this mark.
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
-// Opens the mark with the lock of its writers. Null if it was dropped in the meantime: then the
-// session looks everything up again.
+// Opens the mark with the lock of its writers. Returns null if the mark was dropped in the
+// meantime. Then the session looks up all relations again.
 Relation open_mark(Oid oid);
 
-// Takes the published limit into the session's hold, or gives the hold up if it is over.
-// `more_is_written`: a later mark is on its way to the disk.
+// Copies the published limit to the session, or detaches the session if its generation has ended.
+// `more_is_written` means that a later mark is written but not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

@@ -40,11 +40,12 @@ struct MarkUpdate {
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;    // it was set ahead of the clock: it is not changed and must not be used
-  bool lowered;  // it was lowered, and is corrected and flushed at once, because dumps contain it
+  bool ahead;    // the mark was set far ahead of the clock, and is neither changed nor used
+  bool lowered;  // the mark was lowered, and is corrected and flushed at once, because dumps
+                 // contain it
 };
 
-// Raises the mark to `wanted` if it is less than `least` beyond `needed`.
+// Raises the mark to `wanted`, if the present mark is less than `needed` + `least`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -54,8 +55,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // Every published limit is at most highest_ms(). If the stored value is below that, it was
-    // lowered.
+    // Every published limit is at most highest_ms(). If the stored value is less than that,
+    // something has lowered it.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
@@ -71,35 +72,35 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// Writes the mark a reserve beyond the position, unless half a reserve is left; never beyond the
-// lease.
+// If less than half a reserve is left, writes the mark a whole reserve beyond the position, but not
+// beyond the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Whether the session's hold on the mark is still valid, also after invalidation messages. REQUIRES
-// a lock on the mark.
+// Whether the session is still attached to the mark after it has processed invalidation messages.
+// REQUIRES a lock on the mark.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
   return hold.attached;
 }
 
-// Returns whether there was something to wait for.
+// Returns false if there was nothing to wait for.
 bool flush_mark(XLogRecPtr lsn) {
   if (!XLogNeedsFlush(lsn)) return false;
   XLogFlush(lsn);
   return true;
 }
 
-// Makes `position` mintable, and writes the next mark ahead. If the stored mark is ahead of the
+// Makes `position` available, and writes the next mark. If the stored mark is far ahead of the
 // clock, only returns it.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // A mark that was written early is normally flushed already. Then this code does not access the
+  // Normally, the mark was written early and is already flushed. Then this code does not access the
   // disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
@@ -116,20 +117,20 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Called once or twice per reserve, without locks: records what has ended, and writes the log.
+// Called without locks once or twice per reserve: records the end of states, and writes the log.
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
   check_same_ids(*hold.state);
 }
 
-// The mark was replaced, or its state has changed: every session must attach again.
+// If the mark was replaced, or its state has changed, every session must attach again.
 void give_up_mark() {
   withdraw_limit(*hold.state);
   reset_hold();
 }
 
-// Half of the reserve in positions: this part is written ahead.
+// Half of the reserve, in positions. When only this much is left, the next mark is written.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -144,7 +145,7 @@ Relation open_mark(Oid oid) {
   LockRelationOid(oid, RowExclusiveLock);
   Relation mark = try_relation_open(oid, NoLock);
   if (mark == nullptr) {
-    // The mark was dropped: look the sequences up again.
+    // The mark was dropped, so the sequences are looked up again.
     UnlockRelationOid(oid, RowExclusiveLock);
     reset_state_sequences();
     reset_hold();
@@ -177,7 +178,7 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have extended the limit.
+  // Another session may have raised the limit in the meantime.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
@@ -215,7 +216,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // one attempt only; later the limit is extended
+  hold.extend_early_at = hold.limit;  // only one attempt, because the limit is raised later
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||
@@ -264,7 +265,7 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // The mark covers `ms`, but only until it is lowered.
+    // The mark covers `ms` already, but may be lowered before it is flushed.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }

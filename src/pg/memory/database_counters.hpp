@@ -1,11 +1,10 @@
-// The counters of a database in addition to those of its shards: refusals by cause, extensions and
-// flushes of the mark, waits that belong to no shard. A call that gets an id at once does not
-// change them.
+// The counters of a database that do not belong to a shard: refusals by cause, writes and flushes
+// of the mark, other waits. A call that gets an id at once does not change them.
 //
-// They are in the database's state; those of databases without a state only count refusals.
-// PostgreSQL 18 has custom
-// cumulative statistics, but 15 to 17 do not. These counts also decide at once, for all sessions,
-// which message is due. Cumulative statistics reach shared memory only when a session is idle.
+// The counters are in the state of the database. For databases without a state, only refusals are
+// counted. PostgreSQL 18 has custom cumulative statistics, but 15 to 17 do not. These counts also
+// determine immediately, for all sessions, which log message is due. Cumulative statistics reach
+// shared memory only when a session is idle.
 #pragma once
 
 #include <atomic>
@@ -19,9 +18,10 @@ namespace snowflake::pg {
 
 struct Refusals {
   std::atomic<uint64_t> count;
-  std::atomic<int64_t> last_ms;        // wall clock
-  std::atomic<int64_t> last_us;        // monotonic
-  std::atomic<int64_t> since_ms;       // wall clock at the first one of those that continue, or 0
+  std::atomic<int64_t> last_ms;  // wall clock
+  std::atomic<int64_t> last_us;  // monotonic
+  std::atomic<int64_t>
+      since_ms;  // wall clock at the first refusal of a series that continues, or 0
   std::atomic<uint64_t> count_before;  // `count` at that time, modulo 2^64
   std::atomic<Oid> database;           // the database of these refusals
   Episode episode;                     // announced in the log
@@ -30,14 +30,15 @@ struct Refusals {
 struct alignas(64) Statistics {
   std::atomic<int64_t> since_ms;  // when they were reset, or 0
   std::atomic<int64_t> since_us;  // the same by the time since boot
-  std::atomic<uint64_t> waits;    // for the mark or for another id, without a shard
+  std::atomic<uint64_t> waits;    // waits for the mark or for the id of another server
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> mark_extensions;
   std::atomic<uint64_t> mark_flushes;  // that a call waited for
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
-  std::atomic<uint32_t> mark_writers;    // sessions that write the mark, or wait for its flush, now
-  std::atomic<int64_t> mark_stalled_us;  // since when no such session has finished, or 0
+  std::atomic<uint32_t>
+      mark_writers;  // sessions that are writing the mark or waiting for its flush
+  std::atomic<int64_t> mark_stalled_us;  // the time since which no such session has finished, or 0
   std::atomic<uint64_t> commit_waits;
   std::atomic<uint64_t> commit_waited_us;
   LogLimit slow_flush;

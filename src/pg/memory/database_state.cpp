@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The state of the current database as this session knows it.
+// The state of the current database that this session has found last.
 struct KnownState {
   dsm_handle memory;
   DatabaseState* state;
@@ -66,7 +66,8 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// Maps a state that this process may have mapped already. Null if it was freed in the meantime.
+// Maps a state, unless this process has mapped it already. Returns null if the state was freed in
+// the meantime.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -117,8 +118,8 @@ dsm_segment* make_state() {
   return segment;
 }
 
-// The shard counters of a former state say nothing about ids of another layout. A mark is adopted
-// again; a dropped one is still remembered. REQUIRES the exclusive lock.
+// The shard counters of a former state are useless for another layout. The new state adopts the
+// mark again, and dropped marks are recorded elsewhere. REQUIRES the exclusive lock.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
@@ -191,7 +192,8 @@ DatabaseState* find_database_state() {
     if (memory == 0) return nullptr;
     if (memory == own.memory) return own.state;
     const Mapping mapping = map_state(memory);
-    if (mapping.segment == nullptr) continue;  // it was replaced in the meantime
+    if (mapping.segment == nullptr)
+      continue;  // another session has replaced the state in the meantime
     if (mapping.is_new) dsm_pin_mapping(mapping.segment);
     own = {memory, state_in(mapping.segment)};
     return own.state;

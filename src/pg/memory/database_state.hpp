@@ -2,9 +2,9 @@
 // its statistics, and the facts about its mark that its sessions share. Each database is a separate
 // generator. Two databases share only the lock.
 //
-// A state is a pinned segment of dynamic shared memory, made for one database and one layout. It
-// is freed after the database was dropped, or if the extension was created again under another
-// layout. Sessions that began under the earlier layout keep its memory.
+// A state is a pinned segment of dynamic shared memory, for one database and one layout. A state is
+// freed after the database was dropped, or if the extension was created again under another layout.
+// Sessions that use the earlier layout can still use the memory of the old state.
 //
 // This file owns that state. Locking rules
 //  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
@@ -40,7 +40,7 @@ struct MarkIdentity {
 };
 
 // A session's record of its open transaction that has minted (open_mints.hpp). Backends with the
-// same number use it one after another.
+// same backend number use the slot one after another.
 struct alignas(64) MintSlot {
   OpenMints mints;
   std::atomic<int> pid;
@@ -51,7 +51,7 @@ struct alignas(64) DatabaseState {
   Limits limits;
   std::atomic<int64_t> seal_checked_us;   // when the seal was last found valid (monotonic), or 0
   std::atomic<int64_t> fleet_checked_us;  // the same for the fleet
-  std::atomic<bool> cloned;               // the last result: it minted elsewhere before
+  std::atomic<bool> cloned;               // the last check found that the database is a clone
   Oid database;                           // constant
   int64_t seal;                           // of the layout; constant
   MintOrigin origin;                      // what the database mints
@@ -60,7 +60,7 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
-  // Lets the next session check seal and fleet itself.
+  // After this, the next session checks seal and fleet itself.
   void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
@@ -69,18 +69,19 @@ struct alignas(64) DatabaseState {
   std::span<Shard> shard_counters() const;
 };
 
-// The state of the current database under the layout that its sessions use now, mapped into this
-// session permanently; or null. From find_or_take, null means that most_databases() others have
-// one. find_or_take also replaces a state of another layout than the session's, because the
-// extension may have been created again. This REQUIRES a lock on the mark of the extension that has
-// the session's layout.
+// Returns the state of the current database for the layout that its sessions use now, or null. The
+// state stays mapped into this session. find_or_take returns null only if most_databases() other
+// databases have a state. find_or_take also replaces a state of another layout than the session's,
+// because the extension may have been created again. This REQUIRES a lock on the mark of the
+// extension that has the session's layout.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
 // Whether the state has the session's layout.
 bool is_of_session_layout(const DatabaseState& state);
 
-// Calls `visit(state)` for every database that has a state. It is mapped only during the call.
+// Calls `visit(state)` for every database that has a state. A state is mapped only during the call
+// of `visit`.
 void for_each_database(void (*visit)(const DatabaseState& state, void* argument), void* argument);
 template <class Visit>
 void for_each_database(Visit visit) {
@@ -96,7 +97,7 @@ bool has_or_may_take_state();
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
   return counters[shard % kMaxShardCounters];
 }
-// Makes every later position of every shard of the database at least `position`.
+// After this call, every claimed position of the database is at least `position`.
 void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
@@ -124,8 +125,8 @@ MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);
 
-// Maps the states of all databases and takes the lock. Raises an error before it takes the lock, or
-// not at all.
+// Maps the states of all databases and takes the lock. If it raises an error, it has not taken the
+// lock.
 void lock_all_databases();
 // Calls Limits::end_region() for every database. REQUIRES lock_all_databases().
 void end_region_under_lock();

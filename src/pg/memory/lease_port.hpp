@@ -1,8 +1,9 @@
-// The interface of the generator's library for the library that leases regions (extensions/lease),
+// The functions of snowflake's library for the library that leases regions (extensions/lease),
 // passed in a rendezvous variable. The generator needs only libc. The lease library needs libpq and
 // is loaded only if "snowflake.lease_conninfo" is set.
 //
-// Thread safety: for the one worker that leases. Each member takes shared_state->lock itself.
+// Thread safety: only the lease worker may call these functions. Each member takes
+// shared_state->lock itself.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -13,16 +14,16 @@ inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
 // The worker's exchanges, for the view snowflake.lease.
 struct LeaseReport {
-  int64_t renewed_ms;       // when a lease was last granted or renewed; 0: not yet
+  int64_t renewed_ms;       // the time of the last grant or renewal; 0: none yet
   int64_t missed;           // failed exchanges since then
-  int64_t contact_ms;       // when the lease server last answered; 0: not yet
-  int64_t clocks_apart_ms;  // how far the server's clock was ahead of the lease server's then
-  char message[1024];       // the last message of either side
+  int64_t contact_ms;       // the time of the lease server's last answer; 0: none yet
+  int64_t clocks_apart_ms;  // by which the server's clock was ahead of the lease server's then
+  char message[1024];       // the last message of the worker or the lease server
   char conflict[320];       // another server in the same region; empty if unknown
 };
 
 struct LeasePort {
-  const char* version;  // of the generator's library; both must have the same version
+  const char* version;  // the version of snowflake's library; both must be the same
 
   // Settings; those without a pointer are fixed at server start.
   const char* conninfo;
@@ -39,8 +40,8 @@ struct LeasePort {
   int64_t (*age_ms)();  // of the incarnation
 
   // The members of LeaseMemory. `begin` and `forget` first withdraw the limits of all databases.
-  // `forget` returns the memory at that time, which must be given back. `asked_offset_us` is
-  // clock_offset_us() from before the request's clock was read; a grant confirms it.
+  // `forget` returns the cleared lease, which the worker must give back. `asked_offset_us` is
+  // clock_offset_us(), read before the clock of the request. A grant confirms this offset.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);
@@ -49,10 +50,10 @@ struct LeasePort {
 
   void (*report)(const LeaseReport& report);
 
-  // Registers this process as the one whose latch sessions set when they need a lease. False if
-  // another one has not ended yet.
+  // Registers this process as the one whose latch sessions set when they need a lease. Returns
+  // false if the previous worker has not ended yet.
   bool (*serve)();
-  bool (*is_urgent)();  // whether a session has set it since the last call
+  bool (*is_urgent)();  // whether a session has set the latch since the last call
 };
 
 }  // namespace snowflake::pg

@@ -36,7 +36,7 @@ bool lease_worker_runs() {
 LeaseReport lease_report() {
   LWLockAcquire(&shared_state->lock, LW_SHARED);
   LeaseReport last = shared_state->lease.report;
-  // The last message of the worker is from before it ended.
+  // If the worker has ended, its last message is out of date.
   if (shared_state->lease.worker == nullptr)
     strlcpy(last.message, "the lease worker is not running", sizeof(last.message));
   LWLockRelease(&shared_state->lock);

@@ -3,7 +3,7 @@
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //  - raising `highest` and reading a region need shared_state->lock; the worker changes the lease
 //    under the same lock, after all limits were withdrawn;
-//  - `until` only rises while a region is held, and can be read without the lock.
+//  - while a region is held, `until` never decreases, and can be read without the lock.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -14,7 +14,8 @@ namespace snowflake::pg {
 // "snowflake.leased_regions" is set.
 bool leased();
 
-// "snowflake.lease_conninfo" is set: the region is leased, or static and reported.
+// Whether "snowflake.lease_conninfo" is set. Then the region is leased, or it is static and
+// reported to the lease server.
 bool reports_region();
 
 // Whether a lease worker runs.
@@ -43,7 +44,8 @@ int64_t lease_until_ms();
 // The region that this server leases at present. REQUIRES shared_state->lock.
 RegionHold leased_region_under_lock();
 
-// The lease that bounds limits, for Limits::publish(). Null if the region is not leased.
+// The lease that restricts limits, for Limits::publish(). The lease is null if the region is not
+// leased.
 LeaseMemory* limiting_lease();
 
 // Makes the worker request a lease at once, for a call that waits.

@@ -22,9 +22,9 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// A grant means that both clocks agreed to within max_skew at the request. So it confirms a jump
-// that both clocks have made, like accept_clock(). A wrong clock gets no grant. After a later step,
-// a new request is necessary.
+// A grant shows that both clocks differed by at most max_skew at the request. So, like
+// accept_clock(), a grant confirms a jump of the server's clock. A wrong clock gets no grant. After
+// a later step, a new request is necessary.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
@@ -91,7 +91,7 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
-// Lives as long as the server.
+// The struct lives as long as the server.
 const char* regions_text() {
   char text[1024] = "{";
   size_t length = 1;

@@ -3,7 +3,7 @@
 
 namespace snowflake::pg {
 
-// At server start: offers the port, loads the other library and registers its worker.
+// Called at server start: publishes the port, loads the lease library and registers its worker.
 void install_lease();
 
 }  // namespace snowflake::pg

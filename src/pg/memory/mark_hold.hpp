@@ -14,9 +14,9 @@ struct MarkHold {
   MarkIdentity mark;
   uint32_t generation;
   uint32_t region;
-  uint64_t limit;            // as last read; within a generation it only rises
-  uint64_t extend_early_at;  // from this position on, extend the mark after a claim; 0: the next
-                             // claim also ends the refusals
+  uint64_t limit;            // as last read; it never decreases within a generation
+  uint64_t extend_early_at;  // from this position on, a claim writes the next mark; 0: the next
+                             // claim claim also ends the refusals
 
   bool good() const { return attached && state->limits.is_current(generation); }
 };
@@ -24,7 +24,7 @@ struct MarkHold {
 extern MarkHold hold;
 void reset_hold();
 
-// Called before an error is raised: the next claim records that the database mints again.
+// Called before an error is raised, so that the next claim records that the database mints again.
 void record_next_claim();
 
 }  // namespace snowflake::pg

@@ -41,7 +41,7 @@ void end_open_mints() {
   if (mint_record.is_open()) mint_record.close(own->mints);
 }
 
-// If the slot belongs to another backend now, the transaction that was found has ended.
+// If the slot now belongs to another backend, the transaction that this search found has ended.
 OldestMint oldest_open_mint(const DatabaseState& state) {
   OldestMint oldest{OpenMints::kNone, 0};
   for (const MintSlot& slot : state.mint_slots()) {

@@ -1,5 +1,5 @@
-// Records which open transactions have minted, and since which tick. Each backend has a slot in the
-// state of its database, and readers of the cursor search all slots. The protocol is in
+// Records for each open transaction that has minted the tick of its first id. Each backend has a
+// slot in the state of its database, and readers of the cursor search all slots. The protocol is in
 // core/settled.hpp.
 #pragma once
 
@@ -11,17 +11,18 @@ namespace snowflake::pg {
 // The record of this session's transaction.
 extern MintRecord mint_record;
 
-// The session's slot in the state that it is attached to, to write a record. It is left when the
-// session ends.
+// The session's slot in the state that it is attached to, to write a record. The session leaves the
+// slot when it ends.
 OpenMints& own_mint_slot();
 
-// Leaves the slot: the session uses another state from now on.
+// Leaves the slot, because the session will use another state from now on.
 void leave_mint_slot();
 
-// Closes the slot: the transaction has ended, and later snapshots include its result.
+// Closes the slot after the transaction has ended and later snapshots include its result.
 void end_open_mints();
 
-// The open transaction of a database that minted first. Without one, `since` is OpenMints::kNone.
+// Finds the open transaction of a database that minted first. Without one, `since` is
+// OpenMints::kNone.
 struct OldestMint {
   uint64_t since;
   int pid;

@@ -22,10 +22,10 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// The greatest id of this transaction, of all shards, or 0, for commit wait.
+// For commit wait: the greatest id of this transaction in all shards, or 0.
 extern uint64_t highest_id_of_transaction;
 
-// For a slot that is empty or belongs to another counter.
+// Called if the slot is empty or belongs to another counter.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();

@@ -1,5 +1,5 @@
 // State of a server run. If the library is preloaded, the postmaster maps this memory and its
-// children inherit it: it lives as long as the postmaster. Otherwise it is a part of the shared
+// children inherit it, so it lives as long as the postmaster. Otherwise it is a part of the shared
 // memory, which PostgreSQL initializes again after a crash.
 #pragma once
 
@@ -17,7 +17,7 @@ struct PostmasterMemory {
   ClockBase clock;
   // Whether the kernel has reported the clock as synchronized since the server started.
   std::atomic<bool> clock_was_synchronized;
-  // By database: the greatest mark, in ms since 1970, that a DROP or a rollback made unreachable.
+  // For each database: the greatest mark, in ms since 1970, that a DROP or a rollback has removed.
   KeyedMax<512> lost_marks;
   // By region and 1: the greatest mark of a database that minted in it before and does not any
   // more.
@@ -28,7 +28,7 @@ struct PostmasterMemory {
   std::atomic<int64_t> lease_born_us;
 };
 
-// Not null if the library was preloaded, or after open_shared_state().
+// Null until open_shared_state(), unless the library was preloaded.
 extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();

@@ -14,9 +14,9 @@ namespace {
 
 constexpr char kName[] = "snowflake";
 
-// What this library expects of the memory. Raise `abi` with every change of a structure in shared
-// memory, or of the rules for using one. Volatile, because tests change these numbers in a copy of
-// the library.
+// The numbers that this library expects in the header of the memory. Raise `abi` with every change
+// of a structure in shared memory, or of the rules for using one. Volatile, because tests change
+// these numbers in a copy of the library.
 struct Form {
   char name[16];
   uint32_t abi;
@@ -24,8 +24,8 @@ struct Form {
 };
 constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
 
-// Never changes its form, see invariant 2. The pointer is valid in all processes, because the main
-// shared memory has the same address in each.
+// The form of this header never changes, see invariant 2. The pointer is valid in all processes,
+// because the main shared memory has the same address in each.
 struct alignas(PG_CACHE_LINE_SIZE) Header {
   uint32_t magic;
   uint32_t abi;

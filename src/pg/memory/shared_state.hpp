@@ -1,13 +1,13 @@
 // The memory that all sessions of a server share: the lock, the clock watch, and the list of the
-// databases that mint. The first process that needs it creates it, in the room that PostgreSQL's
-// main shared memory leaves for late users. Each database has a segment of its own
-// (database_state.hpp).
+// databases that mint. The first process that needs the memory creates it, in the spare room of
+// PostgreSQL's main shared memory. Each database has a segment of its own (database_state.hpp).
 //
 // Invariants
 //  1. A server run has one such memory. Its name contains no version. Two names would be two
 //     generators of one database.
 //  2. The header never changes its form. After a package was upgraded under a running server, new
-//     sessions load another library. If its ABI number is another one, it refuses.
+//     sessions load another library. If the ABI number of the memory differs from that of the
+//     library, calls fail.
 //  3. The memory is published when it is complete. If its creation fails, the next call tries
 //     again.
 //  4. The mark decides, not the memory: a new state of a database starts at the stored mark.
@@ -39,7 +39,7 @@ struct ClockWatch {
   std::atomic<int64_t> largest_backward_us;
   std::atomic<uint64_t> forward_steps;
   std::atomic<int64_t> largest_forward_us;
-  std::atomic<int64_t> behind_until_ms;  // when the clock will have caught up
+  std::atomic<int64_t> behind_until_ms;  // the time at which the clock will have caught up
   Episode behind;
   Episode ahead;
   Episode unsynchronized;
@@ -72,8 +72,8 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   int64_t started_ms;  // wall clock, when this memory was created
   int64_t started_us;  // the same by the time since boot
 
-  // The first `database_count` entries are used, in any order. The version rises with each change
-  // of them. Both REQUIRE the lock.
+  // The first `database_count` entries are used, in any order. The version increases with each
+  // change of the list. Both REQUIRE the lock.
   int database_count;
   uint32_t databases_version;
   DatabaseEntry databases[kMostDatabases];
@@ -81,7 +81,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Refusals of databases without a state.
   Statistics statistics_of_the_rest;
 
-  // Used if the library was not preloaded: then a crash restart clears it.
+  // Used if the library was not preloaded. Then a crash restart clears this memory.
   PostmasterMemory of_server_run;
 };
 
@@ -92,7 +92,7 @@ static_assert(sizeof(SharedState) < 40000);
 // Null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
-// Lets the postmaster reserve the memory, if the library is preloaded, and create it.
+// If the library is preloaded, lets the postmaster reserve and create the memory.
 // `start_clock_watch` fills a new clock watch.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
@@ -106,8 +106,8 @@ inline void require_shared_state() {
     open_shared_state();
 }
 
-// If a layout has more shards than this, several shards share a counter; their ids differ in the
-// shard bits.
+// If a layout has more shards than this, several shards share a counter. The ids of these shards
+// differ in the shard bits.
 inline constexpr uint32_t kMaxShardCounters = 65536;
 
 }  // namespace snowflake::pg

@@ -13,12 +13,12 @@ namespace snowflake::pg {
 
 namespace {
 
-// Refusals of single shards or callers are over after this time without another one.
+// A series of refusals of single shards or callers ends after this time without a refusal.
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For databases without a state: for each cause, the refusals of the last such database.
+// For each cause, the refusals of the last database without a state that had any.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
@@ -37,7 +37,7 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // The difference stays the same: the log reports all refusals that continue.
+  // The difference stays the same, because the log later reports all refusals of the series.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
@@ -69,7 +69,7 @@ void end_refusals_of(Statistics& statistics) {
   }
 }
 
-// This session's current write of the mark.
+// The write of the mark that this session is doing now.
 struct MarkWrite {
   Statistics* statistics;  // null: none
   int64_t since_us;
@@ -145,7 +145,8 @@ void reset_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // If this was the last session, another one can begin now and set the time. Do not overwrite it.
+  // If this was the last session that writes, another one may begin now and set the time. Do not
+  // overwrite it.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());

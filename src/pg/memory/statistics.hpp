@@ -1,4 +1,4 @@
-// Counts the calls of a database, and logs messages that are due.
+// Counts the calls of a database, and writes log messages that are due.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,21 @@ namespace snowflake::pg {
 Statistics& statistics_of(const DatabaseState& state);
 // The statistics of the current database; null without a slot.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the current database's counts; refusals that continue stay. Null without a slot.
+// Resets the counters of the current database, except those of refusals that continue. Null without
+// a slot.
 void reset_statistics(const DatabaseState* state);
 
 // The refusals of the current database for a cause, including those before it took its slot.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
-  int64_t since_ms;  // of the first one of those that continue; 0: none
+  int64_t since_ms;  // time of the first refusal of a series that continues; 0: none
 };
 RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
 // Counts a refusal in the current database, and logs that refusals of this cause have begun.
-// refuse() calls it before it raises the error. It takes no slot: only minting does.
+// refuse() calls it before it raises the error. This creates no state for the database, because
+// only minting does.
 void count_refusal(Blocker blocker);
 
 // Called when the database mints. Ends the refusals of causes that concern the whole database, and
@@ -38,8 +40,8 @@ void begin_mark_write(DatabaseState& state);
 // Counts a flush, if the call waited for it.
 void end_mark_write(bool flushed);
 void reset_mark_write();
-// How long no session has finished a write of the mark, in microseconds; 0 if no session is writing
-// it.
+// The time since a session has finished a write of the mark, in microseconds; 0 if no session is
+// writing the mark.
 int64_t mark_stalled_for_us(const Statistics& statistics);
 
 }  // namespace snowflake::pg

@@ -27,7 +27,8 @@ inline int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }
 
-// A new text of this many bytes, to be filled in; and the content of a text argument.
+// new_text() makes a text of `length` bytes for the caller to fill, and text_view() returns the
+// content of a text argument.
 inline text* new_text(size_t length) {
   const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
   SET_VARSIZE(result, VARHDRSZ + length);
@@ -38,8 +39,8 @@ inline std::string_view text_view(const text* argument) {
   return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
 }
 
-// The row type of a function with OUT parameters. Finding it costs several times as much as forming
-// the row, so it is cached while the query uses the function.
+// The row type of a function with OUT parameters. Finding the row type takes several times as long
+// as forming a row, so it is cached while the query uses the function.
 inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {

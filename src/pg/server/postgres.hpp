@@ -202,7 +202,7 @@ inline void for_each_setting(Visit visit) {
   for (int i = 0; i < count; ++i) visit(*all[i]);
 }
 
-// Whether a setting is on for new sessions, by the configuration of the server or the database.
+// Whether the configuration of the server or the database turns a setting on for new sessions.
 // `source` is the last source that counts: a setting of a role or a connection does not apply to
 // others.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
@@ -248,8 +248,8 @@ inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]]
 #endif
 }
 
-// The prepared transaction that holds a lock. It has the virtual number of its session or, after a
-// recovery, its own number.
+// Returns the prepared transaction that holds a lock. The lock has the virtual transaction id of
+// its session or, after a recovery, of the prepared transaction.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 #if PG_VERSION_NUM >= 170000
   const VirtualTransactionId holder = lock.vxid;

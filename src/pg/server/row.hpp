@@ -1,5 +1,6 @@
-// Rows of views: each value with the name of its column, in the order of the function's OUT
-// parameters. A name that differs from SQL is an error, so values cannot be in the wrong column.
+// Rows of views. Each value is added with the name of its column, in the order of the function's
+// OUT parameters. If a name differs from the SQL declaration, an error is raised, so no value can
+// be in the wrong column.
 #pragma once
 
 #include <initializer_list>

@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The same as in PostgreSQL's commands/sequence.c, which does not export it.
+// The same definition as in PostgreSQL's commands/sequence.c, which does not export it.
 constexpr uint32 kSequenceMagic = 0x1717;
 
 HeapTupleHeader header_of(Page page) {
@@ -31,7 +31,7 @@ int64_t* witness_of(Page page) {
                                     witness_offset(page));
 }
 
-// Room for the witness, in a copy of the page.
+// Makes room for the witness in a copy of the page.
 void add_witness(Page page) {
   const ItemId item = PageGetItemId(page, FirstOffsetNumber);
   const Size size = witness_offset(page) + sizeof(int64_t);
@@ -113,12 +113,13 @@ void set_value(Page page, int64_t value) {
   const Form_pg_sequence_data tuple = tuple_of(page);
   tuple->last_value = value;
   tuple->is_called = true;
-  tuple->log_cnt = 0;  // nextval() must log again before it hands out a value
+  tuple->log_cnt = 0;  // so that nextval() logs again before it returns a value
 }
 
 }  // namespace
 
-// Full images, independent of full_page_writes: replay needs no earlier state of the page.
+// The WAL record is a full image, even if full_page_writes is off, so replay needs no earlier state
+// of the page.
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);
   set_value(GenericXLogRegisterBuffer(record, buffer, GENERIC_XLOG_FULL_IMAGE), value);

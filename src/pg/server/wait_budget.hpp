@@ -1,4 +1,5 @@
-// How long a call has waited for its next id, or a commit for the clock; and the one sleep of both.
+// The time that a call has waited for its next id, or that a commit has waited for the clock.
+// sleep() is the only function in which both wait.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,19 @@
 namespace snowflake::pg {
 
 struct WaitBudget {
-  int64_t since_us = 0;  // by the monotonic clock; 0: has not waited
+  int64_t since_us = 0;  // on the monotonic clock; 0: has not waited
 
   // One millisecond less: the needed time is rounded too, and an allowed wait must not fail because
   // of that.
   int64_t waited_ms() const;
 };
 
-// Sleeps for this time, or for a part of it, because the wait may end in another way. Returns for
-// how long, in us.
+// Sleeps for this time, or for a part of it, because the wait may end early. Returns the length of
+// the sleep in us.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// The same, interruptible. It calls `count(first, us)` before it handles an interrupt, so that
-// cancelled waits are counted too.
+// The same, interruptible. The function calls `count(first, us)` before it handles an interrupt, so
+// that cancelled waits are counted too.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;

@@ -14,7 +14,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// Inherited by all processes; the system identifier is read when it exists.
+// All processes inherit this value. The system identifier is read later, when the control file
+// exists.
 constinit OriginFingerprint whereabouts{};
 
 constexpr char kControlFile[] = "global/pg_control";

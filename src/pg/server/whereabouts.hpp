@@ -14,10 +14,10 @@
 
 namespace snowflake::pg {
 
-// At server start, in the data directory.
+// Called at server start, when the data directory is the current directory.
 void find_whereabouts();
 
-// Returns the fingerprint of this server, its system identifier included.
+// Returns the fingerprint of this server, including its system identifier.
 OriginFingerprint present_origin_fingerprint();
 
 }  // namespace snowflake::pg
