@@ -11,7 +11,7 @@ import time
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-# Errors of a transaction whose shard moves: the fence, then tables that are gone.
+# A transaction whose shard moves gets these errors: first that of the fence, and later that of a missing table.
 MOVED = ("40001", "42P01", "3F000")
 # These limits apply unless the connection string sets others.
 LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",

@@ -19,7 +19,7 @@ LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
 FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s)"
 TAKE_OVER = "SELECT snowflake_fleet.take_over(%s::jsonb, %s)"
-REHEARSAL_MS = 30_000     # no writer waits for it, and a busy server takes its time to compile what it runs for the first time
+REHEARSAL_MS = 30_000     # no writer waits for this, and a busy server needs time for the first run of a statement
 FENCED = "The source refuses writes: run this again to continue, or with --abort to take the move back."
 BEFORE_THE_FENCE = "The source takes writes as before: run this again to continue, or with --abort to take the move back."
 
@@ -53,7 +53,7 @@ def begin_control(move):
     """What ask_control() need not do while writers wait."""
     if move.control is not None:
         move.control.rollback()
-        # Writers may be waiting: a control database that does not answer is given up soon.
+        # Writers may be waiting, so the program waits only a short time for a control database that does not answer.
         move.control.begin(seconds=10)
         move.control.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
 
@@ -85,7 +85,7 @@ def fence(move):
     """Writers wait until this has committed the fence; then they are refused. Returns when they began to wait."""
     begin_control(move)
     begin_both(move)
-    move.counting.execute("SELECT 1", seconds=5)    # no writer waits yet for what this sets
+    move.counting.execute("SELECT 1", seconds=5)    # applies the session's settings before any writer waits
     document = move.source.value(FENCE, (move.shard, None, move.options.lock_timeout))
     began = time.monotonic() - float(document["ms"]) / 1000
     if not is_level(move, move.options.level_timeout / 1000):

@@ -13,7 +13,7 @@ from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over: run this again to finish."
-SECONDS = 3600    # that reading a table may take; no writer waits for it
+SECONDS = 3600    # for reading a table; no writer waits for this
 UNCOUNTED = "the program ended before it had counted the rows of both sides as of the fence"
 
 
@@ -94,7 +94,7 @@ def finish(move):
                           "  The target has taken over; look for rows that were written to the source since.")
         compare_rows(move, here)
         keep_source(move, here)
-    # The target's record is the last to go: a later run looks for what is left of a move if the target has one.
+    # The target's record is deleted last. While it exists, a later run looks for remains of the move.
     rest(move)
     forget(move.source, move, "source", False)
     forget(move.target, move, "target", False)
@@ -106,7 +106,7 @@ def abort(move):
     if move.is_flipped():
         raise Refused(f"shard {move.shard} is on the target already\n  Run without --abort to finish, then move it back.")
     here, there = move.source_row(), move.target_row()
-    # A server of the same name that has no record of this move is not the one that had it: that is gone.
+    # If a server with this name has no record of the move, it is another server, and the original one no longer exists.
     if there is not None or here is not None and here.other != move.to_name:
         for sentence in of_rows(move):
             raise Refused(sentence)
@@ -116,7 +116,7 @@ def abort(move):
                       "or it is the map that decides whether it has taken over\n"
                       f"  If no server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, then run this again.")
     if is_fenced:
-        push_map(move)    # the source refuses it while its copy of the map has the shard on the target
+        push_map(move)    # the source refuses this call while its copy of the map assigns the shard to the target
         lift(move)
     clear(move)
     say(f"shard {move.shard} is on the source, as before")

@@ -16,7 +16,7 @@ ORDINARY_OWNER = """SELECT rolname FROM (
     UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = 'snowflake_fleet'::pg_catalog.regnamespace
     UNION SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_fleet'::pg_catalog.regnamespace
   ) AS of_objects JOIN pg_catalog.pg_roles ON oid = owner WHERE NOT rolsuper ORDER BY rolname LIMIT 1"""
-# The target's server uses these options of this program's connection to the source.
+# The target connects to the source with these options of this program's own connection.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT pg_catalog.to_jsonb(m) || pg_catalog.jsonb_build_object('fence_id', fence ->> 'id')
   FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = %s AND """
@@ -55,7 +55,7 @@ class Move:
     def __init__(self, options):
         self.options, self.shard = options, options.shard
         self.schema = options.schema or f"shard_{options.shard}"
-        self.name = f"snowflake_move_{options.shard}"          # of publication and subscription, which are a database's
+        self.name = f"snowflake_move_{options.shard}"    # of publication and subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the state to report if the program ends now
         self.waits = False    # for a worker, which has been said
@@ -70,7 +70,7 @@ class Move:
                 raise Refused("without --control, servers are given by connection strings")
             return server, server
         row = self.control.row("SELECT name, conninfo FROM snowflake_fleet.map_server WHERE %s IN (name, conninfo)", (server,))
-        if row is None:    # it may be a connection string with a password
+        if row is None:    # the argument may be a connection string with a password
             raise Refused("the map has no server of this name or connection string")
         return row
 
@@ -105,7 +105,7 @@ class Move:
             own = parse(self.options.source_for_target, "--source-for-target")
         self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", **own, "application_name": self.name})
         self.source_identity = self.source.value(IDENTITY)
-        # Slots are the server's, not the database's.
+        # Slots belong to the server, not to a database.
         self.slot = f"snowflake_move_{database_of(self.source_identity)[1]}_{self.shard}"
         if self.target is not None and self.source_identity == self.target_identity:
             raise Refused("source and target are one database")
@@ -144,7 +144,7 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        if here is None and not self.has_schema(self.source, self.schema):    # renamed already; it may have come back since an earlier move
+        if here is None and not self.has_schema(self.source, self.schema):    # renamed already; an earlier move may have kept one
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)
         return bool(there) and there.state == "here"

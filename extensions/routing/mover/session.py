@@ -10,22 +10,22 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .errors import Refused, say
 
-LOCK_MS = 5000        # for locks that writers do not wait behind
-# Defaults of the connection itself, unless the connection string sets others.
+LOCK_MS = 5000        # for locks behind which writers do not wait
+# Default options of the connection. The connection string can set other values.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
-SECONDS = 60          # that a statement may take by default
-GRACE = 10            # that the server may take beyond this to report it
+SECONDS = 60          # for a statement, by default
+GRACE = 10            # more, for the server to report a timeout
 SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off", "idle_session_timeout": "0",
-    # The server ends a session whose program or network has fallen silent, and with it the locks.
+    # If the program or the network does not answer any more, the server ends the session, which releases its locks.
     "idle_in_transaction_session_timeout": "60s", "client_connection_check_interval": "1s", "tcp_user_timeout": "20s",
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
     "lock_timeout": str(LOCK_MS), "row_security": "off", "jit": "off",
     "standard_conforming_strings": "on", "quote_all_identifiers": "off", "array_nulls": "on", "xmloption": "content",
-    # Statements that were rehearsed before the fence are not planned again behind it.
+    # Statements are prepared and rehearsed before the fence, so that they are not planned while writers wait.
     "plan_cache_mode": "force_generic_plan",
     # A reported result must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",
@@ -41,7 +41,7 @@ SELECT DISTINCT {WHO}
    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND a.application_name IS DISTINCT FROM 'snowflake-move-shard' LIMIT 5"""
 SECRET = ("password", "sslpassword")
-# libpq would take settings of sessions from these.
+# libpq would read session settings from these environment variables.
 for variable in ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO"):
     os.environ.pop(variable, None)
 
