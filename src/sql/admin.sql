@@ -27,8 +27,8 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; '
   'not below what was written since the server started; returns what it is now';
 
--- A mark thrown ahead stops minting in the database, an accepted clock concerns the whole server, a
--- mark that is set too low, and a clone that mints beside its original, bring ids again: a decision
--- for their owners.
+-- These functions are not for every role. A mark that is far ahead stops minting in the database, and an accepted clock
+-- concerns the whole server. A mark that is too low, or a clone that mints next to its original, can cause duplicate
+-- ids.
 REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_clone(),
   snowflake.set_mark(timestamptz) FROM PUBLIC;

@@ -1,7 +1,8 @@
--- The columns that adopt() of snowflake_migrate has made mint. The core keeps them: that extension may be dropped,
--- and a dump carries them. An application's own upgrade may set another default later, which no error reports.
+-- The columns for which adopt() of snowflake_migrate has set a default or trigger that mints. The table belongs to the
+-- core, because snowflake_migrate may be dropped. Dumps contain the rows. A later upgrade of an application may set
+-- another default, and no error would show that.
 
--- Names, because a dump can be restored without some of the tables.
+-- The table stores names instead of oids, because a dump can be restored without some of the tables.
 CREATE TABLE snowflake.adopted (
   relation text NOT NULL,      -- with its schema, quoted where necessary
   attribute name NOT NULL,

@@ -1,5 +1,5 @@
 
--- Routing within a server: partitions by shard
+-- The operator class for partitions by shard, on one server
 
 CREATE FUNCTION snowflake.hash_by_shard(id bigint, seed bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_hash_by_shard'
@@ -18,8 +18,8 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
 COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
   'Internal: behind the operator class snowflake.by_shard, for smallint constants';
 
--- Function 1 is core's, for hash joins may pick it up; only hash partitions use function 2. The
--- smaller types are in the family as in core's, so that WHERE id = 5 prunes.
+-- Support function 1 is PostgreSQL's own, because hash joins may use it. Only hash partitions use support function 2.
+-- The family also has the smaller integer types, like PostgreSQL's own, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
   'Ids and integers, hashed by the shard in hash partitions and as core does elsewhere';
@@ -43,7 +43,7 @@ ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
   OPERATOR 1 pg_catalog.= (smallint, integer),
   OPERATOR 1 pg_catalog.= (smallint, smallint);
 
--- PostgreSQL may change how it combines the hashes of a key's columns. Then this operator class must not place rows.
+-- If a PostgreSQL version combines the hashes of a key's columns differently, this operator class must not be used.
 DO $$
 BEGIN
   CREATE TABLE snowflake.probe (id bigint) PARTITION BY HASH (id snowflake.by_shard);
@@ -62,5 +62,5 @@ BEGIN
 END
 $$;
 
--- The script itself has used the seal, but no id exists yet.
+-- The check has used the seal, so it is marked as unused again, because no id exists yet.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

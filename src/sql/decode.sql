@@ -1,6 +1,6 @@
 
--- Decoding. IMMUTABLE is honest: every function goes by the seal, which never changes. Numbers
--- that no server of the layout can mint, negative ones among them, are errors.
+-- Decoding. The functions are IMMUTABLE, because they depend only on the argument and the seal, which never changes. A
+-- number that no server can mint with this layout, such as a negative one, is an error.
 
 CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                  OUT shard integer, OUT sequence integer)
@@ -32,7 +32,7 @@ CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
 COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
   'An id''s number within its tick and shard';
 
--- A shard for keys that are not ids. It never changes, because the layout is sealed.
+-- A shard for keys that are not ids. The shard of a key never changes, because the layout is sealed.
 
 CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
@@ -53,7 +53,7 @@ COMMENT ON FUNCTION snowflake.shard_for(text) IS
   'A shard for a text, evenly spread: the first 32 bits of the SHA-256 of its UTF-8, times the number of shards, '
   'divided by 2^32. Never changes; refuses nondeterministic collations';
 
--- The same for a number of shards: shards 0 to shards - 1.
+-- The same functions with a number of shards return a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -35,7 +35,8 @@ CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
 COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS
   'Mints an id in the shard of another id';
 
--- Not another next_id(): with two that take one argument, next_id($1) and next_id('5') would be ambiguous.
+-- This function is not named next_id(), because with two functions of one argument, next_id($1) and next_id('5') would
+-- be ambiguous.
 CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -44,8 +45,8 @@ COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
   'Mints an id for a shard of the range that this server owns: the last one of this session, or the next one that is '
   'not ahead of the clock';
 
--- The same functions for the defaults of a COPY. They do not read the last argument. SQL cannot pass an argument of
--- type internal, so only next_id_support() makes such a call.
+-- The same C functions, for the defaults of a COPY. They ignore the last argument. SQL cannot pass an argument of type
+-- internal, so only next_id_support() can create such a call.
 CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -83,7 +84,7 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) R
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
   'Mints 1 to 1,000,000 ids, ascending, all greater than another id of any server';
 
--- Not another next_ids(): next_ids('5', 3) would be ambiguous.
+-- This function is not named next_ids(), because next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;

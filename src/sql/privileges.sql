@@ -1,5 +1,5 @@
--- All privileges on relations and on the schema. They are granted at the end, after those of ALTER DEFAULT PRIVILEGES
--- are revoked. The privileges of PUBLIC on functions are those granted above.
+-- All privileges on relations and on the schema. This part runs last: it revokes what ALTER DEFAULT PRIVILEGES has
+-- granted, and then grants all privileges. PUBLIC may execute only the functions that are granted above.
 CREATE FUNCTION snowflake.revoke_default_privileges(extension_name name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
@@ -50,9 +50,10 @@ GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stat
 GRANT SELECT ON snowflake.lease TO pg_monitor;
 GRANT SELECT ON snowflake.backfills, snowflake.late_ids, snowflake.adopted TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
--- The owner of a database can restore it completely, including the mark, which setval() can only raise.
+-- The owner of a database can restore a complete dump, including the mark. setval() can only raise the mark.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
--- Only the owner of the database reserves origins, because others cannot use them then, and restores them from a dump.
+-- Only the owner of the database may reserve origins, because a reserved origin is closed to others. The owner also
+-- restores them from a dump.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

@@ -1,5 +1,5 @@
 
--- Routing within a server: conditions, columns, schemas
+-- Functions that find the rows of a shard on one server, by conditions, columns or schemas
 
 CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -36,7 +36,7 @@ CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RET
 COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS 'The schema of an id''s shard, if each shard has a schema';
 
 -- A default has a dependency on each object that it uses: a domain, or a function whose body is parsed SQL (BEGIN
--- ATOMIC). The body of another function is text, which cannot be analysed.
+-- ATOMIC). The body of any other function is text, in which dependencies cannot be found.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

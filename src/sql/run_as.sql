@@ -1,5 +1,6 @@
--- Statements about a table of another role. Checks, index predicates, triggers and policies of a table are code of
--- its owner. Such code must not run with the rights of a superuser who calls one of the functions here.
+-- Statements about a table of another role. Checks, index predicates, triggers and policies of a table can call
+-- functions of its owner. If a superuser calls one of the functions here, these must not run with the superuser's
+-- rights.
 
 CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_run_as'
@@ -30,8 +31,7 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS
   'Internal: for procedures: an error where an argument is null';
 
--- The lock keeps the owner of the schema from putting another table in the place of this one, whose owner it would
--- not be.
+-- The lock prevents the owner of the schema from replacing the table by one with another owner.
 CREATE FUNCTION snowflake.owner_of(relation regclass) RETURNS oid
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

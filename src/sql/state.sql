@@ -1,5 +1,5 @@
--- If a schema of this name was not taken over, another role could plant overloads in it. pgEdge's extension of the same
--- name leaves such a schema behind.
+-- An existing schema of this name is refused, because another role could have created overloads of our functions in it.
+-- pgEdge's extension of the same name leaves such a schema behind.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n
@@ -20,10 +20,9 @@ $$;
 CREATE SCHEMA IF NOT EXISTS snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
--- State. Five sequences, because a sequence's value is WAL-logged, replicated, carried by base
--- backups and pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table
--- owner's pg_dump works. Each value is less than half of MAXVALUE: monitors report sequences that
--- run out.
+-- State. The state is in five sequences. The value of a sequence is WAL-logged, replicated, contained in base backups,
+-- preserved by pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table owner's pg_dump works.
+-- Each value is less than half of MAXVALUE, because monitors report sequences that run out.
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS
@@ -58,8 +57,8 @@ CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
--- The library reads and writes the pages of sequences in place. Their form is internal to PostgreSQL, so the test is
--- whether each side reads what the other wrote.
+-- The library reads and writes the pages of sequences in place. The format of these pages is internal to PostgreSQL. So
+-- this block tests whether SQL reads what the library wrote, and the library what SQL wrote.
 DO $$
 DECLARE
   before pg_catalog.int8;
@@ -100,9 +99,9 @@ DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 CREATE TABLE snowflake.backfills (
   region integer NOT NULL,
   shard integer NOT NULL,
-  relation text,               -- null in the next three: the origin of late_id()
+  relation text,               -- for the origin of late_id(), the next three columns are null
   id_column name,
-  table_oid oid,               -- a new table of the same name gets another origin
+  table_oid oid,               -- so that a new table of the same name gets another origin
   last_position bigint NOT NULL DEFAULT -1,
   until timestamptz NOT NULL DEFAULT '-infinity',
   done_until timestamptz,
@@ -118,11 +117,10 @@ COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
--- A dump carries the mark as a sequence, and the seal as the row of a table into which every role may
--- insert. If the row does not match, the database adopts its layout while no id was minted or
--- decoded. Later such a row stops the database, because rows were decoded under another layout. The
--- trigger also fires for replication and under session_replication_role. --disable-triggers switches
--- it off, but not the constraint.
+-- A dump contains the mark as a sequence, and the seal as the row of a table into which every role may insert. If the
+-- row differs and no id was minted or decoded yet, the database adopts the layout of the row. Later, such a row stops
+-- minting in the database, because rows were decoded with another layout. The trigger also fires for replication, and
+-- with any value of session_replication_role. --disable-triggers switches it off, but not the constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -151,8 +149,9 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- Roles that may write every table (pg_write_all_data) or backfill (the owner of the database) cannot delete an origin
--- that has given ids, nor an id. Otherwise these ids would be given again. The owner of the tables may.
+-- If an origin has given ids, its row and these ids must not be deleted, because the ids would be given again. This
+-- trigger refuses that to members of pg_write_all_data and to the owner of the database. The owner of the tables may
+-- delete the rows.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,10 +1,10 @@
--- A database that minted by the SQL engine (generator_sql() of snowflake_migrate) has schemas "snowflake" and
--- "snowflake_sql" of its owner. Its functions become members of the extension and are replaced further down, in
--- place: defaults, indexes and views that use them stay. Locks on the counters keep all sessions from minting until
--- the end. taken_over.sql does the rest.
+-- If a database has minted with the SQL engine (generator_sql() of snowflake_migrate), its owner has schemas
+-- "snowflake" and "snowflake_sql". The engine's functions become members of the extension, and later parts of the
+-- script replace them. So defaults, indexes and views that use the functions stay valid. Locks on the counters prevent
+-- all sessions from minting until the end. taken_over.sql does the rest.
 --
--- The functions move into a schema that the owner never had. Otherwise calls in this extension could find other objects
--- that the owner has created in the old schema, and run them with the caller's rights.
+-- The functions move into a new schema, in which the owner never had privileges. Otherwise calls in this extension
+-- could find other objects that the owner has created in the old schema, and run them with the caller's rights.
 DO $$
 DECLARE
   function text;
@@ -35,7 +35,8 @@ BEGIN
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
-  -- The table stays with its owner, who also reads it: its indexes and statistics are the owner's code.
+  -- The owner still owns the table and reads it here, because its indexes and statistics can call functions of the
+  -- owner.
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s',
                  (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
   DROP VIEW snowflake_taken.health, snowflake_taken.layout;

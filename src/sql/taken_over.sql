@@ -1,5 +1,5 @@
--- The end of take_over.sql: the mark of the SQL engine is this extension's, and what is left of the engine goes, each
--- object by itself.
+-- The second part of take_over.sql: the extension takes the mark of the SQL engine. Then the remaining objects of the
+-- engine are dropped, one by one without CASCADE.
 DO $$
 DECLARE
   stated text;

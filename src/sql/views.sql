@@ -113,7 +113,7 @@ COMMENT ON VIEW snowflake.lease IS
   'then; the incarnation; another server that mints in the same region; the last message. A reported static region '
   'has a row without a lease. Without snowflake.lease_conninfo there is no row';
 
--- The last message may name other servers and hosts.
+-- The last message of the lease worker may contain names of other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
 
 CREATE FUNCTION snowflake.health(

@@ -1,4 +1,4 @@
--- The one row of the fleet, its lock, and the checks that this database is the one that granted last.
+-- The single row of the fleet, its lock, and the checks that this database has all grants.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -7,31 +7,31 @@ COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mi
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- drawn at random; servers and their databases remember it
-  -- time of an operator's last confirmation, times 2^20, and 20 random bits
+  -- the time of an operator's last confirmation in the upper bits, and 20 random bits
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- newest time that both clocks of an exchange had reached, see require_clock()
+  -- the newest time that both clocks had reached at an exchange, see require_clock()
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- no grant is longer: the longest lease and lead
-  skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far a server's clock may be ahead of this database's
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest grant: the longest lease plus lead
+  skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- a server had a newer grant than this database
   halted_by text,                                -- that server
   reported_term bigint NOT NULL DEFAULT 0,          -- the newest that a server has reported
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- the oldest term whose leases continue
-  -- after confirm_data_loss(), holders whose lease ends later continue; 0: they do not
+  -- after confirm_data_loss(), holders continue if their lease ends later; 0: no holder continues
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- regions without a row begin here: above all that may have been granted before
+  -- a region without a row begins here, after every lease that may have been granted
   fresh_ms bigint NOT NULL DEFAULT 0,
-  -- packed layout, tick and epoch of all servers; the first server that asks sets it
+  -- layout, tick and epoch of all servers, packed; set by the first request
   seal bigint,
-  -- with the next three: where answers were last given, see whereabouts()
+  -- this and the next three: the place where the last answer was given, see whereabouts()
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
   directory timestamptz,
   region_rows bigint NOT NULL DEFAULT 0,         -- how many rows the table `region` has
-  signature bigint NOT NULL DEFAULT 0            -- by the function that wrote the row, see signature_of()
+  signature bigint NOT NULL DEFAULT 0            -- signature of the function that wrote the row, see signature_of()
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; only the functions may change it';
 
@@ -50,8 +50,8 @@ CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLA
 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
--- The timeline comes from the WAL, because the control file has the old one for a while after a promotion.
--- SECURITY DEFINER: the result must be the same for every caller.
+-- The timeline is read from the WAL, because the control file still has the old one for a while after a promotion.
+-- SECURITY DEFINER, because the result must be the same for every caller.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
                                             OUT database oid, OUT directory timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -72,8 +72,9 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the change '
   'time of the file PG_VERSION; null if the owner may not read it. The snapshot of a disk keeps all of them';
 
--- The transaction that wrote a row is part of its signature, and COPY and replication write it in another.
--- The contents are another part: a statement by hand may come after a function in one transaction.
+-- A signature includes the id of the transaction that wrote the row. So rows that COPY or replication has written do
+-- not match. A signature also includes the contents of the row, because a manual statement can follow a function in the
+-- same transaction.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$
@@ -106,7 +107,7 @@ CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
 DECLARE
   own xid;
 BEGIN
-  -- In a subtransaction, xmin is its own number and not that of the transaction.
+  -- In a subtransaction, xmin is the id of the subtransaction.
   UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
   own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
   UPDATE snowflake_fleet.fleet AS f SET signature = snowflake_fleet.signature_of(own, to_jsonb(f));
@@ -163,8 +164,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS
   'Internal: an error (55000) until an operator has confirmed what was lost';
 
--- READ COMMITTED, because a caller that waits for the lock must see what was decided in the meantime. Views
--- show the holder of a lock on a table.
+-- READ COMMITTED is required, because a caller that has waited for the lock must see the changes of the previous holder
+-- of the lock. The lock is a table lock, because views show its holder.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -193,7 +194,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS
   'Internal: locks the fleet, and returns its row. Every function that writes begins with it';
 
--- If a crash of this database loses a grant, the region would be granted again.
+-- If a crash of this database lost a grant, the region would be granted again.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
@@ -205,7 +206,8 @@ BEGIN
                                  pg_catalog.current_setting('synchronous_commit')),
       HINT = 'Turn both on in the lease server.';
   END IF;
-  -- The commit waits for synchronous standbys. A SET clause of the function would end before the commit.
+  -- The commit waits for synchronous standbys. set_config() is used, because a SET clause of the function would end
+  -- before the commit.
   IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) ANY (ARRAY['local', 'remote_write']) THEN
     PERFORM pg_catalog.set_config('synchronous_commit', 'on', true);
   END IF;
@@ -261,7 +263,8 @@ BEGIN
              'have ended, then run DROP EXTENSION snowflake_fleet and make the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
-  -- A new id, because an earlier dump may contain a shorter longest lease, and must not be used again.
+  -- The fleet gets a new id, because an earlier dump may contain a shorter limit for leases, and must not be used
+  -- again.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

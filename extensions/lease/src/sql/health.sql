@@ -1,10 +1,10 @@
--- For the operator: refusals, in the log and on record, the views, and health. Health takes no lock and works
--- on a standby.
+-- Information for the operator: refusals in the log and in a table, the views, and health. Health takes no lock and
+-- works on a standby.
 
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
   cause text NOT NULL,
-  since timestamptz,            -- beginning of the refusals that continue; null: the server was granted a region since
+  since timestamptz,            -- the first refusal of a series that continues; null: a region was granted since
   last timestamptz NOT NULL,
   logged timestamptz,           -- the last line in the log, at most one a minute
   PRIMARY KEY (server, cause)
@@ -109,7 +109,7 @@ BEGIN
   reason := CASE
     WHEN NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN 'the fleet does not exist yet'
     WHEN pg_is_in_recovery() THEN 'a standby'
-    -- The settings of the caller's role do not hold for the servers' sessions.
+    -- The settings of the caller's role do not apply to the sessions of the servers.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
                     AND g.source NOT IN ('user', 'database user', 'client', 'session'))
       THEN 'it could lose what it grants' END;
@@ -152,7 +152,7 @@ COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
 CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Servers wait: for the synchronous standby, or for a transaction that holds the lock on the fleet.
+  -- Servers are waiting for the synchronous standby, or for a transaction that holds the lock on the fleet.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'grants wait for the synchronous standby'
               ELSE format('grants wait for a transaction of role %s', coalesce(quote_ident(b.usename), '?')) END,
          CASE WHEN a.wait_event = 'SyncRep'
@@ -176,7 +176,7 @@ DECLARE
 BEGIN
   SELECT f.* INTO refused FROM snowflake_fleet.refusal AS f
    WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead', 'taken', 'conflict')
-     AND f.last > clock_timestamp() - interval '1 minute'  -- a server that is refused asks again in 10 s
+     AND f.last > clock_timestamp() - interval '1 minute'  -- a refused server sends another request after 10 s
    ORDER BY f.cause <> 'conflict', f.cause <> 'taken', f.since LIMIT 1;
   IF FOUND THEN
     reason := format(CASE refused.cause WHEN 'full' THEN 'no region of server %s is free'

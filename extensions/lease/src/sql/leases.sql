@@ -2,20 +2,21 @@
 
 CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
-  server text REFERENCES snowflake_fleet.server, -- its server, the first that asked for it; null: free for any server
-  -- given_back is also the state before the first grant; lost: after confirm_data_loss(), its holder may continue
+  server text REFERENCES snowflake_fleet.server, -- the first server that requested the region; null: none
+  -- given_back is also the state before the first grant. In state lost, after confirm_data_loss(), the holder may
+  -- continue
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
-  floor_ms bigint NOT NULL DEFAULT 0,            -- only rises, except when a holder continues after confirm_data_loss()
-  -- only rises, except by give_back and confirm_dead()
+  floor_ms bigint NOT NULL DEFAULT 0,            -- decreases only if a holder continues after confirm_data_loss()
+  -- never decreases, except by give_back and confirm_dead()
   until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),
-  -- of the holder, the number of a server run
+  -- the number of the server run that holds the lease
   incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),
   grant_number bigint NOT NULL DEFAULT 0,
   nonce bigint NOT NULL DEFAULT 0,
   since timestamptz,
   last_request timestamptz,
-  clock_offset_ms bigint,                        -- the server's clock minus this database's, when the request arrived
+  clock_offset_ms bigint,                        -- the server's clock minus this database's, at the last request
   client_addr inet,                              -- address of the holder's last request; null: a Unix socket
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
@@ -29,7 +30,7 @@ CREATE TABLE snowflake_fleet.static_region (
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,                    -- first report of this server run
+  since timestamptz NOT NULL,                    -- the time of the first report of this server run
   last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );

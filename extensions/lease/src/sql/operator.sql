@@ -1,5 +1,5 @@
--- The operator's calls that end a lease or confirm what was lost. Each can be repeated. With dry_run, each
--- returns what it would do.
+-- The calls with which the operator ends a lease or confirms that grants were lost. Each can be repeated. With dry_run,
+-- each function only returns what it would do.
 
 CREATE FUNCTION snowflake_fleet.require_row(held snowflake_fleet.region, number integer) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -208,7 +208,7 @@ BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
-  -- A copy that was detected only by a server's claim may have granted leases before.
+  -- If only a server's claim has shown that this database is an old copy, the copy may have granted leases before that.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

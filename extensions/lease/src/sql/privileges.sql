@@ -1,5 +1,5 @@
--- All privileges of the schema and its objects. First, privileges that ALTER DEFAULT PRIVILEGES gave are revoked: a
--- role that can write the table region can have a region granted twice.
+-- All privileges on the schema and its objects. Privileges that ALTER DEFAULT PRIVILEGES has given are revoked first,
+-- because a role that can write the table region could cause a region to be granted twice.
 
 DO $$
 DECLARE
@@ -36,7 +36,7 @@ GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_flee
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
   snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.health() TO pg_monitor;
 
--- A dump contains the fleet. After a restore, the lease server waits for an operator.
+-- A dump contains the fleet. After a restore, the lease server grants nothing until an operator confirms.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN

@@ -1,11 +1,11 @@
--- The servers of the fleet. Each has a login role, and asks for itself only.
+-- The servers of the fleet. Each server has a login role, and can send requests only for itself.
 
 CREATE TABLE snowflake_fleet.server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
-  role oid NOT NULL,            -- its role when it was added, to detect that the role was renamed
+  role oid NOT NULL,            -- the role of the server when it was added, to detect a renamed role
   added timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   removed timestamptz,
-  last_request timestamptz,            -- when it last asked for something
+  last_request timestamptz,            -- the time of the last request of the server
   signature bigint NOT NULL DEFAULT 0  -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.server IS 'Servers, by the name of their login role; only the functions may change it';
@@ -86,7 +86,7 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.check_server_name(server);
   IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
-    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be making it
+    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be creating the role
     PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
   END IF;
   PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();

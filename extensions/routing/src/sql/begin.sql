@@ -1,4 +1,5 @@
--- Notes the objects that the schema has before this script: privileges.sql leaves them alone, for they are the leases'.
+-- Records the objects that are already in the schema. These objects belong to the leases, so privileges.sql does not
+-- change their privileges.
 
 DO $$
 BEGIN

@@ -1,5 +1,5 @@
 -- The map: which server has the rows of which shard. Only the control database changes the map. Every data server and
--- router has a copy, so routing needs no remote query. A copy is replaced as a whole, by a newer one.
+-- router has a copy, so routing needs no remote query. A newer map replaces the whole copy.
 
 CREATE TABLE snowflake_fleet.map_state (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -46,7 +46,7 @@ DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension
               WHERE extname OPERATOR(pg_catalog.=) 'snowflake_routing') THEN
-    -- CREATE EXTENSION inserts the only row of the state. A dump replaces it.
+    -- map_state is not dumped, because CREATE EXTENSION inserts its only row.
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_server', '');
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_shard', '');
   END IF;
@@ -105,8 +105,8 @@ COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
 
 -- For the operator, in the control database.
 
--- A control database that was restored, recovered or promoted may have a map from before a move. Changed,
--- and so newer than the copies that know of the move, it would lead to rows that are no longer there.
+-- If the control database was restored, recovered or promoted, its map may be from before a move. A change would make
+-- this old map newer than its copies, and routers would look for rows on the wrong server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -135,7 +135,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
   'Internal: refuses (55000) a change of a map that may be older than copies of it';
 
--- Two changes at a time would have one version.
+-- Locks the state, because two changes at the same time would get the same version.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -174,7 +174,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
   'Internal: for change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
 
--- A later libpq may add options that are secret.
+-- A list of allowed options, because a later libpq may add secret ones.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT '{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,
@@ -291,7 +291,7 @@ BEGIN
       DETAIL = 'A layout has 16777216 shards at most.',
       HINT = 'Give a range of shards, such as ''[0,16)''.';
   END IF;
-  -- A change of the map does not move rows.
+  -- assign() does not move rows, so it refuses shards whose rows are on another server.
   SELECT m.* INTO taken FROM snowflake_fleet.map_shard AS m
    WHERE m.shard <@ shards AND m.server <> assign.server ORDER BY m.shard LIMIT 1;
   IF FOUND THEN

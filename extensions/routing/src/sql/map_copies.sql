@@ -1,7 +1,7 @@
--- Copies of the map on data servers and routers: taken as one document, and put in place of an older one.
+-- Copies of the map on data servers and routers. A newer map arrives as one document and replaces the whole copy.
 
 -- The options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash escapes
--- the next character. URIs are refused. An error does not contain the string, because a password may be in it.
+-- the next character. URIs are refused. An error does not show the string, because it may contain a password.
 CREATE FUNCTION snowflake_fleet.options_of(conninfo text)
   RETURNS TABLE (option text, value text)
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -27,7 +27,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: the options of a connection string in libpq''s form name=value';
 
--- If an option is there twice, libpq uses the last one. In a URI a password may have a question mark.
+-- The limits come before the other options: if an option appears twice, libpq uses the last one. In a URI, the password
+-- may contain a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
@@ -105,7 +106,7 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- Versions older than the history are not known one by one.
+  -- A full history does not list versions before its first one, so an older copy is accepted.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -125,7 +126,7 @@ COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
   'Puts a map that is newer in place of the copy here; returns whether it was. An error (55000) where it does not '
   'follow the copy';
 
--- The control database after it was restored, recovered or promoted.
+-- These functions correct the map after the control database was restored, recovered or promoted.
 
 CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -151,7 +152,7 @@ BEGIN
       HINT = 'Call it in the control database.';
   END IF;
   known := state.history || state.version || others;
-  -- A copy that this map follows contains no later change.
+  -- If the history contains the version of the copy, the copy has no later change.
   IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
     PERFORM snowflake_fleet.check_map(newest);
     FOR difference IN

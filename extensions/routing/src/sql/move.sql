@@ -1,6 +1,6 @@
--- Moving a shard's schema to another server: the records of snowflake-move-shard in the databases. The target
--- subscribes to the source's tables. When it has them, the source is fenced, the target takes over, the map is changed,
--- and the source's schema is renamed and kept, fenced.
+-- The records that the program snowflake-move-shard keeps in the databases while it moves a shard's schema to another
+-- server. The target subscribes to the source's tables. When it has all rows, four steps follow: the source is fenced,
+-- the target takes over, the map is changed, and the source's schema is renamed. The renamed schema stays fenced.
 
 CREATE TABLE snowflake_fleet.moving (
   id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
@@ -20,7 +20,7 @@ CREATE TABLE snowflake_fleet.moving (
   CHECK (side OPERATOR(pg_catalog.=) 'source' AND state OPERATOR(pg_catalog.~) '^(copying|fenced|kept)$'
       OR side OPERATOR(pg_catalog.=) 'target' AND state OPERATOR(pg_catalog.~) '^(arriving|level|here)$')
 );
--- A shard moves once at a time.
+-- A shard has at most one open move on each side.
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
@@ -29,8 +29,8 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'identity; `fence` is what fence_shard() returned, and on the source `compared`: what was found when the rows of '
   'both sides were counted, empty if they were the same';
 
--- The session that moves a shard, as long as it lives. Only a superuser can pretend to be one, unlike with advisory
--- locks; and a row lock would hold up the slots of other moves.
+-- The session that moves a shard holds it while its backend lives. Advisory locks would not do, because any role can
+-- take them. A row lock would delay the replication slots of other moves.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -41,8 +41,7 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The session of snowflake-move-shard that moves a shard: a row counts while its backend lives';
 
--- Changes when the server is promoted, restored or copied, and when it is restarted: a disk that was put back needs a
--- restart.
+-- The text changes when the server is promoted, restored, copied or restarted. Restoring a disk needs a restart.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),
@@ -92,7 +91,7 @@ CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
 $$;
 COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Internal: for snowflake-move-shard: the tables of a schema';
 
--- The apply worker reports a position to its source after it has applied everything before that.
+-- The apply worker reports a WAL position to its source after it has applied everything before that position.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
   LANGUAGE sql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(bool_and(
@@ -121,8 +120,8 @@ COMMENT ON VIEW snowflake_fleet.moves IS
   'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the '
   'bytes of WAL that it holds';
 
--- The program runs the statements in these tables as a superuser. Members of pg_write_all_data may read them only; the
--- owner and superusers pass.
+-- snowflake-move-shard runs the statements in these tables as a superuser. So members of pg_write_all_data may only
+-- read them; the policies do not apply to the owner and to superusers.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

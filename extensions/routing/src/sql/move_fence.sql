@@ -1,8 +1,8 @@
--- The three calls of a move: fence a shard, take over, release. The program makes them, and so can you around
--- replication of your own.
+-- The three calls of a move: fence_shard(), take_over() and release_shard(). The program snowflake-move-shard makes
+-- them. You can also call them yourself, if you replicate the tables by other means.
 
--- A writer that meets the fence has to begin its transaction again, with the map as it is then. Applications and
--- drivers retry the SQLSTATE of a serialization failure.
+-- A writer that is refused by the fence must read the map and run its transaction again. The SQLSTATE is that of a
+-- serialization failure, because applications and drivers retry it.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
@@ -15,7 +15,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS
   'Internal: the fence: a trigger on the tables of a shard that moves away';
 
--- `bound` is where a sequence ends that does not cycle.
+-- `bound` is the last value of a sequence with NO CYCLE.
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
   RETURNS TABLE (name name, of text[], bound bigint, cache bigint, cycle boolean, last bigint, called boolean)
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -52,7 +52,7 @@ BEGIN
                        true);
     EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, mode);
   END LOOP;
-  -- Locks are taken by name, and another table may have the name now.
+  -- LOCK TABLE finds tables by name, and another table may have got the name in the meantime.
   IF EXISTS (SELECT FROM snowflake_fleet.tables_of(schema) AS t WHERE NOT EXISTS (
                SELECT FROM pg_locks
                 WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted
@@ -70,7 +70,7 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- The snapshot of such a transaction may be older than the row that refuses DDL.
+  -- The event triggers may miss DDL of an earlier transaction: its snapshot may be older than the row of the move.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -78,7 +78,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
       MESSAGE = format('process %s has a transaction from before the move', this.pid);
   END IF;
-  -- Workers of subscriptions fire no triggers of statements.
+  -- The fence is a statement trigger, and workers of subscriptions do not fire those.
   SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
    WHERE srrelid IN (SELECT t FROM snowflake_fleet.tables_of(moving.schema) AS t);
   IF FOUND THEN
@@ -96,7 +96,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
   'Internal: an error if a schema that moves is not any more what it was when the move began';
 
--- Returns for each publication the tables of which it publishes all rows, columns and operations.
+-- Returns the tables of each publication that are published with all rows, columns and operations.
 CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_object_agg(pubname, tables), '{}') FROM (
@@ -117,14 +117,15 @@ DECLARE
   this record;
   every jsonb;
 BEGIN
-  -- First a change of no consequence, which waits for transactions that have taken numbers, then where they are.
+  -- This ALTER changes nothing, but waits for transactions that have used the sequence. The values are read after it.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
                        true);
     EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.name, this.cache);
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
-  -- At its end. It has a new file, so that a rollback restores it, and numbers that sessions had cached are void.
+  -- RESTART gives the sequence a new file, so a rollback restores the old one. RESTART also discards the numbers that
+  -- sessions have cached. The sequence then stands at its last value, so nextval() fails.
   FOR this IN SELECT * FROM jsonb_to_recordset(every) AS s (name name, bound bigint) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s NO CYCLE', schema, this.name, this.bound);
     PERFORM setval(format('%I.%I', schema, this.name), this.bound, true);
@@ -135,13 +136,13 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
   'Internal: the sequences of a schema give no more numbers; returns where they were';
 
--- Not in SQL: a control database need not have the generator.
+-- In PL/pgSQL, because an SQL function could not be created in a control database without extension snowflake.
 CREATE FUNCTION snowflake_fleet.last_id(shard integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN snowflake.max_id(snowflake.time_of(snowflake.next_id(shard)));
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
-  -- A server that does not own the shard any more, for instance.
+  -- For example, the server may not own the shard any more.
   RETURN snowflake.max_id(clock_timestamp());
 END
 $$;
@@ -163,9 +164,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS
   'Internal: the triggers of the fence on the tables of a schema';
 
--- Locks and fences in the caller's transaction. EXCLUSIVE waits for transactions that have begun to write, prepared
--- ones among them; when it is granted, they have ended. Readers continue. Vacuum holds the lock that is taken first,
--- and blocks no writer.
+-- Locks and fences the tables in the caller's transaction. EXCLUSIVE waits until all transactions that have written to
+-- the tables have ended, including prepared ones. Readers continue. The first lock conflicts with VACUUM, and no writer
+-- waits for it.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
   RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -266,7 +267,7 @@ BEGIN
       MESSAGE = format('shard %s has been taken over already', shard), HINT = 'Call move() and release_shard().';
   END IF;
   PERFORM snowflake_fleet.require_applied(fence, subscription);
-  -- The owners and privileges that the schema had on the source.
+  -- These statements restore the owners and privileges that the schema had on the source.
   PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
   FOREACH stated IN ARRAY coalesce(moving.statements, '{}') LOOP
     EXECUTE stated;
@@ -334,7 +335,7 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- The row first, because otherwise the guard would refuse the rest.
+  -- Change the row of the move first: until then the event triggers refuse the other changes.
   IF moving.slots IS NULL THEN
     DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
   ELSE

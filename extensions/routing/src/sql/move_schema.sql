@@ -1,8 +1,9 @@
--- Decides what can move: objects of create_shards(), and the objects on both servers that they use. The refused
--- objects, as sentences; the shared objects; and the statements that create the schema on the target.
+-- Decides whether a schema can move: it may contain what create_shards() creates, and may use objects that both servers
+-- have. The functions return the objects that prevent a move, the shared objects, and the statements that create the
+-- schema on the target.
 
--- Whether no ordinary role can alter an object: superusers own its extension. The server's own objects have no entries in
--- pg_depend.
+-- Only superusers can alter a trusted object. A trusted object is built into the server, or belongs to a listed
+-- extension and to a superuser.
 CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT object < 16384
@@ -36,7 +37,7 @@ CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: what may be in a schema that moves, and there is';
 
--- A column's types, down to those that domains and arrays are made of.
+-- The types of columns, including the base types of domains and the element types of arrays.
 CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH RECURSIVE used (col, type) AS (
@@ -142,7 +143,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none if it can be moved';
 
--- Describes an object that both servers must have by its name, so that one server can compare the other's.
+-- Describes an object that must have the same name and definition on both servers. The program compares the
+-- descriptions of both servers.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
@@ -194,8 +196,8 @@ CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
 $$;
 COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS 'Internal: the privileges that a role needs to make a schema again';
 
--- For sequences that belong to no identity column, and for the schema itself. Steps as those of
--- snowflake.statements_of(table).
+-- The statements for the schema itself, and for sequences that do not belong to an identity column. The steps are those
+-- of snowflake.statements_of(table).
 CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH sequence AS (
@@ -230,7 +232,7 @@ CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (st
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS 'Internal: the statements that make a schema and its sequences again';
 
--- The statements run with the schema alone in search_path. Steps from 6 on are for the take-over by the target.
+-- The statements run with only the schema in search_path. The target runs steps 6 and later when it takes over.
 CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -254,9 +256,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give it its owners and privileges';
 
--- On the target. An ordinary role can have put another object in the place of one that the statements name, and
--- planning runs its code. So the role of the move runs them. It has only the privileges that they need, and only for
--- that time. It owns the schema.
+-- The target creates the schema as the role of the move, which owns it. The role has only the privileges that the
+-- statements need, and only while they run. A superuser must not run the statements: another role may have replaced an
+-- object that they name, and planning would run its code.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -277,7 +279,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[], text[]) IS
   'Internal: makes the schema of a shard that arrives, as the role of the move, which owns it';
 
--- No CASCADE: all of it, or an error that names what hangs on it.
+-- Without CASCADE: if another object depends on the schema, the error names that object and nothing is dropped.
 CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -319,7 +321,8 @@ BEGIN
   ELSE
     left_over := format('schema %I stays as it was taken over', moving.schema);
   END IF;
-  -- A superuser must not own what arrived: ANALYZE and autovacuum evaluate expressions of indexes as the table's owner.
+  -- A superuser must not own the tables that arrived, because ANALYZE and autovacuum evaluate expressions of indexes as
+  -- the table's owner.
   IF (gone OR drop_rows OR moving.state <> 'arriving') AND to_regrole(moving.role) IS NOT NULL THEN
     EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
@@ -333,7 +336,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS 'Internal: forget_move() on a target';
 
--- Cleans this side only: the other one may be gone for good. It never drops rows unless that is asked for.
+-- Removes the records of a move on this server only, because the other server may no longer exist. Rows are dropped
+-- only with drop_rows.
 CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -1,5 +1,5 @@
--- A statement for every shard's schema. It names tables without a schema, and runs with only the shard's schema in
--- search_path. So a table outside the schema is an error, even if its name exists elsewhere.
+-- A statement for every shard's schema. The statement names tables without a schema, and runs with only the shard's
+-- schema in search_path. So a table that exists only in another schema is not found.
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
@@ -22,7 +22,8 @@ BEGIN
       HINT = format('Call it for each range that is here, %s; or make the schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
-  -- A statement runs as one role, so objects of other roles in a schema of this name must not be run.
+  -- The statement runs as one role for all shards. It must not run functions that another role has put into one of the
+  -- schemas.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;
@@ -41,7 +42,7 @@ COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
   'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have '
   'several owners';
 
--- Functions that a statement calls, in a default say, are the caller's business.
+-- The caller is responsible for the functions that the statement itself calls, for example in a default.
 CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
@@ -77,7 +78,8 @@ CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], o
 DECLARE
   elsewhere text;
 BEGIN
-  -- Checks what the statement changed: partitions and child tables follow their parent into other schemas.
+  -- Checks which objects the statement changed, because a change of a table also changes its partitions and child
+  -- tables in other schemas.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)
@@ -134,7 +136,7 @@ DECLARE
   advice text;
   before text[];
   owner oid;
-  -- Dependent objects outside the shard that a DROP may remove, because they have no rows and no names.
+  -- Kinds of objects outside the schema that a DROP may remove with a table, because they contain no rows.
   others CONSTANT oid[] := ARRAY(
     SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
     UNION ALL
@@ -147,7 +149,7 @@ BEGIN
   owner := snowflake.owner_of_objects(schema);
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l
                    WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
-  -- While it waits for a lock, all other sessions wait behind it.
+  -- While the statement waits for a lock, later sessions wait behind it.
   PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
   PERFORM snowflake.run_as(owner, statement, concat_ws(', ', quote_ident(schema), 'pg_temp'));
   PERFORM set_config('lock_timeout', lock_limit, true);
@@ -168,7 +170,7 @@ COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
   'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what'
   ' is left to do';
 
--- Without a SET clause, with which it could not commit: everything is named with its schema.
+-- The procedure has no SET clause, because it could not commit with one. So all names in it have a schema.
 CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_',
                                         commit_each boolean DEFAULT true)
   LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 
--- The expressions of tables find functions and operators by name. A function of another role in the schema would run
--- with the rights of a table's owner.
+-- Expressions of a table find functions by name. If another role may create functions in the schema, they would run
+-- with the rights of the table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -62,8 +62,8 @@ $$;
 COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): makes a table of the template, with its indexes and checks, in the schema of a shard';
 
--- The caller may refer to tables to which the owner may not. PostgreSQL would check the keys by a query on both
--- tables, as one of their owners. There are no rows to check.
+-- The caller may have the right to refer to tables that the owner must not refer to. NOT VALID, because PostgreSQL
+-- would check the keys by a query on both tables with the rights of an owner. The new table has no rows to check.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -92,7 +92,7 @@ $$;
 COMMENT ON FUNCTION snowflake.make_references(regclass, integer, name) IS
   'Internal: for create_shards(): the foreign keys of a table of the template, for a table of a shard';
 
--- If several sessions create the same shard, one is first, and the others wait for its commit.
+-- If several sessions create the same schema, the first one creates it, and the others wait for its commit.
 CREATE FUNCTION snowflake.open_schema(target name) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -134,7 +134,7 @@ BEGIN
       EXECUTE stated;
     END LOOP;
   ELSE
-    -- The same comment again, for its lock on the schema, which only an owner of it can take.
+    -- COMMENT writes the same text again, to lock the schema: only its owner can do this.
     EXECUTE format('COMMENT ON SCHEMA %I IS %s', target,
                    quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
   END IF;
@@ -184,7 +184,7 @@ BEGIN
   END IF;
   fresh := snowflake.open_schema(target);
   PERFORM snowflake.refuse_creators(template);
-  -- The copied expressions would call objects of other roles in a schema of this name.
+  -- If another role owns this schema, the copied expressions would call its objects.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I has another owner than the template', target),
@@ -233,7 +233,7 @@ DECLARE
   locks bigint;
   room bigint;
 BEGIN
-  -- Everything that is made is locked until the transaction ends.
+  -- All new objects are locked until the transaction ends.
   SELECT (upper(shards) - lower(shards)) * (2 + count(*) FILTER (WHERE relkind = 'r') * 3 + count(*)) INTO locks
     FROM pg_class WHERE relnamespace = template;
   room := current_setting('max_locks_per_transaction')::bigint
@@ -305,7 +305,7 @@ COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
   'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where'
   ' create_shards() would';
 
--- Without a SET clause, with which it could not commit: everything is named with its schema.
+-- The procedure has no SET clause, because it could not commit with one. So all names in it have a schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
                                          partial boolean DEFAULT false, commit_each boolean DEFAULT false)
   LANGUAGE plpgsql AS $$

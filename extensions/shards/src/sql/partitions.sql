@@ -41,7 +41,7 @@ CREATE FUNCTION snowflake.refuse_partition(parent regclass, place text, bounds t
 DECLARE
   home CONSTANT pg_class := c FROM pg_class AS c WHERE oid = parent;
 BEGIN
-  -- ATTACH checks foreign keys by a query on both tables, even without rows.
+  -- ATTACH PARTITION checks foreign keys by a query on both tables, even if the partition has no rows.
   IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -81,7 +81,8 @@ BEGIN
                  coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace),
                           '')));
   PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
-  -- Not inherited. Without the replica identity, writers of a published table get an error in the new partition.
+  -- Not inherited. The partition gets the replica identity of its parent. Without it, UPDATE and DELETE of a published
+  -- table would fail in the new partition.
   IF home.relreplident <> 'd' THEN
     PERFORM snowflake.run_as(home.relowner,
                              format('ALTER TABLE %s REPLICA IDENTITY %s', place,
@@ -137,12 +138,12 @@ $$;
 COMMENT ON FUNCTION snowflake.check_step(interval, integer, integer, numeric) IS
   'Internal: for create_time_partitions(): an error (22023) unless a partition can have this step';
 
--- In UTC, as ids are. 2001 began with a Monday.
+-- Steps begin in UTC, as the times of ids do. The first day of 2001 was a Monday, so weeks begin on Mondays.
 CREATE FUNCTION snowflake.first_start(step interval, since timestamptz, months integer) RETURNS timestamp
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   origin CONSTANT timestamp := '2001-01-01';
-  -- No id is older than the epoch. So the step that contains the epoch begins with the first id.
+  -- No id is older than the epoch. So the step that contains the epoch starts at the first id.
   first CONSTANT timestamp := greatest(coalesce(since, clock_timestamp()), l.epoch) AT TIME ZONE 'UTC'
     FROM snowflake.layout AS l;
 BEGIN
@@ -183,7 +184,7 @@ BEGIN
   form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
                WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
   LOOP
-    -- Steps are counted from the first of January, so that months do not drift.
+    -- Steps of months are counted from January 1, so that each year has the same steps.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
       format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)),
@@ -200,7 +201,8 @@ COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, intege
   'Creates partitions by time, for a table that is partitioned by range of its id: from since (by default now) to this '
   'number of steps ahead, in UTC. Their names contain their start. Existing partitions stay';
 
--- Only plain tables with two numbers as bounds. A DEFAULT partition, and one from MINVALUE, may hold rows of any time.
+-- Returns only plain tables whose bounds are two numbers. A DEFAULT partition, or one from MINVALUE, may contain rows
+-- of any time.
 CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass
@@ -212,7 +214,7 @@ $$;
 COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
   'Internal: for drop_time_partitions(): the partitions whose ids are all below this one';
 
--- Locks that are waited for one after the other share one deadline. A lock that is free is taken after it, too.
+-- All locks of a call share one deadline. A lock that is free is taken even after the deadline.
 CREATE FUNCTION snowflake.limit_waits(until timestamptz) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -235,7 +237,7 @@ DECLARE
 BEGIN
   PERFORM snowflake.run_as(owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE%s', name,
                                          CASE WHEN snowflake.limit_waits(until) THEN '' ELSE ' NOWAIT' END));
-  -- Before the lock, its owner may have renamed it, or attached it with other bounds.
+  -- Before this session had the lock, the owner may have renamed the partition, or attached it with other bounds.
   IF to_regclass(name) IS DISTINCT FROM partition
      OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
@@ -270,7 +272,8 @@ $$;
 COMMENT ON FUNCTION snowflake.first_kept_id(timestamptz) IS
   'Internal: for drop_time_partitions(): the first id that stays; an error (22023) unless the time has passed';
 
--- DROP locks the parent, so other sessions wait behind it. It waits 3 s for all its locks together, or lock_timeout.
+-- DROP TABLE locks the parent, so other sessions wait behind it. The call waits for all its locks together at most 3 s,
+-- or lock_timeout if that is set.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

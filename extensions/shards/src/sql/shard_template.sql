@@ -1,6 +1,6 @@
--- Routing within a server: a schema for each shard, made from a template. Definitions are printed while search_path
--- contains only the template's schema, so they name its objects without a schema. When search_path contains only the
--- shard's schema, the same text refers to the objects there.
+-- Creates a schema for each shard of a server, as a copy of a template schema. Definitions are printed while
+-- search_path contains only the template's schema, so they name its objects without a schema. When search_path contains
+-- only the shard's schema, the same text refers to the objects there.
 
 CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -26,8 +26,8 @@ $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Internal: for create_shards(): how an object is defined, as seen from a schema';
 
--- An expression that refers to a shard is adapted only in two exact forms, and otherwise not copied. The dependencies
--- of an expression decide this, never its text.
+-- An expression that refers to a shard is adapted to the new shard only if it has one of two exact forms. Otherwise it
+-- is not copied. The dependencies of an expression show whether it refers to a shard, not its text.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -142,7 +142,7 @@ BEGIN
          WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END),
       (CASE attcompression WHEN 'p' THEN 'COMPRESSION pglz' WHEN 'l' THEN 'COMPRESSION lz4' END),
       (CASE WHEN attstattarget >= 0 THEN 'STATISTICS ' || attstattarget END),
-      -- Recent minor versions also store internal options there.
+      -- Recent minor versions of PostgreSQL also store internal options in this column.
       ((SELECT '(' || string_agg(option, ', ' ORDER BY option) || ')'
           FROM unnest(attoptions) AS option WHERE option LIKE 'n\_distinct%'))
     ) AS changes (change)
