@@ -130,9 +130,13 @@ cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
 is(repeated(), '0', 'no id came twice in both databases together');
 
 # After a crash of a session the memory begins anew, but what the databases left is remembered.
+# The ids of y are 4.6 s ahead of the clock.
 alter('x', 'region', 4);
 region('x');
-$node->safe_psql('y', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000))');
+$node->safe_psql('postgres', "ALTER SYSTEM SET snowflake.max_lead = '10s'");
+$node->reload;
+$node->poll_query_until('postgres', "SELECT current_setting('snowflake.max_lead') = '10s'");
+$node->safe_psql('y', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 150000))');
 alter('y', 'region', 5);
 region('y');
 alter('x', 'region', 2);
