@@ -12,8 +12,7 @@ BEGIN
     HINT = 'Read the map again and retry the transaction.';
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS
-  'Internal: the fence: a trigger on the tables of a shard that moves away';
+COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS 'Internal: the trigger that fences the tables of a shard';
 
 -- `bound` is the last value of a sequence with NO CYCLE.
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
@@ -62,8 +61,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_tables(name, text, timestamptz) IS
-  'Internal: locks all tables of a schema, and no others';
+COMMENT ON FUNCTION snowflake_fleet.lock_tables(name, text, timestamptz) IS 'Internal: locks all tables of a schema';
 
 CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -161,8 +159,7 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS
-  'Internal: the triggers of the fence on the tables of a schema';
+COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: creates the triggers of the fence';
 
 -- Locks and fences the tables in the caller's transaction. EXCLUSIVE waits until all transactions that have written to
 -- the tables have ended, including prepared ones. Readers continue. The first lock conflicts with VACUUM, and no writer

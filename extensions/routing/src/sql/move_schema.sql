@@ -247,8 +247,7 @@ BEGIN
   UNION ALL
   -- An owner with all privileges of this server also gets those that only a newer target has.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
-   WHERE relacl IS NOT NULL
-     AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
+   WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
                      EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
    ORDER BY 1, 2;
 END
