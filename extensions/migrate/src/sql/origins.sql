@@ -136,7 +136,8 @@ BEGIN
   upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
   PERFORM snowflake.observe(snowflake.last_id_before(upto));
   -- The region of the database. If a newer session changes it, ids of the new region are greater than "upto".
-  own := d.region FROM snowflake.databases AS d WHERE d.database = current_database();
+  own := coalesce((SELECT d.region FROM snowflake.databases AS d WHERE d.database = current_database()),
+                  nullif(current_setting('snowflake.region')::integer, -1));
 
   LOOP
     SELECT * INTO taken FROM snowflake.backfills AS b
