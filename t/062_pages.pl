@@ -140,6 +140,9 @@ my ($status, $out, $err) = $node->psql('postgres', next_block('doc/using.md', 's
 is($err, '', 'using: the INSERT with a logging trigger has no error');
 like($node->log_content, qr/LOG:  table=users id=(\d+) at=20\S+ \S+ region=0 shard=7 sequence=\d+\n/, 'using: the log contains the fields of the id');
 @said = say_block('doc/using.md');
+is($said[-1]{answer}, 'member', 'using: the query shows the kind of an id');
+isnt(($node->psql('postgres', 'INSERT INTO members VALUES (snowflake.next_id(16))'))[0], 0, 'using: the check refuses an id of another kind');
+@said = say_block('doc/using.md');
 is(() = $said[0]{answer} =~ /^\d+ \|/mg, 3, 'using: the query returns the rows of a day');
 @said = say_block('doc/using.md');
 like($said[1]{answer}, qr/^0 \| 5 \| \d+ \| .* \| this server \| $/m, 'using: audit() shows ids of this server, without a finding');
