@@ -42,8 +42,9 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// The prefix in this argument, if the function was called with one. A prefix ends in a character
-// that no form contains, so its end in a text is unambiguous.
+// Returns the prefix that the caller passed as this argument. If the caller passed no prefix,
+// returns an empty one. A prefix ends in a character that no form contains, so its end in a text is
+// unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {

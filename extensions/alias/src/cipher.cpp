@@ -70,7 +70,8 @@ struct RoundFunction {
 };
 
 // Block P of FF1 for radix 10 and a number of digits. A half is written in as many bytes as the
-// longer half needs at most. The standard then uses 8 or 12 bytes of the result.
+// longer half needs at most. Depending on this number of bytes, FF1 uses the first 8 or 12 bytes of
+// the cipher's result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

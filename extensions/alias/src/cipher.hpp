@@ -53,7 +53,7 @@ struct Cipher {
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 
   // Encode-then-encipher (Bellare and Rogaway 2000): one block of AES over the id and 64 bits of 0.
-  // A forger finds such a block by guessing once in 2^64 attempts.
+  // A guessed block is authentic with a probability of 1 in 2^64.
   bool encipher(uint64_t id, uint8_t (&block)[16]) const;
   enum class Opened { authentic, forged, failed };
   Opened decipher(const uint8_t (&block)[16], uint64_t* id) const;

@@ -2,9 +2,10 @@
 // because some callers return NULL for it. If the keys or libcrypto are unusable, an error is
 // raised.
 //
-// An alias is version * 2^63 + the permuted id, in base62. Eleven characters have room for 5 * 2^63
-// of their 62^11 numbers. So the version of the key is known before a key is used. The first digit
-// is the version of the key, and the others are the permuted id. A token is a block of 128 bits, in
+// An alias is version * 2^63 + the permuted id, in base62. Eleven characters can represent 62^11
+// numbers, which is more than 5 * 2^63, so an alias can contain the versions 0 to 4. A reader
+// computes the version before it uses a key. In decimal form, the first digit is the version of the
+// key, and the other digits are the permuted id. A token is a block of 128 bits, in
 // base62. A reader tries every version of the key, and only the right one accepts the token.
 #pragma once
 
@@ -24,7 +25,7 @@ enum class Reason : uint8_t {
   none,
   written,     // `error` and `at` show the fault
   no_version,  // the key file lacks `version` of the key
-  forged,      // no version of the key accepts it
+  forged,      // no version of the key accepts the token
 };
 
 struct Outcome {

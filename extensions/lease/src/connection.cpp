@@ -10,15 +10,15 @@ namespace snowflake::lease {
 namespace {
 
 // These options override settings of the role and the database. With the TCP settings, a backend
-// ends within half a minute after its client has failed. Otherwise it would count for a CONNECTION
-// LIMIT for two hours.
+// ends within half a minute after its client has failed. Without the TCP settings, the backend
+// would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
     "SET statement_timeout = 0;"
-    // Sets the other timeouts, if this version of the server has them.
+    // Disables each of these timeouts that this version of the server has.
     "DO $$ BEGIN PERFORM pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings"
     " WHERE name IN ('transaction_timeout', 'idle_session_timeout',"
     " 'idle_in_transaction_session_timeout'); END $$;"
@@ -37,7 +37,7 @@ constexpr int64_t kLookUpMs = 10'000;
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // if it is set, the answer is discarded
+constinit char warning[256]{};  // if a warning is set, the answer is discarded
 constexpr int kMostRemarks = 8;
 constinit char remarks[kMostRemarks][256]{};  // the other messages that came with the answer
 constinit int remark_count = 0;
@@ -135,7 +135,7 @@ int64_t started_ms() {
          int64_t{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
 }
 
-// A result is one of these, or an error.
+// The row that a query is expected to return: the identity of the server, or the answer.
 enum class Expected { who, answer };
 
 bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
@@ -150,7 +150,8 @@ bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
   return true;
 }
 
-// Reads all results. One of them must have a row, and the last one comes after the commit.
+// Reads all results. One of the results must contain the expected row. The last result comes after
+// the commit.
 bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
   bool found = false;

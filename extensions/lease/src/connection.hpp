@@ -25,14 +25,14 @@ struct Exchange {
 };
 
 // Sends `query` with `count` parameters to the next host of the round. If `may_stop` is set, the
-// exchange ends when the worker must end, or after `timeout_ms`. Then the time for the look-up of a
-// name and for connecting is not included. If `may_stop` is not set, `timeout_ms` is the limit for
-// everything.
+// exchange ends when the worker must end, or after `timeout_ms`, which does not include the time
+// for the look-up of a name and for connecting. If `may_stop` is not set, `timeout_ms` includes
+// this time.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 
-// Replaces invalid bytes, because the lease server can have another encoding than the databases of
-// this server, and long texts were cut.
+// Replaces invalid bytes. There are two causes: the lease server can have another encoding than the
+// databases of this server, and a long text may have been cut inside a character.
 void make_ascii(char* text);
 
 // Closes the connection after an error inside ask().

@@ -69,7 +69,7 @@ bool is_path(const char* host) {
   return host[0] == '/' || host[0] == '@';
 }
 
-// In other cases libpq gets the lists unchanged, and reports errors in the lists.
+// If the lists are not sound, libpq gets them unchanged and reports their errors.
 bool are_sound(const Lists& lists, int count) {
   return count <= kMostHosts &&
          (lists.host[0] == '\0' || lists.hostaddr[0] == '\0' || entries(lists.host) == count) &&

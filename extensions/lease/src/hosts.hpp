@@ -1,8 +1,8 @@
 // Chooses the next host of the connection string, and one of its addresses.
 //
 // libpq tries the next host only if it cannot connect, and it blocks while it looks up names. So
-// this reads the list of hosts from the connection string, the service file and the environment,
-// and gives libpq one address. The worker continues to use a host that answers.
+// find_target() reads the list of hosts from the connection string, the service file and the
+// environment. libpq gets one address. The worker continues to use a host that answers.
 #pragma once
 
 #include "resolver.hpp"
@@ -19,8 +19,8 @@ struct Target {
   char name[400];          // for people
 };
 
-// Gets the next host of the round. Returns false if its name has no address, and the reason as text
-// in `why`.
+// Gets the next host of the round. If the name of the host has no address, returns false and stores
+// the reason in `why`.
 bool find_target(const char* conninfo, const Deadline& deadline, Target* target, char* why,
                  size_t why_size);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
-// Returns true if the whole server stops. The postmaster writes this state before it ends
-// processes.
+// Returns true if the whole server stops. Before the postmaster ends processes, it writes the state
+// "stopping" to postmaster.pid.
 bool server_stops() {
   FILE* const file = fopen("postmaster.pid", "r");
   if (file == nullptr) return true;
@@ -66,7 +66,7 @@ bool one_turn() {
     ProcessConfigFile(PGC_SIGHUP);
   }
   const int64_t now_us = monotonic_us();
-  // If sessions wait for a lease, the next exchange is earlier, but not immediate.
+  // If sessions wait for a lease, the worker shortens the pause before its next request.
   if (port->is_urgent())
     schedule.due_us = std::min(
         schedule.due_us, schedule.asked_us + std::min(schedule.pause_ms, kUrgentPauseMs) * 1000);
@@ -79,7 +79,8 @@ bool one_turn() {
 
 // After an error or a cancel, the worker continues.
 void recover() {
-  // The macros count a volatile up and down, which C++20 deprecates.
+  // HOLD_INTERRUPTS() and RESUME_INTERRUPTS() use ++ and -- on a volatile variable, which C++20
+  // deprecates.
   InterruptHoldoffCount = InterruptHoldoffCount + 1;
   EmitErrorReport();
   LWLockReleaseAll();

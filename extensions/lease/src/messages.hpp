@@ -8,7 +8,7 @@ namespace snowflake::lease {
 // The functions that snowflake's library offers to this one; null before the server start.
 extern const pg::LeasePort* port;
 
-// The worker's part of the view's row. The functions below publish it.
+// The columns of the view snowflake.lease that the worker fills. The functions below publish them.
 extern pg::LeaseReport report;
 
 // A time in UTC, to compare the logs of two servers. The text is valid until the next call.

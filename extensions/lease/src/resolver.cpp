@@ -16,7 +16,7 @@ namespace snowflake::lease {
 
 namespace {
 
-// The child writes this with one write(), because it is shorter than PIPE_BUF.
+// The answer of the child. The answer is shorter than PIPE_BUF, so one write() is atomic.
 struct Found {
   int error;
   Addresses addresses;
@@ -85,7 +85,7 @@ bool start_child(const char* host) {
   return false;
 }
 
-// Null, or why there is none.
+// Reads the answer of the child. Returns null, or the reason why there is no answer.
 const char* take_answer(const Deadline& deadline, Found* found) {
   for (;;) {
     const char* failure = wait_for(child.pipe, WL_SOCKET_READABLE, deadline);

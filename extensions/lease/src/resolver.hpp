@@ -4,7 +4,8 @@
 // interrupted. PostgreSQL's signal handlers and longjmp() do not allow threads. So a child process
 // looks the name up, and is killed if the answer is not needed any more. The child detaches from
 // shared memory and from the log's pipe, so that the server can stop and start, and runs no code of
-// PostgreSQL. If a background worker did this, it would delay the stop of the server.
+// PostgreSQL. If a background worker looked the name up, the worker would delay the stop of the
+// server.
 #pragma once
 
 #include "waiting.hpp"
@@ -14,10 +15,10 @@ namespace snowflake::lease {
 struct Addresses {
   static constexpr int kMost = 8;
   int count;
-  char text[kMost][64];  // numeric, in the order of getaddrinfo()
+  char text[kMost][64];  // numeric addresses, in the order in which getaddrinfo() returns them
 };
 
-// Returns false if the host has no address, and a message in `why`.
+// If the host has no address, returns false and stores a message in `why`.
 bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, char* why,
              size_t why_size);
 

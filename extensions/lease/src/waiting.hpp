@@ -7,7 +7,7 @@ namespace snowflake::lease {
 
 struct Deadline {
   int64_t at_us;  // of the monotonic clock
-  bool may_stop;  // or when the worker must end
+  bool may_stop;  // the wait also ends when the worker must end
 };
 
 Deadline in_ms(int64_t ms, bool may_stop);

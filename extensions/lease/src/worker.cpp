@@ -226,7 +226,7 @@ void give_back() {
   static Reply reply;
   if (port->view().region == kNoRegion) return;
   if (is_own_server()) {
-    // A server that stops accepts no connection.
+    // A server that is shutting down accepts no connection.
     const LeaseView mine = port->view();
     ereport(LOG,
             (errmsg("snowflake: region %d is not given back: its lease server is this "

@@ -1,5 +1,5 @@
-// The worker acquires a region when the server starts, renews its lease after a third, and gives
-// the region back when the server stops.
+// The worker acquires a region when the server starts. It renews the lease after a third of the
+// lease's duration. It gives the region back when the server stops.
 #pragma once
 
 #include "server.hpp"
@@ -19,7 +19,7 @@ BackgroundWorker describe_worker();
 struct Schedule {
   int64_t asked_us;  // when the last exchange began
   int64_t due_us;
-  int64_t pause_ms;  // before the next attempt after a failure
+  int64_t pause_ms;  // the pause between a failed attempt and the next one
 };
 extern Schedule schedule;
 

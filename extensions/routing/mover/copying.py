@@ -150,8 +150,8 @@ def make_slot(move):
                 source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(limit),), seconds=limit)
                 return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')", (move.slot,))
         except psycopg.errors.LockNotAvailable:
-            # An attempt waits for the transactions that it found. The next attempt waits longer, so that short
-            # transactions cannot make all attempts fail.
+            # Each attempt waits for the transactions that were open at its start. The next attempt waits longer, so
+            # that short transactions cannot make all attempts fail.
             limit *= 2
             writers = [who for who, in source.rows(WRITERS)]
             say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))

@@ -129,7 +129,7 @@ def forget_side(move):
     if row is not None and row.state == "fenced" and move.control is not None:
         begin_control(move)
         if move.map_says() == row.other:
-            keep_source(move, row)    # the target has taken over, and nothing writes here any more
+            keep_source(move, row)    # the target has taken over the shard, so no client writes to the source any more
         else:
             ask_control(move)
             lift(move)

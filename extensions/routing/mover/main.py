@@ -101,7 +101,7 @@ def run(move):
         return say(f"shard {move.shard} is on the target: run this without --check to finish the move")
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
-        # Only the target of the fence has the record of its take-over.
+        # Only the server to which the fenced shard moves can have a record of the take-over.
         if is_elsewhere(row, move.target_identity):
             raise Refused(f"shard {move.shard} is fenced on its way to another server, {row.other}\n  Run with --to of that server; or if it is gone for good, with --forget source.")
         resume(move)

@@ -9,7 +9,7 @@ from psycopg.conninfo import make_conninfo
 from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
-# Changes with each restart, because restoring a disk needs one. The first and the third part stay the same for one database.
+# A restart changes the identity, because restoring a disk needs a restart. Its first and third part never change.
 IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
@@ -58,7 +58,7 @@ class Move:
         self.name = f"snowflake_move_{options.shard}"    # of publication and subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the state to report if the program ends now
-        self.waits = False    # for a worker, which has been said
+        self.waits = False    # true if the program has reported that it waits for a free worker of the target
         self.from_name, self.to_name = options.source, options.target
 
     # Connections

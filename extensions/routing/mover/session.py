@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .errors import Refused, say
 
-LOCK_MS = 5000        # for locks behind which writers do not wait
+LOCK_MS = 5000        # lock_timeout, if no writer waits behind the requested lock
 # Default options of the connection. The connection string can set other values.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
@@ -29,9 +29,9 @@ SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     # A reported result must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",
-    # Rows as text are compared between servers.
+    # The program compares rows of two servers as text, so both sessions need the same output formats.
     "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
-# Describes a row a of pg_stat_activity, or a prepared transaction.
+# Describes `a`, a row of pg_stat_activity. If `a` has no pid, it describes a prepared transaction.
 WHO = """CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END"""
 HOLDERS = f"""
 SELECT DISTINCT {WHO}
