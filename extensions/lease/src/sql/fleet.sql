@@ -1,4 +1,5 @@
--- The single row of the fleet, its lock, and the checks that this database has all grants.
+-- The table "fleet" with its single row, the lock of that row, and the checks that this database knows every lease that
+-- it has granted.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -6,26 +7,26 @@ COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mi
 -- Times are ms since 1970.
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  id bigint NOT NULL CHECK (id > 0),             -- drawn at random; servers and their databases remember it
-  -- the time of an operator's last confirmation in the upper bits, and 20 random bits
+  id bigint NOT NULL CHECK (id > 0),             -- a random number, which servers and their databases store
+  -- upper bits: when the term began, which is at an operator's last confirmation; lower 20 bits: random
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- the newest time that both clocks had reached at an exchange, see require_clock()
+  -- the newest time that the clocks of this database and of a server had both reached at a request, see require_clock()
   newest_ms bigint NOT NULL DEFAULT 0,
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest grant: the longest lease plus lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- a server had a newer grant than this database
   halted_by text,                                -- that server
-  reported_term bigint NOT NULL DEFAULT 0,          -- the newest that a server has reported
+  reported_term bigint NOT NULL DEFAULT 0,       -- the newest term that a server has reported
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
-  lasting bigint NOT NULL,                       -- the oldest term whose leases continue
-  -- after confirm_data_loss(), holders continue if their lease ends later; 0: no holder continues
+  lasting bigint NOT NULL,                       -- the oldest term whose leases can be renewed
+  -- after confirm_data_loss(), a holder keeps its region only if its lease ends after this time; 0: no holder keeps one
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- a region without a row begins here, after every lease that may have been granted
+  -- if a region has no row, its first lease begins at this time, after every lease that may have been granted
   fresh_ms bigint NOT NULL DEFAULT 0,
   -- layout, tick and epoch of all servers, packed; set by the first request
   seal bigint,
-  -- this and the next three: the place where the last answer was given, see whereabouts()
+  -- this column and the next three: the server and database that gave the last answer, see whereabouts()
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,

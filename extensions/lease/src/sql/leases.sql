@@ -8,7 +8,7 @@ CREATE TABLE snowflake_fleet.region (
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
   floor_ms bigint NOT NULL DEFAULT 0,            -- decreases only if a holder continues after confirm_data_loss()
-  -- never decreases, except by give_back and confirm_dead()
+  -- decreases only through give_back and confirm_dead()
   until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),
   -- the number of the server run that holds the lease
   incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),

@@ -103,10 +103,10 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
   'Name of the server that has the row of an id; needs extension snowflake in this database';
 
--- For the operator, in the control database.
+-- Functions that change the map. The operator calls them in the control database.
 
--- If the control database was restored, recovered or promoted, its map may be from before a move. A change would make
--- this old map newer than its copies, and routers would look for rows on the wrong server.
+-- If the control database was restored, recovered or promoted, its map may be from before a move. A change would give
+-- this old map a higher version than its copies have, and routers would look for rows on the wrong server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -135,7 +135,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
   'Internal: refuses (55000) a change of a map that may be older than copies of it';
 
--- Locks the state, because two changes at the same time would get the same version.
+-- Locks the row of map_state. Without this lock, two changes at the same time would get the same version.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

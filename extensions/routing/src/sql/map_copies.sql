@@ -27,8 +27,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: the options of a connection string in libpq''s form name=value';
 
--- The limits come before the other options: if an option appears twice, libpq uses the last one. In a URI, the password
--- may contain a question mark.
+-- The added time limits precede the other options. If an option appears twice, libpq uses the last one, so the caller's
+-- own limits apply. In a URI, the password may contain a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
@@ -106,7 +106,7 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- A full history does not list versions before its first one, so an older copy is accepted.
+  -- A history has at most 1000 versions. If it is full, it replaces every copy that is older than its first version.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -152,7 +152,7 @@ BEGIN
       HINT = 'Call it in the control database.';
   END IF;
   known := state.history || state.version || others;
-  -- If the history contains the version of the copy, the copy has no later change.
+  -- If the history of this map contains the version of the newest copy, that copy has no change that this map lacks.
   IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
     PERFORM snowflake_fleet.check_map(newest);
     FOR difference IN

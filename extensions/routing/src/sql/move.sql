@@ -29,8 +29,8 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'identity; `fence` is what fence_shard() returned, and on the source `compared`: what was found when the rows of '
   'both sides were counted, empty if they were the same';
 
--- The session that moves a shard holds it while its backend lives. Advisory locks would not do, because any role can
--- take them. A row lock would delay the replication slots of other moves.
+-- One row for each session that moves a shard. A row counts while the backend of the session lives. Any role can take
+-- an advisory lock, and a row lock would delay the replication slots of other moves.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The session of snowflake-move-shard that moves a shard: a row counts while its backend lives';
 
--- The text changes when the server is promoted, restored, copied or restarted. Restoring a disk needs a restart.
+-- The identity changes if the server is promoted, restored, copied or restarted. Restoring a disk needs a restart.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),
@@ -120,8 +120,8 @@ COMMENT ON VIEW snowflake_fleet.moves IS
   'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the '
   'bytes of WAL that it holds';
 
--- snowflake-move-shard runs the statements in these tables as a superuser. So members of pg_write_all_data may only
--- read them; the policies do not apply to the owner and to superusers.
+-- snowflake-move-shard runs statements from these tables as a superuser. So the policies let members of
+-- pg_write_all_data only read the tables. The policies do not apply to the owner and to superusers.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

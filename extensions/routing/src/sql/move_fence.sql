@@ -1,8 +1,8 @@
 -- The three calls of a move: fence_shard(), take_over() and release_shard(). The program snowflake-move-shard makes
 -- them. You can also call them yourself, if you replicate the tables by other means.
 
--- A writer that is refused by the fence must read the map and run its transaction again. The SQLSTATE is that of a
--- serialization failure, because applications and drivers retry it.
+-- If the fence refuses a write, the client must read the map of shards again and retry its transaction. The SQLSTATE is
+-- that of a serialization failure, because applications and drivers retry after this failure.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
@@ -68,7 +68,7 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- The event triggers may miss DDL of an earlier transaction: its snapshot may be older than the row of the move.
+  -- If a transaction is older than the row of the move, its snapshot may lack this row. Event triggers miss its DDL.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -115,7 +115,7 @@ DECLARE
   this record;
   every jsonb;
 BEGIN
-  -- This ALTER changes nothing, but waits for transactions that have used the sequence. The values are read after it.
+  -- This ALTER changes nothing, but waits for transactions that have used the sequence. So it precedes sequences_of().
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
                        true);
@@ -140,7 +140,7 @@ CREATE FUNCTION snowflake_fleet.last_id(shard integer) RETURNS bigint
 BEGIN
   RETURN snowflake.max_id(snowflake.time_of(snowflake.next_id(shard)));
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
-  -- For example, the server may not own the shard any more.
+  -- next_id() fails, for example, if the server does not own the shard any more.
   RETURN snowflake.max_id(clock_timestamp());
 END
 $$;
@@ -162,8 +162,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: creates the triggers of the fence';
 
 -- Locks and fences the tables in the caller's transaction. EXCLUSIVE waits until all transactions that have written to
--- the tables have ended, including prepared ones. Readers continue. The first lock conflicts with VACUUM, and no writer
--- waits for it.
+-- the tables have ended, including prepared ones. Readers continue. An earlier lock, SHARE UPDATE EXCLUSIVE, waits for
+-- VACUUM, and no writer waits for this lock.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
   RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -332,7 +332,7 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- Change the row of the move first: until then the event triggers refuse the other changes.
+  -- Change the row of the move first. The event triggers refuse the other changes until this row has changed.
   IF moving.slots IS NULL THEN
     DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
   ELSE

@@ -245,7 +245,7 @@ BEGIN
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- An owner with all privileges of this server also gets those that only a newer target has.
+  -- If an owner has all privileges that this server knows, the owner also gets those that only a newer target knows.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
                      EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
@@ -304,7 +304,7 @@ DECLARE
   left_over text := '';
 BEGIN
   IF EXISTS (SELECT FROM pg_subscription WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
-    EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');    -- so that dropping it does not wait for the source
+    EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');    -- DROP SUBSCRIPTION then cannot wait for the source
     EXECUTE format('ALTER SUBSCRIPTION %I DISABLE', name);
     EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
     EXECUTE format('DROP SUBSCRIPTION %I', name);
@@ -358,8 +358,8 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- A target that runs connects again after wal_retrieve_retry_interval. pg_terminate_backend() with a timeout would
-  -- look only each 100 ms.
+  -- If the target runs, its worker connects again after wal_retrieve_retry_interval. pg_terminate_backend() with a
+  -- timeout would check only every 100 ms whether the process has ended.
   FOR attempt IN 1 .. 60 LOOP
     BEGIN
       PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;

@@ -1,7 +1,8 @@
 -- The cluster functions that PL/Proxy calls. They read the map.
 --
--- A cluster has as many partitions as the layout has shards, in their order, so that RUN ON snowflake.shard_of(id) is
--- the partition. For a shard outside the map, the partition's connection string fails and contains the reason.
+-- A cluster has one partition for each shard of the layout, in the order of the shards. So RUN ON
+-- snowflake.shard_of(id) selects the partition of the id's shard. If a shard is not in the map, the connection string
+-- of its partition is invalid and contains the reason.
 -- snowflake_fleet.run_on(id) refuses such shards with an error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
@@ -49,7 +50,7 @@ BEGIN
       DETAIL = 'This database already has cluster functions of PL/Proxy that snowflake did not create.',
       HINT = 'Drop the functions of PL/Proxy''s clusters, or have yours answer from snowflake_fleet.partitions().';
   END IF;
-  -- Their owner can change them, now or later.
+  -- The owner of the schema or of the functions can change the functions at any time.
   SELECT o.what, r.rolname INTO other
     FROM (SELECT 'schema plproxy' AS what, nspowner AS owner FROM pg_namespace WHERE nspname = 'plproxy'
           UNION ALL
@@ -75,8 +76,8 @@ BEGIN
   IF to_regnamespace('plproxy') IS NULL THEN
     CREATE SCHEMA plproxy;
   END IF;
-  -- PL/Proxy calls these functions as the caller. All roles may read the map, so all roles get USAGE on the schema,
-  -- unless it contains other objects or its privileges were set before.
+  -- PL/Proxy calls these functions with the rights of its caller. All roles may read the map, so all roles get USAGE on
+  -- the schema, unless it contains other objects or its privileges were set before.
   IF NOT EXISTS (SELECT FROM pg_depend
                   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
                     AND NOT (classid = 'pg_proc'::regclass AND objid IN

@@ -1,5 +1,5 @@
--- A statement for every shard's schema. The statement names tables without a schema, and runs with only the shard's
--- schema in search_path. So a table that exists only in another schema is not found.
+-- alter_shards() runs one statement in the schema of every shard. The statement names tables without a schema, and runs
+-- with only the shard's schema in search_path. So a table that exists only in another schema is not found.
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
@@ -170,7 +170,7 @@ COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
   'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what'
   ' is left to do';
 
--- The procedure has no SET clause, because it could not commit with one. So all names in it have a schema.
+-- A procedure with a SET clause cannot commit, so alter_shards() has none and qualifies every name with its schema.
 CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_',
                                         commit_each boolean DEFAULT true)
   LANGUAGE plpgsql AS $$

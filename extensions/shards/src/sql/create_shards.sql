@@ -41,7 +41,7 @@ BEGIN
   IF NOT has_schema_privilege(class.relowner, quote_ident(target)::regnamespace, 'CREATE') THEN
     home := snowflake.make_scratch(class.relowner);
   END IF;
-  -- With `partial`, the expressions that were not copied stay those of the template.
+  -- If an expression needs an object that was not copied (`partial`), the expression uses the template's object.
   PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
     concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target),
               class.relnamespace::regnamespace, 'pg_temp'));
@@ -184,7 +184,7 @@ BEGIN
   END IF;
   fresh := snowflake.open_schema(target);
   PERFORM snowflake.refuse_creators(template);
-  -- If another role owns this schema, the copied expressions would call its objects.
+  -- If another role owned the schema of the shard, the copied expressions would call functions of that role.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I has another owner than the template', target),
@@ -305,7 +305,7 @@ COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
   'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where'
   ' create_shards() would';
 
--- The procedure has no SET clause, because it could not commit with one. So all names in it have a schema.
+-- A procedure with a SET clause cannot commit, so create_shards() has none and qualifies every name with its schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
                                          partial boolean DEFAULT false, commit_each boolean DEFAULT false)
   LANGUAGE plpgsql AS $$

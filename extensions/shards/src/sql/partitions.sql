@@ -24,8 +24,8 @@ COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
   'Internal: for the procedures of partitions: an error unless one bigint column is the partition key, by range or by '
   'shard';
 
--- If two jobs create the same partitions, the second one waits. The lock is that of ATTACH, so readers and writers
--- continue.
+-- If two jobs create the same partitions, the second one waits. ATTACH PARTITION takes the same lock on the parent, so
+-- readers and writers continue.
 CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -81,8 +81,8 @@ BEGIN
                  coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace),
                           '')));
   PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
-  -- Not inherited. The partition gets the replica identity of its parent. Without it, UPDATE and DELETE of a published
-  -- table would fail in the new partition.
+  -- The partition gets the replica identity of its parent, because it does not inherit one. If the table is published
+  -- and the new partition has no replica identity, UPDATE and DELETE fail in this partition.
   IF home.relreplident <> 'd' THEN
     PERFORM snowflake.run_as(home.relowner,
                              format('ALTER TABLE %s REPLICA IDENTITY %s', place,
@@ -138,12 +138,13 @@ $$;
 COMMENT ON FUNCTION snowflake.check_step(interval, integer, integer, numeric) IS
   'Internal: for create_time_partitions(): an error (22023) unless a partition can have this step';
 
--- Steps begin in UTC, as the times of ids do. The first day of 2001 was a Monday, so weeks begin on Mondays.
+-- Every step begins at a round time of UTC, the time zone of ids. Weeks are counted from 2001-01-01, which was a
+-- Monday, so each week begins on a Monday.
 CREATE FUNCTION snowflake.first_start(step interval, since timestamptz, months integer) RETURNS timestamp
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   origin CONSTANT timestamp := '2001-01-01';
-  -- No id is older than the epoch. So the step that contains the epoch starts at the first id.
+  -- No id is older than the epoch, so no partition is needed before the step that contains the epoch.
   first CONSTANT timestamp := greatest(coalesce(since, clock_timestamp()), l.epoch) AT TIME ZONE 'UTC'
     FROM snowflake.layout AS l;
 BEGIN

@@ -27,7 +27,7 @@ COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Internal: for create_shards(): how an object is defined, as seen from a schema';
 
 -- An expression that refers to a shard is adapted to the new shard only if it has one of two exact forms. Otherwise it
--- is not copied. The dependencies of an expression show whether it refers to a shard, not its text.
+-- is not copied. Whether an expression refers to a shard is decided by its dependencies in pg_depend, not by its text.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -142,7 +142,7 @@ BEGIN
          WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END),
       (CASE attcompression WHEN 'p' THEN 'COMPRESSION pglz' WHEN 'l' THEN 'COMPRESSION lz4' END),
       (CASE WHEN attstattarget >= 0 THEN 'STATISTICS ' || attstattarget END),
-      -- Recent minor versions of PostgreSQL also store internal options in this column.
+      -- Recent minor versions of PostgreSQL also store internal options in attoptions.
       ((SELECT '(' || string_agg(option, ', ' ORDER BY option) || ')'
           FROM unnest(attoptions) AS option WHERE option LIKE 'n\_distinct%'))
     ) AS changes (change)
