@@ -1,5 +1,5 @@
--- Moving in: columns that have their numbers from elsewhere mint from now on. A plan is a list of steps of one
--- transaction.
+-- adopt(): the values of existing key columns came from a sequence or the application, and are minted from now on. A
+-- plan is a list of steps of one transaction.
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
@@ -22,8 +22,8 @@ $$;
 COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
   'Internal: for adopt(): the sequences that a column owns, or that its default uses; not that of an identity';
 
--- Readers lock a view before its tables, and writers a table before its sequence. A change of owner that changes
--- nothing takes the lock on a view or a sequence alone.
+-- Readers lock a view before its tables, and writers a table before its sequence. ALTER ... OWNER TO the present owner
+-- changes nothing. It locks a view or a sequence, and no other relation.
 CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowflake.key_column[])
   RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -106,7 +106,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.mint_steps IS 'Internal: for adopt(): the steps that make a column mint and remember it';
 
--- If `columns` is null, uses the keys and the columns that refer to them by foreign keys at the time of the call.
+-- If `columns` is null, adopt_steps() uses the keys and all columns that refer to them by foreign keys. It looks these
+-- columns up at each call.
 CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                       rewrite boolean, drop_sequence boolean, published boolean)
   RETURNS SETOF snowflake.step
@@ -182,8 +183,9 @@ $$;
 COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) IS
   'Internal: for adopt(): runs the steps that lock, or the others; none waits for a lock beyond a time';
 
--- Relations can change until they are locked, so the plan is made again then. A writer that waits for us gives up after
--- deadlock_timeout. We wait for less: there is one deadline for all locks of the transaction.
+-- A relation can change until it is locked, so the plan is made again after all relations are locked. If a writer and
+-- this transaction wait for each other, the writer may fail after deadlock_timeout. So one deadline for all locks of
+-- this transaction ends its wait earlier.
 CREATE PROCEDURE snowflake.carry_out(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                      rewrite boolean, drop_sequence boolean, published boolean, timeout interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off
@@ -218,7 +220,7 @@ COMMENT ON PROCEDURE snowflake.carry_out(snowflake.key_column[], snowflake.key_c
   boolean, interval) IS
   'Internal: for adopt(): runs adopt_steps() in one transaction, with short waits for locks that are tried again';
 
--- The definitions are not compared: casts that are no longer needed may be missing.
+-- The old and the new definition of a view are not compared: the new one may lack casts that are no longer needed.
 CREATE FUNCTION snowflake.refuse_other_views(steps snowflake.step[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,6 +1,6 @@
--- The states that keep a column from being adopted. Each raises an error before any change.
+-- Checks of adopt(). If a column cannot be adopted, a check raises an error before any change.
 
--- Also for backfill(), which accepts only plain tables.
+-- backfill() also calls this check, and accepts only plain tables.
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -16,8 +16,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS 'Internal: for procedures: an error for all but plain tables';
 
--- PostgreSQL itself carries keys, indexes, defaults and statistics along when a type changes, and adopt() views.
--- Everything else that depends on the columns is named.
+-- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics, and adopt() adapts views.
+-- hindrances() returns every other object that depends on the columns.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -76,9 +76,10 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_hindrances IS
   'Internal: for adopt(): an error that names all that keeps columns from becoming wider';
 
--- A function that a check or an index calls may not accept bigint. This is tried with an empty table that has the same
--- checks and indexes, in the same schema; also for child tables that have their own. An owner who may not create one
--- there learns it from the statements themselves.
+-- A function that a check or an index calls may not accept bigint. To test this, try_wide() creates an empty table with
+-- the same checks and indexes in the same schema, and makes its columns wider. Child tables with checks or indexes of
+-- their own are tested, too. If the owner may not create a table there, the test is skipped, and the real statements
+-- raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -101,7 +102,7 @@ BEGIN
               snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN
-      NULL;   -- nothing is in the way, and the table is gone
+      NULL;   -- no function prevents the change, and the exception has removed the empty table
     WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition
       OR feature_not_supported OR wrong_object_type OR undefined_object THEN
       relation := this.relation;
@@ -135,8 +136,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the foreign keys of columns, on either side';
 
--- A changed type has PostgreSQL compare the rows of both tables again, as the owner of the one that is changed. An id
--- that a subscriber's integer column cannot hold stops the subscription.
+-- If the type of a foreign key's column changes, PostgreSQL compares the rows of both tables again, as the owner of the
+-- changed table. If an id does not fit into a subscriber's integer column, the subscription stops.
 CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], published boolean) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -259,7 +260,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): an error where a column has negative numbers or ids from the future';
 
--- A function that made ids so far continues for other tables: its ids may equal ids that are minted now.
+-- If a function has filled the column until now, it continues to fill columns of other tables. Its ids may equal ids
+-- that next_id() mints.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,5 +1,5 @@
--- adopt() for all keys of some schemas. Columns become wider first, so that every id that is minted later fits
--- everywhere. Until then, foreign keys between integer and bigint columns still hold.
+-- adopt() for all keys of some schemas. All columns become wider first, so that every id that is minted later fits into
+-- each column. A foreign key between an integer and a bigint column is valid in the meantime.
 
 CREATE FUNCTION snowflake.keys_of_schemas(schemas name[], leave_out regclass[], filled_by text[])
   RETURNS snowflake.key_column[]
@@ -80,8 +80,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS 'Internal: for adopt_schemas(): an error where a schema does not exist';
 
--- Without a SET clause, with which it could not commit: everything is named with its schema. The first pass checks all
--- transactions, or shows them.
+-- A procedure with a SET clause cannot commit, so adopt_schemas() has none and qualifies every name with its schema.
+-- The first loop only checks the statements of all transactions, and shows them if `dry_run` is true.
 CREATE PROCEDURE snowflake.adopt_schemas(schemas name[], shard integer, leave_out regclass[] DEFAULT '{}',
                                          by_name boolean DEFAULT true, rewrite boolean DEFAULT false,
                                          drop_sequence boolean DEFAULT false, published boolean DEFAULT false,

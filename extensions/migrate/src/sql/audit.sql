@@ -24,7 +24,7 @@ COMMENT ON FUNCTION snowflake.audited_column(regclass, name) IS
 CREATE FUNCTION snowflake.refuse_views_of_others(relation regclass) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- A view is read by a query as its owner. It runs code of the owners of all tables below.
+  -- audit() reads a view as the view's owner. Reading a view can run code of the owners of all tables below the view.
   IF EXISTS (WITH RECURSIVE used (oid) AS (
                SELECT relation::oid
                UNION
@@ -84,7 +84,8 @@ BEGIN
   column_name := snowflake.audited_column(relation, id_column);
   PERFORM snowflake.refuse_views_of_others(relation), snowflake.check_sample(relation, sample);
 
-  -- STABLE, so that the rows are those of the caller's snapshot. The mark is read later, so it covers them.
+  -- The function is STABLE, so it reads the rows of the caller's snapshot. The mark is read later, so every id of these
+  -- rows is below the mark.
   RETURN QUERY
     SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL

@@ -1,5 +1,5 @@
--- Gives old rows ids of their own time. These need an *origin* (origins.sql): in the table's own origin, a row of
--- another table may have an id of this time.
+-- backfill() gives old rows ids that contain the time of the row. These ids need an *origin* (origins.sql): in the
+-- table's own origin, a row of another table may have an id of the same time.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -55,7 +55,8 @@ COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean)
   'Internal: for backfill(): an error unless a column has times of a known zone, and an index of the rows without an '
   'id';
 
--- Checks the arguments of backfill(), and returns the region of the origin and the time before which it works.
+-- Checks the arguments of backfill(). Returns the region of the origin and `upto`: backfill() gives ids only to rows
+-- whose time is before `upto`.
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer,
                                          region integer, utc boolean, batch integer, OUT origin_region integer,
                                          OUT upto timestamptz)
@@ -127,11 +128,11 @@ CREATE FUNCTION snowflake.place_batch(reserved snowflake.backfills, upto timesta
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   layout CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
-  -- The first position that is not before "upto".
+  -- the first position whose tick is not before "upto"
   bound CONSTANT bigint := (floor(extract(epoch FROM upto - layout.epoch) * 1000 / layout.tick_ms)::bigint)
     << layout.sequence_bits;
 BEGIN
-  -- The last ticks may have no room for all their rows.
+  -- The last ticks before "upto" may have fewer ids than rows.
   SELECT array_agg(tid ORDER BY number) FILTER (WHERE position < bound), array_agg(snowflake.make_id(
            layout.epoch + (position >> layout.sequence_bits) * layout.tick_ms * interval '1 ms', reserved.shard,
            (position & ((1::bigint << layout.sequence_bits) - 1))::integer, reserved.region)
@@ -157,8 +158,8 @@ CREATE FUNCTION snowflake.write_batch(relation regclass, id_column name, tids ti
 DECLARE
   done integer;
 BEGIN
-  -- Counts the rows that have an id afterwards. A trigger may remove the id again. Without this count, the loop would
-  -- select such rows forever.
+  -- Counts the rows that have their id after the UPDATE, because a trigger may remove the id again. If such rows were
+  -- not detected, the loop would select them forever.
   SELECT a.done INTO done FROM snowflake.query_as(snowflake.owner_of(relation), format(
       'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS '
       'v (tid, id) WHERE t.ctid = v.tid RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER '
@@ -249,7 +250,7 @@ $$;
 COMMENT ON FUNCTION snowflake.tell_backfill(regclass, name, name, boolean, bigint) IS
   'Internal: for backfill(): a notice of the filled rows, the remaining rows and the reasons';
 
--- Without a SET clause, with which it could not commit: everything is named with its schema.
+-- A procedure with a SET clause cannot commit, so backfill() has none and qualifies every name with its schema.
 CREATE PROCEDURE snowflake.backfill(relation regclass, id_column name, created_at name, shard integer,
                                     region integer DEFAULT NULL, utc boolean DEFAULT false, batch integer DEFAULT 1000)
   LANGUAGE plpgsql AS $$

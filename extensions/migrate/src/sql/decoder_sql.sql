@@ -1,4 +1,4 @@
--- Readers for servers that do not have the extension.
+-- Functions that read ids, for servers that do not have the extension.
 
 CREATE FUNCTION snowflake.decoder_sql(schema name DEFAULT 'snowflake') RETURNS text
   LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
@@ -17,7 +17,8 @@ BEGIN
       HINT = 'Pass another name, or leave it out for "snowflake".';
   END IF;
   RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.
--- For PostgreSQL 14 or later without the extension snowflake. What is no id of this layout reads as null.
+-- For PostgreSQL 14 or later without the extension snowflake. If a number is not an id of this layout, the functions
+-- return null.
 BEGIN;
 CREATE SCHEMA %1$I;
 COMMENT ON SCHEMA %1$I IS 'Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s';

@@ -28,7 +28,7 @@ $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
   'Internal: for decoder_sql() and generator_sql(): the templates of what they print';
 
--- Replaces each {{NAME}} in the order of the words: the value of one may contain a later one.
+-- Replaces each {{NAME}} in the order of `words`. The value of a word may contain a word that comes later.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,12 +53,12 @@ AS $$
     'SHARD_BITS', l.shard_bits, 'SEQUENCE_BITS', l.sequence_bits, 'TICK_MS', l.tick_ms, 'TICK_US', l.tick_ms * 1000,
     'EPOCH_MS', epoch_ms, 'END_MS', epoch_ms + ticks * l.tick_ms,
     'LAYOUT', format('%s, tick %s ms, epoch %s UTC', l.bits, l.tick_ms, to_char(l.epoch, 'YYYY-MM-DD HH24:MI:SS.MS')),
-    -- The last id, not the number after it: with 64 bits that number exceeds bigint.
+    -- If a layout has 64 bits, the number after the last id exceeds bigint, so the templates get the last id.
     'LAST_ID', (ticks - 1) << below | mask, 'TICKS', ticks, 'BELOW_BITS', below, 'BELOW_MASK', mask,
     'REGION_SHIFT', l.shard_bits + l.sequence_bits, 'LAST_REGION', l.regions - 1, 'LAST_SHARD', l.shards - 1,
     'NO_SHARD', -l.shards, 'SHARDS', l.shards, 'LAST_SEQUENCE', (1::bigint << l.sequence_bits) - 1)
     FROM CAST(l.region_bits + l.shard_bits + l.sequence_bits AS integer) AS below,
-         -- If the bits add up to 64, half of the ticks are minted.
+         -- If the bits of the layout add up to 64, only the first half of the ticks fits into bigint.
          CAST(1::bigint << l.time_bits - CASE l.time_bits + below WHEN 64 THEN 1 ELSE 0 END AS bigint) AS ticks,
          CAST((1::bigint << below) - 1 AS bigint) AS mask,
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms

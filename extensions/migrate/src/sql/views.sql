@@ -1,7 +1,8 @@
--- Views that show a column prevent a change of its type. So do triggers, rules and policies that name it. adopt() drops
--- them, and creates them again as they were.
+-- If a view shows a column, or if a trigger, a rule or a policy names the column, PostgreSQL refuses to change the type
+-- of the column. adopt() drops these objects and creates them again with the same definition.
 
--- Readers lock a view before its tables, and so does adopt(): the views on top come last here.
+-- Readers lock a view before its tables, and adopt() uses the same order. In this result, a view comes after the
+-- relations that it reads; lock_steps() reverses this order.
 CREATE FUNCTION snowflake.views_over(columns snowflake.key_column[], OUT view regclass, OUT level integer)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -20,7 +21,7 @@ COMMENT ON FUNCTION snowflake.views_over(snowflake.key_column[]) IS
   'Internal: for adopt(): the views that show columns, directly or through other views; a view comes after those '
   'that it reads';
 
--- In order: the view, its parts, comments, privileges.
+-- Returns statements that create, in this order, the view, its parts, its comments, its privileges.
 CREATE FUNCTION snowflake.view_statements(view regclass, OUT role oid, OUT statement text) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -54,7 +55,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.comments_on IS 'Internal: for adopt(): the comments on an object and its columns';
 
--- Those of the views are created again with them. A trigger of a partition comes with that of its parent.
+-- Triggers and rules on the views are not returned, because view_statements() creates them again. A trigger of a
+-- partition is created together with the trigger of its parent.
 CREATE FUNCTION snowflake.parts_over(columns snowflake.key_column[], OUT class regclass, OUT object oid,
                                      OUT relation regclass, OUT identity text) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -168,7 +170,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.grants_on_view IS 'Internal: for adopt(): the privileges on a view, and who granted them';
 
--- The objects that belong to the view are created with it. Everything else that needs it is named.
+-- Objects that belong to a view are created again with the view. view_hindrances() returns every other object that
+-- needs the view.
 CREATE FUNCTION snowflake.view_hindrances(views regclass[], parts oid[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$

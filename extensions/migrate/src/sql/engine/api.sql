@@ -1,4 +1,4 @@
--- Decoding and bounds beyond the readers above.
+-- Functions that decode ids and compute bounds, in addition to those of readers.sql.
 
 CREATE OR REPLACE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                             OUT shard integer, OUT sequence integer)
@@ -99,7 +99,7 @@ AS $$
   SELECT div(id::numeric * 11400714819323198485 % 18446744073709551616, 17179869184)::bigint
 $$;
 
--- The id of a UUID, which was written in `form` as `encoded`.
+-- Returns the id that a UUID contains. Error messages show `encoded`, the text of the caller, and `form`, its format.
 CREATE OR REPLACE FUNCTION snowflake_sql.id_of_uuid(uuid uuid, form text, encoded text, maker text) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -131,7 +131,7 @@ CREATE OR REPLACE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   RETURN snowflake_sql.id_of_uuid(encoded, 'UUID', encoded::text, 'snowflake.to_uuid(id)');
 COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of which to_uuid() made this; any other UUID is an error';
 
--- Conditions and names for rows that are placed by shard.
+-- Query conditions and schema names for rows that are stored by shard.
 
 CREATE OR REPLACE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
   LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -256,7 +256,7 @@ AS $$
 DECLARE
   now_ms CONSTANT bigint := snowflake_sql.clock_ms();
   mark_ms CONSTANT bigint := pg_sequence_last_value('snowflake.high_water');
-  next_ms bigint;   -- of the first tick that the counter which is furthest ahead can still open
+  next_ms bigint;   -- the time of the first tick that the counter with the latest tick can still open
   cause text;
 BEGIN
   clock := clock_timestamp();
@@ -265,7 +265,7 @@ BEGIN
   IF pg_is_in_recovery() THEN
     cause := 'standby';
   ELSE
-    -- A new life of the counters begins at the mark.
+    -- If a counter was reset, it has no last value and begins at the mark.
     SELECT {{EPOCH_MS}}
       + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1)
       * {{TICK_MS}}

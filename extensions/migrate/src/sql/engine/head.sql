@@ -6,24 +6,25 @@
 --   high_water  logged: the mark. No id of its time or later has been issued.
 --   published   unlogged: the mark that is flushed to disk.
 --
--- Unlogged sequences live in shared buffers and write no WAL. PostgreSQL resets them when they could be stale: at crash
--- recovery, at a promotion, in a base backup. The time from one reset to the next is a life.
+-- Unlogged sequences live in shared buffers and write no WAL. PostgreSQL resets unlogged sequences when their values
+-- could be stale: at crash recovery, at a promotion, in a base backup. The time from one reset to the next is a life.
 --
---  1. A tick is opened once in a life. The opener holds the lock of the table gate, and opens only a tick greater than
---     the one that it reads there. The lock ends with a subtransaction that is always rolled back, so neither a cancel
---     nor a prepared transaction can keep it. A rollback does not undo setval().
---  2. A draw counts only if its tick is open, and is the tick that the session read before it drew. So it was drawn
---     after the setval() that opened the tick, and before the one that opened the next. Between the two, nextval() only
---     goes up.
---  3. The numbers of a tick above {{PER_TICK}} are its overflow, and do not count. A session draws once for each
---     reading that showed room. So at most as many draws overflow as there are sessions, fewer than 2^18, and the
---     overflow has more room.
---  4. A tick is opened only before the published mark, and a mark is published only when it is stored and flushed.
---     After a reset the counters begin at the mark. So every position of an earlier life is smaller, under any clock.
---  5. A dump can restore the three at different values. So a draw also needs a tick before the stored mark. The opener
---     of a tick first makes the stored and the published mark agree. It obeys a higher stored mark, and raises a lower
---     one again.
+--  1. A tick is opened once in a life. The session that opens a tick locks the table "gate", reads the position of the
+--     counter, and opens only a greater tick. The lock ends with a subtransaction that is always rolled back, so
+--     neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
+--  2. A number of nextval() is used only if its tick is open, and if the session read the same tick before it called
+--     nextval(). So the number was drawn after the setval() that opened its tick, and before the setval() that opened
+--     the next tick. Between two calls of setval(), the values of nextval() only rise.
+--  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session draws one
+--     number each time that it has read a tick with free numbers. So each session draws at most one number of the
+--     overflow. A server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
+--  4. A tick is opened only if it is before the published mark. A mark is published only after it is stored and
+--     flushed. After a reset the counters begin at the mark. So every position of an earlier life is smaller, under any
+--     clock.
+--  5. A dump can restore the counters, the stored mark and the published mark at values that do not agree. So a number
+--     is used only if its tick is also before the stored mark. Before a session opens a tick, it makes the two marks
+--     equal: if the stored mark is higher, it is published; if the stored mark is lower, it is raised again.
 --
--- Before PostgreSQL 17 SQL cannot flush the mark before its transaction commits. If the server crashes first, and its
--- clock is then behind, an id can come again that was only read. Committed rows are safe: their commit flushes the
--- mark.
+-- Before PostgreSQL 17, SQL cannot flush the mark before its transaction commits. If the server crashes before this
+-- commit, and if its clock is behind the lost mark after the restart, an id can be minted again. This can only be an id
+-- that was read and not committed. Committed rows are safe: their commit flushes the mark.

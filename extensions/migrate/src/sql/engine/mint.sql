@@ -10,9 +10,9 @@ DECLARE
   waited pg_catalog.int8;
 BEGIN
   LOOP
-    -- The order is the argument: first the open tick is read, then a number is drawn. The tick must be that of the
-    -- clock, or after it by the lead at most. One comparison checks both: the middle of this span is half of the lead
-    -- after the clock.
+    -- The order of the steps prevents duplicates: the session reads the open tick, and then draws a number. The tick
+    -- must lie between the clock and the clock plus the lead. One comparison checks both limits: the distance from the
+    -- middle of this span is at most half of the lead.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -24,7 +24,7 @@ BEGIN
                    AND {{FAST_TIME}}
                        OPERATOR(pg_catalog.<) pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
-    -- The number counts if it is of the tick that was seen, and not of its overflow.
+    -- The number is used if it belongs to the tick that was read, and not to the overflow of this tick.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
        OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
       RETURN {{FAST_POSITION}}
@@ -128,7 +128,7 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
-  -- A few ids are drawn one by one. More ids take whole ticks.
+  -- If the call requests fewer ids than a tick has, they are drawn one by one. Otherwise the call takes whole ticks.
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

@@ -13,8 +13,9 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.sequence_of(id bigint) RETURNS integer LAN
   RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}}
               THEN (id & {{LAST_SEQUENCE}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
 
--- Bounds: the first and the last id of a time, and the last id before it, which is -1 before the epoch.
--- Microseconds since the epoch, at most as many as a bigint can hold with room for a tick.
+-- Bounds: min_id() and max_id() return the first and the last id of a time. last_id_before() returns the last id before
+-- a time, or -1 if the time is not after the epoch.
+-- The microseconds from the epoch to a time. The upper limit leaves room to add a tick without an overflow of bigint.
 CREATE OR REPLACE FUNCTION {{HELPERS}}.microseconds_of(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN CASE WHEN isfinite(at)

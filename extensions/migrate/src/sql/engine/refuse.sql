@@ -92,7 +92,7 @@ BEGIN
 END
 $$;
 
--- Raises the error of a text form of an id. `symbols` are the characters that it may have.
+-- Raises the error for an invalid text form of an id. `symbols` are the characters that are valid in this form.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text,
                                                      written text, maker text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -120,9 +120,9 @@ BEGIN
 END
 $$;
 
--- VOLATILE, because the planner of PostgreSQL 18 evaluates what is constant once the arguments of from_base62() are
--- known. The other functions here may be IMMUTABLE: each is called only if its own argument is wrong, so what is
--- constant with it decides before.
+-- The function is VOLATILE, because the planner of PostgreSQL 18 evaluates IMMUTABLE calls with constant arguments,
+-- here even before the condition of the call, which contains sum(). The other functions of this file may be IMMUTABLE:
+-- if the argument of such a function is constant, the condition of its call is constant, too, and is evaluated first.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,4 +1,4 @@
--- More readers for decoder_sql(). api.sql has those of the SQL engine, which raise errors.
+-- More functions that read ids, for decoder_sql(). The SQL engine has such functions in api.sql, which raise errors.
 
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                              OUT shard integer, OUT sequence integer)
