@@ -4,8 +4,8 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The pseudorandom function returns NUM(S) of the standard, y: at most 96 bits, for halves of up to
-// ten digits.
+// The pseudorandom function returns NUM(S), which the standard also calls y. If a half has up to
+// ten digits, this number has at most 96 bits.
 #pragma once
 
 #include <string_view>

@@ -1,12 +1,12 @@
-// The forms of aliases, and how texts are read. If a text is invalid, functions return an outcome,
-// because some callers return NULL for it. If the keys or libcrypto are unusable, an error is
-// raised.
+// The forms of aliases, and how texts are read. If a text is invalid, functions return the reason
+// and raise no error, because some callers return NULL instead. If the keys or libcrypto are
+// unusable, functions raise an error.
 //
 // An alias is version * 2^63 + the permuted id, in base62. Eleven characters can represent 62^11
 // numbers, which is more than 5 * 2^63, so an alias can contain the versions 0 to 4. A reader
 // computes the version before it uses a key. In decimal form, the first digit is the version of the
-// key, and the other digits are the permuted id. A token is a block of 128 bits, in
-// base62. A reader tries every version of the key, and only the right one accepts the token.
+// key, and the other digits are the permuted id. A token is a block of 128 bits, in base62. A
+// reader tries every version of the key, and only the right version accepts the token.
 #pragma once
 
 #include "base62_wide.hpp"

@@ -26,8 +26,8 @@ constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // the value of PgReloadTime when the ring was read
 
-// The rule is that for the server's private key: only the server's user may read the file, or root
-// and a group.
+// PostgreSQL has the same rule for the server's private key: the file belongs to the server's user
+// and nobody else may read it, or the file belongs to root and a group may read it.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;

@@ -138,8 +138,8 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
-  // The worker connects to no database. pg_stat_activity shows it, so an operator can end it. The
-  // worker has no state in pg_stat_activity, because scripts often end idle sessions.
+  // The worker connects to no database. pg_stat_activity shows it, so an operator can end it. Its
+  // column "state" is null, because scripts often end sessions whose state is idle.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();

@@ -32,7 +32,7 @@ void exchange();
 void retry_later();
 
 // Gives the region back when the server stops. The time for giving back is limited, because a fast
-// stop waits for it.
+// shutdown waits for the worker.
 void give_back();
 
 }  // namespace snowflake::lease

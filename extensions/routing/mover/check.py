@@ -53,7 +53,7 @@ def content(session, table, seconds, more=""):
 def of_shared(move):
     """What the schema uses outside of itself has to be the same on both servers."""
     here, until = move.source.rows(SHARED, (move.schema,)), time.monotonic() + move.options.shared_timeout
-    for session in (move.source, move.target):    # each server is idle while rows of the other are read
+    for session in (move.source, move.target):    # each session is idle while rows of the other server are read
         session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (f"{move.options.shared_timeout + 60}s",))
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):

@@ -13,7 +13,7 @@ from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over: run this again to finish."
-SECONDS = 3600    # for reading a table; no writer waits for this
+SECONDS = 3600    # the limit for reading a table; no writer waits for the read
 UNCOUNTED = "the program ended before it had counted the rows of both sides as of the fence"
 
 

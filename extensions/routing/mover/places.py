@@ -55,7 +55,7 @@ class Move:
     def __init__(self, options):
         self.options, self.shard = options, options.shard
         self.schema = options.schema or f"shard_{options.shard}"
-        self.name = f"snowflake_move_{options.shard}"    # of publication and subscription
+        self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the state to report if the program ends now
         self.waits = False    # true if the program has reported that it waits for a free worker of the target
@@ -144,7 +144,7 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        if here is None and not self.has_schema(self.source, self.schema):    # renamed already; an earlier move may have kept one
+        if here is None and not self.has_schema(self.source, self.schema):    # the schema was renamed, so the row of the move is a kept one
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)
         return bool(there) and there.state == "here"

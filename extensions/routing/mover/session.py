@@ -14,8 +14,8 @@ LOCK_MS = 5000        # lock_timeout, if no writer waits behind the requested lo
 # Default options of the connection. The connection string can set other values.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
-SECONDS = 60          # for a statement, by default
-GRACE = 10            # more, for the server to report a timeout
+SECONDS = 60          # the default limit for a statement
+GRACE = 10            # the time that the server has to report that the limit is exceeded
 SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
@@ -97,7 +97,7 @@ class Session:
         self.connection.execute("SELECT " + ", ".join(["pg_catalog.set_config(%s, %s, false)"] * len(settings)), [text for setting in settings.items() for text in setting])
 
     def execute(self, query, params=None, seconds=None):
-        """`seconds` is what the statement may take; within a transaction that of its first statement holds on."""
+        """`seconds` limits the statement. If it is None, the transaction's last limit applies, or SECONDS."""
         if seconds is None:
             seconds = self.limit if self.in_transaction() and self.limit is not None else SECONDS
         if self.limit != seconds:

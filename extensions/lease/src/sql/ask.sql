@@ -172,12 +172,12 @@ BEGIN
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
   PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
   answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
-  -- Reports are for people. They are accepted while the database is halted, and write no signed row.
+  -- Reports only inform operators. A report is accepted while the database is halted, and writes no signed row.
   IF call = 'report' THEN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);
   ELSIF place.moved THEN
-    -- The claim is recorded for confirm_no_data_loss(). No row is signed.
+    -- The server's report is recorded for confirm_no_data_loss(). No row is signed.
     PERFORM snowflake_fleet.halt_if_behind(request);
     answer.status := 'halted';
     answer.detail := place.detail;

@@ -34,7 +34,7 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- First, so that two servers can exchange regions.
+  -- The server's other regions become free before the checks below, so that two servers can exchange regions.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
@@ -79,7 +79,7 @@ DECLARE
 BEGIN
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
-    -- bind_regions() makes a lost row in the same way.
+    -- If the region has no row and fresh_ms is not 0, bind_regions() creates a row in state lost.
     IF NOT FOUND THEN
       RETURN fleet.fresh_ms <> 0;
     END IF;
@@ -143,7 +143,7 @@ DECLARE
   earlier CONSTANT bigint := snowflake_fleet.earlier_clock(request, answer.clock_ms);
   longest_ms CONSTANT bigint := (SELECT f.longest_ms FROM snowflake_fleet.fleet AS f);
 BEGIN
-  -- A grant lasts as long as the incarnation has run, at least a minute.
+  -- A grant lasts as long as the incarnation has run, at least a minute and at most the requested length.
   answer.until_ms := greatest(held.floor_ms,
                               earlier + least(greatest(request.age_ms, 60000),
                                               greatest(0, least(request.length_ms, longest_ms))));

@@ -1,6 +1,6 @@
 -- Origins for ids of the past: a region and a shard without minted ids. backfill() and late_id() take one each.
 --
--- The ids are earlier than "until". The high-water mark is raised to "until" first, so ids that are minted later are
+-- The time in each of these ids is before "until". The high-water mark is raised to "until" first, so later ids are
 -- greater in every region. The search for existing ids of the origin comes after the mark was raised.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
@@ -151,7 +151,7 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- The origin of late_id() is in use from now on.
+      -- The value 0 of last_position means that the origin is in use. late_id() uses its origin from the beginning.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)
@@ -201,7 +201,7 @@ BEGIN
     IF NOT FOUND THEN
       SELECT r.chosen, r.upto INTO origin.region, origin.until
         FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
-      -- A time within the current tick.
+      -- If the time is in the current tick, it is not before `until`. The id then gets the last tick before `until`.
       at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
     END IF;
     first := snowflake.make_id(at, shard, 0, origin.region);

@@ -1,8 +1,8 @@
--- Refuses every DDL that would change a schema while it moves. It is not the statement that is looked at, but what it
--- has done to the catalogues.
+-- Refuses DDL that changes a schema while the schema moves. To detect a change, the event triggers compare catalogue
+-- rows. They do not parse the statement.
 
--- The catalogue rows of a schema, without the columns that change by themselves or by the fence. Also its objects that
--- cannot move. It takes no lock on the tables, because sessions that run DDL elsewhere must not wait for them.
+-- Hashes the schema's objects that cannot move, and its catalogue rows without the columns that change by themselves or
+-- by the fence. It locks no table, because sessions that run DDL on other schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
@@ -39,9 +39,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: whether a schema was altered since its row was written';
 
--- Runs with the rights of the owner: sessions that run DDL need not read the table. Event triggers do not detect
--- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects both. So that the next command of
--- another session is not refused for it, each command begins with a note of what is altered already.
+-- Runs with the owner's rights, because sessions that run DDL may not read the table. Event triggers do not detect
+-- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects both. When a command begins,
+-- refuse_ddl() notes which schemas are altered already. The command is not refused because of these.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -55,7 +55,7 @@ BEGIN
   IF tg_event = 'table_rewrite' THEN
     rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());
   END IF;
-  -- A comparison costs some milliseconds. There may be hundreds of schemas that are kept: of these, the ones that are named.
+  -- A comparison takes milliseconds, and hundreds of schemas may be kept. A kept one is compared if the query names it.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0)
@@ -84,7 +84,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS 'Internal: refuses DDL that changes a schema which is moving';
 
--- Only a superuser can create event triggers. If an ordinary role created the extension, they are missing: refusals() reports it.
+-- Only a superuser can create event triggers. If another role creates the extension, refusals() reports their absence.
 DO $$
 DECLARE
   guard text;

@@ -1,8 +1,8 @@
 -- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard) whose partitions are foreign
--- tables, one for each shard of the map. PostgreSQL then finds the one server that has a row.
+-- tables, one for each shard of the map. For a query by id, PostgreSQL contacts only the server that has the row.
 --
--- Each shard has a foreign server of its own, whose options say where the shard is. When a shard moves, only these
--- options change. No table is locked, and sessions reconnect with their next transaction. A foreign server for each
+-- Each shard has a foreign server of its own with connection options. If a shard moves, only the options of its foreign
+-- server change. No table is locked, and sessions reconnect with their next transaction. A foreign server for each
 -- server of the map would need fewer connections. But a foreign table gets another server only if it is created again,
 -- which would wait for all readers of the whole table.
 
@@ -12,7 +12,7 @@ CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
 COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: the name of a shard''s foreign server';
 
--- Options that are libpq's are the map's to say; postgres_fdw's own, such as fetch_size, are left alone.
+-- The map determines the libpq options of each foreign server. Options of postgres_fdw, such as fetch_size, stay.
 CREATE FUNCTION snowflake_fleet.follow_map() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -46,7 +46,7 @@ BEGIN
     IF changes IS NOT NULL THEN
       EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
     END IF;
-    -- Only the mapping that was created here follows the user of the map. Mappings of other roles stay.
+    -- Only the user mapping of the foreign server's owner gets the user of the map. Mappings of other roles stay.
     IF this.mapped ->> 'user' <> this.login THEN
       EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;

@@ -13,7 +13,7 @@ BEGIN
    WHERE refclassid = 'pg_namespace'::regclass AND refobjid = template AND deptype IN ('n', 'a')
      AND classid <> 'pg_statistic_ext'::regclass
      AND NOT (classid = 'pg_class'::regclass AND objid = ANY (tab))
-     -- members of an extension come with it, and the sequence of an identity column with its table
+     -- An extension creates its members, and a table creates the sequence of its identity column.
      AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = d.classid AND m.objid = d.objid
                                                   AND m.objsubid = 0 AND m.deptype IN ('e', 'i'));
 END

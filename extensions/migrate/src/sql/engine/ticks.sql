@@ -47,7 +47,7 @@ BEGIN
 END
 $$;
 
--- "snowflake.max_wait" in milliseconds. Without the library the server stores any text as its value.
+-- "snowflake.max_wait" in milliseconds. If the library is not loaded, the server accepts any text for this setting.
 CREATE OR REPLACE FUNCTION snowflake_sql.max_wait() RETURNS bigint
   LANGUAGE plpgsql STABLE
 AS $$
@@ -74,7 +74,7 @@ BEGIN
 END
 $$;
 
--- The position of a counter whose ticks before a mark are all used. The first tick of the layout always is.
+-- Returns the position of a counter if all ticks before a mark are used. The first tick of the layout counts as used.
 CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE
 AS $$
@@ -82,7 +82,8 @@ AS $$
     | {{PER_TICK}}
 $$;
 
--- Stores the mark, flushes it if the server can, and only then publishes it. CASE keeps the order. REQUIRES the gate.
+-- Stores the mark. From PostgreSQL 17 on, also flushes the mark. Publishes it only after that: CASE keeps the order.
+-- REQUIRES the lock of the gate.
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -96,8 +97,9 @@ BEGIN
 END
 $$;
 
--- Makes the stored and the published mark agree, and returns it. They differ in a new life of the counters, and after
--- the mark was set by hand. It adopts a higher stored mark, and raises a lower one again. REQUIRES the gate.
+-- Makes the stored and the published mark equal, and returns this mark. The marks differ after a reset of the counters,
+-- and after an operator has set the stored mark. If the stored mark is higher, it is published. If the stored mark is
+-- lower, it is raised again. REQUIRES the lock of the gate.
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -123,7 +125,8 @@ BEGIN
 END
 $$;
 
--- Raises the error of the clock. REQUIRES that the clock is before the epoch, past the end, or far ahead of the mark.
+-- Raises the error that the clock does not allow minting. REQUIRES that the clock is before the epoch, after the end of
+-- the layout, or too far ahead of the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -143,7 +146,7 @@ END
 $$;
 
 -- Sleeps for up to 10 ms, because the clock does not allow the tick at `next_ms` yet. Returns how long the call has
--- waited. If the wait would be longer than "snowflake.max_wait", it raises the error.
+-- waited. If the call would wait longer than "snowflake.max_wait", raises an error instead.
 CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean,
                                               waited bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
@@ -225,7 +228,7 @@ BEGIN
   ELSIF shard IS NULL OR shard < 0 OR shard > {{LAST_SHARD}} THEN
     PERFORM snowflake_sql.check_shard(shard);
   END IF;
-  -- A subtransaction that is always rolled back: the lock ends with it, however it ends. What setval() did stays.
+  -- This subtransaction is always rolled back, which releases the lock, also after an error. setval() keeps its effect.
   BEGIN
     LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
     mark := pg_sequence_last_value('snowflake.high_water');
@@ -239,7 +242,7 @@ BEGIN
     latest := coalesce(pg_sequence_last_value(counter), snowflake_sql.used_before(mark));
     first := latest >> {{TICK_SHIFT}};
     next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
-    -- If another session has opened a tick that is good for a draw, this session uses it.
+    -- If another session has opened a tick that is valid now and has free numbers, this session uses that tick.
     IF wanted > 0 OR (latest & {{TICK_MASK}}) >= {{PER_TICK}} OR next_ms >= mark
        OR next_ms + {{TICK_MS}} <= now_ms OR next_ms > now_ms + lead_ms THEN
       at_mark := latest = snowflake_sql.used_before(mark);
