@@ -85,8 +85,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
-// Reads the usual form, thirteen symbols without hyphens. Returns false for any other text. `value`
-// gets the lower 64 bits of the 65, and `carry` the top bit.
+// Reads the usual form, thirteen symbols without hyphens. Returns false for any other text.
+// Thirteen symbols contain 65 bits. `value` gets the lower 64 bits, and `carry` gets the top bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -132,7 +132,8 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
 // at most 7. The reader of ULIDs also accepts lower case, o for 0, i and l for 1, and hyphens.
 inline constexpr size_t kUlidLength = 26;
 
-// Thirteen symbols are 65 bits, so the lower ones begin with the last bit of the upper word.
+// The last thirteen symbols contain 65 bits: the lowest bit of the upper word, and the whole lower
+// word.
 constexpr void write_ulid(Wide value, char* out) noexcept {
   write_base32(value.high >> 1, out);
   write_base32(value.low, out + kBase32Length);

@@ -22,7 +22,7 @@ enum class Blocker : uint8_t {
   // shown.
   not_preloaded,     // and a setting needs it
   setting_rejected,  // by a session that loaded the library itself
-  other_library,     // with other structures made the shared memory
+  other_library,     // another version of the library made the shared memory
   standby,
   setting_invalid,       // the region or the shards of the database
   node_without_origin,   // of Citus
@@ -31,7 +31,7 @@ enum class Blocker : uint8_t {
   clock_before_epoch,
   layout_exhausted,
   clock_jumped,
-  unsynchronized,  // the clock; a setting makes minting wait
+  unsynchronized,  // the clock is not synchronized, and a setting forbids minting
   lease_worker_gone,
   no_region,
   region_begins_later,
@@ -39,7 +39,7 @@ enum class Blocker : uint8_t {
   not_installed,    // in this database
   other_extension,  // of the same name
   state_missing,    // a sequence of the extension
-  state_locked,     // it is being altered or dropped
+  state_locked,     // a sequence of the extension is being altered or dropped
   seal_gone,        // a sequence was dropped between finding and reading it
   seal_unset,
   seal_restored,
@@ -48,7 +48,7 @@ enum class Blocker : uint8_t {
   layout_not_leased,  // the lease server uses another layout
   fleet_left,         // ids were minted under leases, but leases are off here
   other_fleet,        // minted under another fleet's
-  cloned,             // the database last minted in another place, not accepted
+  cloned,             // the database last minted elsewhere, and accept_clone() was not called
   mark_not_permanent,
   mark_lost,
   mark_ahead,  // of the clock
@@ -85,7 +85,8 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// A stored mark before the epoch has lost its value, unless this server has a later mark in memory.
+// If a stored mark is before the epoch, its real value was lost. The loss does no harm if this
+// server still has the mark in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
@@ -126,12 +127,12 @@ struct Facts {
   int32_t region;  // of the database, or leased; kNoRegion: none at present
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  int64_t leased_seal;  // of the fleet's layout; 0: not known
-  uint64_t position;    // to be claimed; 0: none, so the lease's end is not checked
+  int64_t leased_seal;  // the seal of the lease server's layout; 0: not known
+  uint64_t position;    // the position to claim; 0: none, so the lease's end is not checked
 
   Blocker state;      // not_installed, other_extension, state_missing, or none
   bool state_locked;  // if true, the fields from here to the mark are unknown
-  Blocker seal;       // what is wrong with it, or none
+  Blocker seal;       // the fault of the seal, or none
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
@@ -140,10 +141,10 @@ struct Facts {
   Blocker mark;             // the problem of the mark's relation, or none
   bool mark_known;          // false: mark_ms was not read, but is the highest known mark
   int64_t mark_ms;          // as it is stored
-  int64_t highest_mark_ms;  // of this server run; 0: none
+  int64_t highest_mark_ms;  // the highest mark of this server run; 0: none
 
   bool no_slot;          // and none may be taken
-  int64_t lead_ms;       // of the ids before the clock
+  int64_t lead_ms;       // by how much the newest id is ahead of the clock
   bool commits_refused;  // of transactions that mint
 };
 
@@ -184,8 +185,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// The first that applies. The order of the checks: the server first, then the database, then the
-// position.
+// Returns the first blocker that applies. The server is checked first, then the database, then the
+// position of the next id.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;
@@ -201,7 +202,8 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
-  // Under load alone, ids are at most one tick further ahead than the lead.
+  // If the clock was not set back, the newest id is ahead of the clock by the lead and one tick at
+  // most.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;
   if (facts.commits_refused) return Blocker::commits_refused;

@@ -1,12 +1,13 @@
 // The base against which jumps of the wall clock are measured: its offset from the time since boot,
 // which is never stepped. The base is taken when the server starts, and again at accept().
 //
-// The clock at start may be wrong. A durable mark can prove that, because marks are written only a
-// little ahead of the clock. If a mark is further ahead, and the clock was not stepped in this
-// server run, an earlier run wrote the mark. So the clock was behind when this run started. The
-// base is then *void* until the clock reaches the mark, and is taken again there. Two steps still
-// count as jumps. One is a step to a time before the mark. The other step is one after ids were
-// minted in this run, because the mark may then be wrong instead of the clock.
+// The clock at start may be wrong. A durable mark can prove that it was wrong, because a mark is
+// written only a little ahead of the clock. If the mark is much further ahead of the clock, and the
+// clock was not stepped in this server run, an earlier run wrote the mark. So the clock was behind
+// when this run started. In this case the base is *void*. When the clock reaches the mark, the base
+// is taken again. While the base is void, a step of the clock counts as a jump in two cases. In one
+// case, the clock is still before the mark after the step. In the other case, ids were minted in
+// this run before the step: then the mark may be wrong, and not the clock.
 //
 // The base is in the postmaster's memory, and a process that writes it may be killed at any
 // instant.
@@ -58,15 +59,16 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // Whether the base is void and the clock has reached the time at which a server writes such a
-  // mark.
+  // Whether the base is void and the clock has nearly reached the mark. "Nearly" means within
+  // `ahead_ms`, because a server writes a mark so far ahead of its clock.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
   // Takes the base again if may_be_replaced() is true. If the caller is killed half-way, the old
-  // base stays. Then the step counts as a jump, which an operator must confirm.
+  // base stays. With the old base, the step of the clock counts as a jump, and an operator must
+  // confirm it.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;

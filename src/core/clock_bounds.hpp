@@ -10,7 +10,7 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // the kernel reports it, with an error up to snowflake.max_clock_error
+  bool synchronized;  // as the kernel reports, and the error is at most snowflake.max_clock_error
   bool known;         // whether the kernel or a setting provides the fields below
   bool from_setting;  // whether the maximum error is that of the setting snowflake.clock_error
   int64_t offset_us;  // the correction that the kernel still has to make

@@ -2,13 +2,13 @@
 // kernel's clock is reused.
 //
 // TickClock needs a counter that runs at one rate on every processor, even while a processor
-// sleeps. The kernel's clock source shows whether it does:
+// sleeps. The name of the kernel's clock source shows whether the counter is such a counter:
 //  - "tsc": the kernel has compared the processors' counters, and computes the time from the
 //    counter itself.
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the same counter by a
-//    factor that the hypervisor gives. The counters of two processors can differ then, so TickClock
-//    uses a reading only on the processor that took it. The flags constant_tsc and nonstop_tsc
-//    promise one rate, and no stop in sleep states.
+//    factor that the hypervisor gives. With these sources, the counters of two processors can
+//    differ, so TickClock uses a reading only on the processor that took it. The flags constant_tsc
+//    and nonstop_tsc promise one rate, and no stop in sleep states.
 //  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
 // If the kernel uses any other source, the counter may have failed the kernel's tests.
 //

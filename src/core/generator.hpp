@@ -1,4 +1,5 @@
-// A generator for programs outside PostgreSQL. A mark in a file limits the ids that it may return.
+// A generator for programs outside PostgreSQL. The generator returns only ids below a mark, which
+// is stored in a file.
 //
 // The generator cannot detect the following states, in which ids may repeat:
 //  - Another program or a server mints in the same region, with another file or on another machine.
@@ -6,19 +7,20 @@
 //  - The mark file was restored from a backup, or deleted and created again, and some returned ids
 //    are still ahead of the clock.
 //  - The file system, such as some network file systems, does not enforce locks between machines.
-// The generator also cannot detect that the clock is wrong at start. Then the times in the ids are
-// wrong, but ids do not repeat.
+// The generator also cannot detect that the clock is wrong at start. If the clock is wrong, the
+// times in the ids are wrong, but ids do not repeat.
 //
 // The generator follows the rules of the server, and uses the same classes:
 //  - No id is returned before a mark above it is durable in the file (limits.hpp, mark_file.hpp).
 //    So a new run begins above every id of the earlier runs, even if the clock was set back.
-//  - An id is at most `max_lead_ms` ahead of the clock. A call waits up to `max_wait_ms` if the
-//    allowed ticks have no free sequence numbers, or if the clock is behind the ids or the mark.
-//    Then it is refused.
-//  - The mark is not raised after a jump of the clock ahead by more than `max_jump_ms`, see
-//    clock_base.hpp. So calls fail when the ids have reached the mark, until the clock is corrected
-//    or the program is restarted.
-//  - A call that fails returns no id. Ids that it had already claimed are skipped.
+//  - An id is at most `max_lead_ms` ahead of the clock. A call waits if the ticks up to there have
+//    no free sequence numbers, or if the clock is behind the last id or the mark. If the call would
+//    wait for more than `max_wait_ms`, it fails.
+//  - If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer raised (see
+//    clock_base.hpp), and calls fail as soon as the ids reach the mark. Calls succeed again if the
+//    clock is corrected or the program is restarted.
+//  - A call that fails returns no id. If a failed call had already claimed ids, these ids are never
+//    returned.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
 // `reserve_ms`, one thread writes the mark while the others wait. After fork(), calls in the child

@@ -3,9 +3,9 @@
 //   63                                                             0
 //   | time: ticks since the epoch | region | shard | sequence |
 //
-// The region identifies the server that mints, and the shard where the row belongs. Region and
-// shard together are the origin of the id. A *position* is an id without its origin: tick <<
-// sequence_bits | sequence. The state of a shard is a position, and so are all bounds. All
+// The region identifies the server that mints the id. The shard identifies the place of the row.
+// Region and shard together are the origin of the id. A *position* is an id without its origin:
+// tick << sequence_bits | sequence. The state of a shard is a position, and so are all bounds. All
 // functions here depend only on the layout.
 #pragma once
 
@@ -42,9 +42,9 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // The last tick of the time field, and the last one that is minted. If the fields have 64 bits
-  // together, times in the upper half of the range would make the bigint negative. Such ids are not
-  // minted.
+  // The greatest tick that the time field can hold, and the greatest tick of a minted id. If the
+  // fields have 64 bits together, times in the upper half of the range would make the bigint
+  // negative. Such ids are not minted.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
@@ -85,7 +85,7 @@ struct Layout {
   }
 
   // Whether the time is within an hour of the epoch. Small numbers, such as those of a sequence,
-  // decode to such times.
+  // decode to times of this hour.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }
@@ -232,7 +232,7 @@ inline constexpr Preset kPresets[] = {
 }  // namespace detail
 
 // Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. If tick_ms is 0,
-// the tick is that of the preset, or 1 ms for bits.
+// the tick of a preset is its own, and the tick of a layout given as numbers of bits is 1 ms.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
@@ -255,7 +255,8 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // The comparison is made before the numbers are cut to the eight bits of the fields.
+  // The numbers are compared as int, before they are converted to the eight bits of the layout's
+  // members.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
     return {nothing, LayoutError::origin_bits};

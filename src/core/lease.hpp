@@ -38,13 +38,13 @@ enum class LeaseCall : uint8_t {
 struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // unused by the lease server, which identifies the server by its login role
-  int64_t incarnation;  // of a postmaster, drawn at random at its start; never 0
-  int64_t term;         // of the server's newest answer; 0: it has no answer
+  int64_t incarnation;  // a random number, not 0, that the postmaster draws at its start
+  int64_t term;         // the term of the newest answer that the server received; 0: none yet
   int64_t newest;       // that answer's number
   int64_t nonce;        // a random number, which changes after each grant
   int64_t acked;        // the nonce of the last granted request; 0: this worker has had no grant
   int64_t clock_ms;     // the server's clock when it sends this
-  int64_t length_ms;    // the longest grant that the server requests: lease and lead
+  int64_t length_ms;    // the longest grant that the server requests: snowflake.lease + max_lead
   int64_t age_ms;       // of the incarnation
   int32_t region;       // renew and give_back: which
   int64_t floor_ms;     // renew: the start of the held lease
@@ -70,7 +70,7 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // numbers the answers of a term; 0: a refusal
+  int64_t number;  // the number of the answer in its term; 0: the answer is a refusal
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;
@@ -89,8 +89,9 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// Returns the least time by which the server's clock is ahead of the lease server's. A negative
-// result means behind. The lease server read its clock between `sent_ms` and `received_ms`.
+// Returns a lower bound of the time by which the server's clock is ahead of the lease server's
+// clock. A negative result means behind. The lease server read its clock between `sent_ms` and
+// `received_ms`.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t received_ms) noexcept {
   if (control_ms < sent_ms) return sent_ms - control_ms;
   if (control_ms > received_ms) return received_ms - control_ms;
@@ -109,7 +110,7 @@ constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
 }
 
 // position_below() is the first position that a limit forbids, and position_from() the first that a
-// floor allows. If the time is within a tick, both forbid this tick.
+// floor allows. If the time is in the middle of a tick, both functions forbid this whole tick.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
@@ -121,8 +122,8 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
 
 // Returns the time to which the mark must be raised for `position`. This time includes the reserve,
 // but is not after the end of the lease, so that a wrong clock cannot raise the mark too far.
-// Returns 0 if the lease does not cover the position. Then the caller waits for the lease and does
-// not write the mark.
+// Returns 0 if the lease does not cover the position. If the result is 0, the caller waits for the
+// lease and does not write the mark.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

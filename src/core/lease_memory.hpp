@@ -1,10 +1,11 @@
-// The server side of leases: the state of an incarnation, and how an answer changes it.
+// The lease state of a server that mints: its incarnation, and how an answer of the lease server
+// changes this state.
 //
 // The memory belongs to the postmaster: it survives a crash of a backend, and is empty after a
-// restart, in a clone and in a promoted standby. One worker writes it. Sessions that publish a
-// limit raise `highest`, under the lock that the members name. Worker and sessions may be killed
-// between two stores. The other members are valid only while a region is set. So the region is
-// stored last and cleared first.
+// restart, in a clone and in a promoted standby. One worker writes it. A session that publishes a
+// limit raises `highest`, and holds the lock that cover() requires. Worker and sessions may be
+// killed between two stores. The other members are valid only while a region is set. So the region
+// is stored last and cleared first.
 //
 // Invariants
 //  1. While a region is held, every limit that was published is below or at `highest`, and
@@ -18,7 +19,8 @@
 
 namespace snowflake {
 
-// A copy of the members, read by the worker or under the lock.
+// A copy of the members of the lease memory. The worker may take it without the lock; sessions need
+// the lock.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -37,14 +39,14 @@ struct RegionHold {
   int64_t begin_ms;
 };
 
-// The meaning of an answer for the incarnation that it reaches.
+// What an answer of the lease server means for the current incarnation.
 enum class LeaseEvent : uint8_t {
-  stale,       // ignored: of another incarnation, or not newer than the last answer
+  stale,       // ignored: the answer is for another incarnation, or not newer than the last one
   taken,       // a region is granted: take()
   extended,    // the held region got more time: extend()
-  given_back,  // the lease server has it back
+  given_back,  // the lease server has recorded the return of the region
   lost,        // the incarnation has ended: begin() a new one
-  ask_again,   // record() it, and ask at once
+  ask_again,   // record() the answer, and send the next request at once
   full,        // ask again when a region is free
   refused,     // ask again later; an operator must act
   apart,       // the clocks are too far apart: the answer is discarded
@@ -64,8 +66,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
     // Answers to earlier requests are ignored.
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // The answer is for a worker that was killed while it gave the region back. This worker acquires
-  // a region instead.
+  // The answer is for a worker that was killed while it gave the region back. The present worker
+  // does not return that region; it requests one.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -74,8 +76,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If region or floor differs, the answer belongs to an old request. Since then the region was
-    // lost, and another holder may have had it.
+    // If region or floor differs, the answer belongs to an old request. After that request, this
+    // server lost the region, and another server may have held it.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -85,12 +87,12 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
 
 // Numbers in a worker's requests by which the lease server detects a copy of the worker's memory.
 struct LeaseNonce {
-  int64_t next;   // sent until a request is granted
+  int64_t next;   // the nonce of each request until one is granted
   int64_t acked;  // the nonce of the last granted request; 0: none yet
 
   // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
-  // when it grants a request. So after a refusal, the same nonce is sent again. With another nonce,
-  // the next request would look like that of a copy.
+  // when it grants a request. So after a refusal, the same nonce is sent again. If the nonce were
+  // different, the lease server would take the worker for a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -98,7 +100,8 @@ struct LeaseNonce {
   }
 };
 
-// The template argument Word is std::atomic, or a type with which tests kill the writer.
+// The template argument Word is std::atomic. Tests pass a type that stops the writer between two
+// stores.
 template <template <class> class Word>
 class BasicLeaseMemory {
  public:
@@ -116,8 +119,9 @@ class BasicLeaseMemory {
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // The number is stored before the rest is cleared. If the worker were killed in between, the
-    // old incarnation could get its region again without the record of its limits.
+    // The new number is stored before the other members are cleared. If they were cleared first and
+    // the worker were then killed, the old incarnation could get its region again without the
+    // record of its limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -164,15 +168,15 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // Returns the time up to which a database with this mark may issue ids. Records this time in
-  // `highest` first. REQUIRES the lock.
+  // Returns the time up to which a database with this mark may issue ids. Records the time in
+  // `highest` before it returns. REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);
     return covered_ms;
   }
 
-  // The region in which a database may mint when it binds to its mark. REQUIRES the lock.
+  // Returns the region that a database passes to Limits::bind(). REQUIRES the lock.
   RegionHold region() const noexcept {
     const LeaseView now = view();
     return {now.region, now.highest_ms};

@@ -1,5 +1,6 @@
-// The published limit of a database and its sources. The sessions of the database share it, next to
-// the shard counters. Only positions below the limit may be claimed.
+// The published limit of a database: its sessions may claim only positions below the limit. The
+// limit follows from the stored mark and the lease. All sessions of the database share the limit,
+// as they share the shard counters.
 //
 // The caller provides exclusion, and each member names the kind that it needs:
 //  - *the lock* excludes bind(), publish(), withdraw(), end_region() and start_database() from one
@@ -12,8 +13,8 @@
 //     the limit is withdrawn, and a session compares generations after it has read a limit. So a
 //     session uses only limits of its own generation.
 //  2. Within a generation the limit only rises.
-//  3. The shard counters are raised to a mark, and to the start of a region, before a limit that
-//     follows from these is published (release). A claimer reads the limit (acquire), then the
+//  3. A limit follows from a mark and from the start of a region. The shard counters are raised to
+//     both before the limit is published (release). A claimer reads the limit (acquire), then the
 //     counter.
 //  4. highest_ms() is at least every mark that a published limit follows from.
 #pragma once
@@ -42,14 +43,14 @@ struct MarkBinding {
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // From now on, limits follow from this mark. `mark` is a number other than 0 that the caller
-  // chose, and `stored_ms` is the stored value. If the present limit follows from another mark, or
-  // from a value above the stored one, its generation ends. The start of the region is set once
-  // each time the region is taken, because later limits come from other databases or from these
-  // shard counters. REQUIRES the lock.
+  // Binds a session to the mark: later limits follow from this mark. `mark` is a number other than
+  // 0 that the caller chose, and `stored_ms` is the stored value. If the present limit follows from
+  // another mark, or from a value above the stored one, its generation ends. The first call after
+  // the region was taken sets the start of the region. Later calls keep it: limits that were
+  // published since then belong to other databases or to these shard counters. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // Only a published limit is withdrawn. Otherwise, while the mark is low, each session that
-    // binds would invalidate the bindings of all others.
+    // If no limit is published, a lowered mark does not end the generation. If it did, each session
+    // that binds while the mark is low would invalidate the bindings of all others.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -76,9 +77,9 @@ class BasicLimits {
 
   // Ends the generation: every session must bind again. REQUIRES the lock.
   void withdraw() noexcept {
-    // Only this function changes the generation, so load and store need not be one step. Release:
-    // the lock orders this store before a later limit for publishers, and the release of that limit
-    // does so for readers.
+    // Only this function changes the generation, so load and store need not be one step. A later
+    // publisher sees this store, because it holds the lock. A reader of that later limit sees this
+    // store, because the limit is published with release.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
@@ -118,9 +119,9 @@ class BasicLimits {
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region. After bind(), a session with a region
-  // must call it before anything else. Another database of this server may have minted in the same
-  // shard and region, or this database may have before a crash. The ids of that time must not be
-  // repeated.
+  // must call this function before anything else. Another database of this server may have minted
+  // in the same shard and region, or this database may have before a crash. The ids of that time
+  // must not be repeated.
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
@@ -137,8 +138,8 @@ class BasicLimits {
   // Returns the published limit of any generation, or 0. A claim must use take() instead.
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // Relaxed: a claim that begins just after the generation's end is as safe as one that began just
-  // before, because its limit covers its ids.
+  // Relaxed: a claim that begins just after the end of the generation is as safe as one that began
+  // just before it. The limit that the claim has read covers the claimed ids in both cases.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
@@ -146,8 +147,8 @@ class BasicLimits {
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
   // The mark from which the limit follows, or 0. REQUIRES the lock, shared.
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // highest_ms() is the greatest mark that was written or adopted, and highest_adopted_ms() the
-  // greatest that was adopted; or 0.
+  // highest_ms() is the greatest mark that was written or adopted, or 0. floor_ms() is the greatest
+  // mark that was adopted, or 0.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
   // The start of the held region's ids in this database, or 0 if it is not set yet.

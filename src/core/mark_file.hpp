@@ -37,8 +37,9 @@ class MarkFile {
     if (file_ >= 0) ::close(file_);
   }
 
-  // Makes the file of a layout and region. After this, the file exists durably, or does not exist.
-  // If the result is GeneratorError::file_system, here or in open(), `errno` shows the reason.
+  // Makes the file of a layout and region. If the call succeeds, the file is durable. If the call
+  // fails, no new file remains. If the result is GeneratorError::file_system, here or in open(),
+  // `errno` shows the reason.
   static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
                                int64_t mark_ms) noexcept {
     MarkFile made;

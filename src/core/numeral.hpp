@@ -16,7 +16,7 @@ inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 enum class NumeralError : uint8_t {
   none,
   symbol,    // `at` is the byte offset of a character that is not a symbol
-  length,    // `at` is the number of symbols
+  length,    // `at` is the number of symbols in the text
   overflow,  // greater than the form can hold
   check,     // the check symbol does not match; `at` is its offset
 };

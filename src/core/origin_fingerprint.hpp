@@ -15,7 +15,7 @@
 namespace snowflake {
 
 struct OriginFingerprint {
-  uint16_t system;   // less than 2^14; if any other part is available, this one is too
+  uint16_t system;   // less than 2^14; available if any other part is
   uint16_t machine;  // 0: not available
   uint16_t disk;     // 0: not available
   uint16_t files;    // 0: not available
@@ -56,8 +56,8 @@ struct Moved {
 };
 
 // Compares two fingerprints. Another system identifier means that initdb made the cluster and
-// pg_upgrade brought the database there. Such a database is not a clone, so no part counts as
-// moved.
+// pg_upgrade brought the database there. A database after pg_upgrade is not a clone, so no part
+// counts as moved.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };

@@ -5,9 +5,9 @@
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |
 //
-// Every seal is less than 2^62, half of what a sequence can hold, because monitors report sequences
-// that run out. 0 means "not sealed": it is not a valid seal, because no valid layout has 19 time
-// bits.
+// Every seal is less than 2^62, half of the greatest value of a sequence. Monitors report sequences
+// whose value is near the greatest one. 0 means "not sealed": it is not a valid seal, because no
+// valid layout has 19 time bits.
 #pragma once
 
 #include "core/layout.hpp"

@@ -1,28 +1,29 @@
 // A cursor for consumers: the tick below which no id can appear any more.
 //
 // Ids are claimed before their transaction commits. A consumer that reads all ids greater than the
-// last one that it has read therefore skips rows that commit late. Two numbers limit the ticks of
-// such rows. A session records the tick of its open transaction's first claim (OpenMints). And all
-// counters can be raised to a floor, below which no more ids are claimed. S is the smaller of both
-// numbers.
+// last one that it has read therefore skips rows that commit late. Two ticks are lower bounds for
+// the ids of such rows. The first is the least tick in the slots: each session records the tick of
+// the first claim of its open transaction (OpenMints). The second is a floor, to which all counters
+// are raised: no id below the floor is claimed any more. S is the smaller of the two ticks.
 //
-// Promise: consider rows with ids of ticks before S that were claimed by the transaction that
-// inserts the row. In every snapshot that is taken after settle() returned S, no such row can be
-// added later.
+// Promise: after settle() has returned S, no later snapshot contains a new row with an id of a tick
+// before S. The promise holds for a row if the transaction that inserts the row has also claimed
+// the id.
 //
 // Proof, for a claim of a tick before S, and the call of settle() that returned S:
-//  1. The floor was S or more, so the claim comes before it in the modification order of the
-//     counter. All changes of the counter are exchanges.
-//  2. The exchange of the claim is a release. The exchange that raises the floor acquires it, even
-//     if it reads a later value. So the settle() that raised the counters sees what the session did
-//     before its claim. Before its claim, the session had recorded a tick that is not later than
-//     that of the claim.
-//  3. S is not above any tick in the slots. So this slot no longer contained that tick: it was
-//     closed. A close comes after the commit is visible, and it is a release that the reader of the
-//     slot acquires.
+//  1. The floor is S or more. So in the modification order of the counter, the claim comes before
+//     the exchange that raises the counter to the floor. All changes of the counter are exchanges.
+//  2. The exchange of the claim is a release. The exchange that raises the counter to the floor
+//     acquires it, even if that exchange reads a value that was stored after the claim. So the
+//     settle() that raised the counters sees what the session did before its claim. Before its
+//     claim, the session had recorded a tick that is not later than that of the claim.
+//  3. S is at most every tick in the slots. So when settle() read the slots, the slot of this
+//     session did not contain the recorded tick any more: the session had closed the slot. A
+//     session closes its slot, with release, after its commit is visible. settle() reads the slot
+//     with acquire.
 //  4. So any later snapshot shows the commit.
-//  5. A caller may use a floor or a result of another caller. `raised_` and `settled_` are written
-//     with release and read with acquire, so steps 2 to 4 hold for that caller, too.
+//  5. settle() may use a floor or a result of another call. `raised_` and `settled_` are written
+//     with release and read with acquire, so steps 2 to 4 also hold in this case.
 //
 // The tick of a claim is not less than the clock reading of the claim. If the clock is set back, a
 // later claim of the same transaction may have an earlier reading. Then this reading is recorded.
@@ -50,8 +51,9 @@ class OpenMints {
   // with the stores below.
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // Records the tick before a claim. Release, as in close(), for a reader that reads this value
-  // without having read the close of the previous transaction.
+  // Records the tick before a claim. Release, as in close(): a reader of this value must see the
+  // commit of the previous transaction, although it may not have read the close of that
+  // transaction.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
   // Clears the slot after the transaction has become visible or was rolled back.
@@ -102,8 +104,8 @@ class Settled {
   // earlier ticks cannot be added later. The result never goes down. `open_since()` returns the
   // least since() of all sessions that use these counters. `prepared_since()` returns the same for
   // prepared transactions, whose sessions have closed their slots. settle() calls open_since() and
-  // then prepared_since(), after it has raised the floor. `spread` must be that of the bounds of
-  // the claims.
+  // then prepared_since(), after it has raised the floor. `spread` must be the one that the
+  // sessions pass to Shard::claim().
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

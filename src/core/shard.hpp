@@ -4,21 +4,22 @@
 // member blocks, allocates or makes a system call.
 //
 // Invariants for the ids claimed from one counter:
-//  1. Positions are claimed at most once and only upwards: each claim moves the counter from
-//     `last` to its own last position in one compare-and-swap.
+//  1. A position is claimed at most once, and later claims get higher positions. Each claim
+//     replaces `last`, the value of the counter, by the last position of the claim in one
+//     compare-and-swap.
 //  2. No claimed tick is more than `lead` ahead of the clock reading of the claim.
 //  3. No claimed position is at or above the limit of the claim.
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: for uniqueness, relaxed would be enough, because it needs only the modification
-// order of the counter. Two other guarantees need stronger orders.
+// Memory order: uniqueness needs only the modification order of the counter, so relaxed would be
+// enough for it. Two other guarantees need stronger orders.
 //  - A floor must be visible before the limit that relies on it. The publisher of a limit raises
 //    the floor first and publishes the limit with release. A claimer reads the limit with acquire,
 //    and then reads the raised counter (see pg/mark/high_water.cpp).
-//  - After raise_floor(), the caller must see all stores that sessions made before their claims
-//    below the floor (see core/settled.hpp). The exchange of a claim is a release, and
-//    raise_floor() acquires the value that it reads or replaces. Only exchanges change the counter,
-//    so a release reaches every later floor.
+//  - After raise_floor() returns, the caller must see all stores that a session made before it
+//    claimed a position below the floor (see core/settled.hpp). The exchange of a claim is a
+//    release, and raise_floor() acquires the value that it reads or replaces. Only exchanges change
+//    the counter, so every later raise_floor() acquires the release of every earlier claim.
 // On x86, each of these operations is the same instruction as a relaxed one.
 #pragma once
 
@@ -34,24 +35,25 @@ namespace snowflake {
 
 // The bounds that a claim must not exceed.
 struct Bounds {
-  uint64_t now;     // the tick of the clock reading
-  uint64_t lead;    // how many ticks ids may be ahead of `now`
-  uint64_t limit;   // first position that the durable mark does not cover
-  uint64_t spread;  // 0, or the modulus of (last sequence + 1), where a new tick begins
+  uint64_t now;    // the tick of the clock reading
+  uint64_t lead;   // how many ticks ids may be ahead of `now`
+  uint64_t limit;  // first position that the durable mark does not cover
+  // If this is 0, each new tick begins at sequence 0, else at (last sequence + 1) % spread.
+  uint64_t spread;
 };
 
 enum class Outcome : uint8_t {
   claimed,
   ahead_of_clock,  // `first` is ahead of the clock by more than the lead: wait
   at_limit,        // the mark does not cover `first`: raise the mark
-  exhausted,       // `first` is after the last position of the layout: permanent
+  exhausted,       // `first` is after the last position of the layout: no later claim can succeed
 };
 
 struct Claim {
   Outcome outcome;
   uint64_t first;     // the first claimed position, or the one that could not be claimed
   uint64_t count;     // the number of claimed positions, from `first` upwards
-  uint64_t borrowed;  // new ticks ahead of the clock in which the claim began
+  uint64_t borrowed;  // the number of ticks ahead of the clock that this claim is the first to use
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
@@ -65,8 +67,8 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Statistics, in the cache line of the counter. A reader gets approximate values only during an
-// update.
+// Statistics, in the cache line of the counter. If a session reads them during an update, the
+// values are approximate.
 struct Counters {
   std::atomic<uint64_t> last_id;  // the greatest id that was counted
   std::atomic<uint64_t> ids;
@@ -127,8 +129,8 @@ class alignas(64) Shard {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the floor to the first position of a tick. The sequence begins at the same number as for
-  // a claim, so ids stay spread if a floor is raised between two claims.
+  // Raises the floor to the first position of a tick. The sequence begins at the number that a
+  // claim would choose, so ids stay spread if a floor is raised between two claims.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });

@@ -9,30 +9,31 @@
 // Three rules determine for how many cycles a reading is used:
 //  - The cycles are counted from before the kernel's clock is read, so an interruption shortens the
 //    use.
-//  - The rate is measured over at least kMeasureUs against the time since boot. That time is not
-//    stepped, and includes the time in which the machine sleeps. An interruption makes the result
-//    too small. So the rate is measured again every kMeasureAgainMs.
+//  - The rate is measured over at least kMeasureUs against the time since boot. The time since boot
+//    is never stepped, and includes the time in which the machine sleeps. An interruption makes the
+//    measured rate too small. So the rate is measured again every kMeasureAgainMs.
 //  - Only the processor that took a reading may use it. The counters of two processors can differ,
 //    because KVM and Xen set an offset for each.
 //
 // If the counter is wrong, a reading can become too old:
-//  - If the counter jumps ahead, the reading ends at once.
-//  - If the counter goes back or stops, the reading ends at its next use, because the counter must
-//    advance between two uses.
+//  - If the counter jumps ahead, the reading is not used any more.
+//  - If the counter goes back or stops, the reading is not used any more: each use requires that
+//    the counter has advanced since the last use.
 //  - If the counter becomes slower by a factor, one reading is used longer by that factor. The next
 //    reading compares the counter with the kernel's clock. If the counter shows less than 3/4 of
-//    the time, the rate is measured again, and every call reads the kernel's clock until then. A
-//    smaller loss is not detected, so a reading can be used for 4/3 of kLongestUs.
+//    the kernel's time, the rate is measured again. Until the rate is measured, every call reads
+//    the kernel's clock. If the counter shows 3/4 or more, the loss is not detected, so a reading
+//    can be used for up to 4/3 of kLongestUs.
 //
 // Three limits remain:
 //  - A step of the wall clock is detected when the present reading ends.
-//  - If the clock is slewed by 10 % after the rate was measured, the millisecond ends up to 5 us
-//    earlier than the counter shows.
+//  - If the clock is slewed by 10 % after the rate was measured, a reading can be used for up to 5
+//    us after its millisecond has ended.
 //  - If a live migration sets the counter back by almost exactly the time since the last use, the
 //    reading is used for up to kLongestUs more.
 //
 // Uniqueness does not depend on this clock, because the shard counter and the mark guarantee it.
-// The times in ids, and the order of ids of different shards, depend on it.
+// The times in ids depend on this clock. The order of ids of different shards also depends on it.
 //
 // Thread safety: none; an object belongs to a process.
 #pragma once
@@ -159,7 +160,7 @@ class BasicTickClock {
     }
     if (passed_us < kMeasureUs) return;
     // Both readings of the time since boot are truncated to microseconds, so 2 us are added to the
-    // difference. This makes the rate too small rather than too great.
+    // difference. The 2 us make the rate too small rather than too great.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate is far greater than the old one, one of the two is wrong.
     const bool plausible =
@@ -175,7 +176,7 @@ class BasicTickClock {
 
   uint64_t read_at_ = 0;          // cycles
   uint64_t used_at_ = 0;          // cycles, at the last use of the reading
-  uint64_t ends_at_ = 0;          // cycles; 0: the reading has ended
+  uint64_t ends_at_ = 0;          // cycles, at the end of the reading's use; 0: the use has ended
   int processor_ = kNoProcessor;  // that of read_at_
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_

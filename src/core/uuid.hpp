@@ -26,15 +26,16 @@ static_assert(64 - kMinTimeBits <= kUuidRestBits, "what is below the time fits, 
 static_assert(kUuidTimeBits + 4 + 2 + kUuidRestBits + kUuidCheckBits == 128);
 
 // The multiplier for multiplicative hashing (Knuth, TAOCP vol. 3, 6.4): 2^64 divided by the golden
-// ratio, made odd. The check bits are the upper bits of the product.
+// ratio, made odd. The check bits are the upper bits of the id times the multiplier.
 inline constexpr uint64_t kUuidMultiplier = 0x9E3779B97F4A7C15;
 
 constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// Whether every change of a single bit of the id changes the check bits. For this, the change must
-// move the product by at least one unit of the check bits in both directions.
+// Whether every change of a single bit of the id changes the check bits. The change of a bit adds
+// `change` to the product or subtracts it, modulo 2^64. If `change` and -`change` are at least one
+// unit of the check bits, the check bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -70,7 +71,7 @@ constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
 
 enum class UuidError : uint8_t {
   none,
-  version,  // another version or variant than RFC 9562's 7
+  version,  // the version is not 7, or the variant is not that of RFC 9562
   time,     // no tick of the layout begins at this time
   rest,     // bits that the layout leaves 0 are set
   check,

@@ -47,7 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // A call that fails does not reach record_clone(). So this call tells sessions that already mint.
+  // This call will fail before it reaches record_clone(). So the flag for the sessions that already
+  // mint is set here.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

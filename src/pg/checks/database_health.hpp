@@ -25,13 +25,13 @@ struct SharedIds {
 
 struct DatabaseHealth {
   Blocker blocker;       // the blocker for which a call would fail or wait
-  bool cloned;           // the database last minted in another place, which was not accepted
+  bool cloned;           // the database last minted elsewhere, and accept_clone() was not called
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
-  int64_t lead_ms;       // of the shard that is furthest ahead of the clock; 0: none is ahead
+  int64_t lead_ms;       // by how much the newest id is ahead of the clock; 0: no id is ahead
   int64_t mark_ms;       // the stored mark; 0: it could not be read
   int64_t sealed;        // the seal that CREATE EXTENSION stored; 0: not read
-  int64_t covered_ms;    // the time up to which a published limit covers ids
+  int64_t covered_ms;    // sessions may mint ids of earlier times, because of the published limit
   const char* conflict;  // another server that mints in the region; null: none is known
   const char* same_ids;  // the advice if another database mints the same ids, or null
 

@@ -1,10 +1,11 @@
 // A dump presents its seal as a row of the table snowflake.dumped_seal, into which every role may
-// insert. A trigger compares the row and does not store it. If triggers are disabled (pg_restore
-// --disable-triggers), a CHECK constraint compares the row. It cannot be disabled.
+// insert. A trigger compares the row with the seal of the database, and does not store the row. If
+// triggers are disabled (pg_restore --disable-triggers), a CHECK constraint compares the row. A
+// CHECK constraint cannot be disabled.
 //
 // If no id of the database was minted or decoded, the database adopts the layout of the dump.
-// Otherwise, rows of the dump may already have been decoded with the wrong layout. Then every
-// function raises an error.
+// If an id was minted or decoded before, rows of the dump may have been decoded with the wrong
+// layout. If the layouts differ in this case, every function raises an error.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -17,7 +18,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// Temporary tables do not count, because every role may create them.
+// Whether a relation can keep restored rows. Temporary tables do not count, because every role may
+// create them.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
@@ -64,7 +66,7 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // After this, no session may mint or decode because of an earlier check.
+  // From now on, no session may rely on a check of the seal that it made before this write.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
@@ -101,7 +103,8 @@ bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   return true;
 }
 
-// Reads the seal of CREATE EXTENSION. If the inserted seal is equal, ids of its layout may exist.
+// Reads the seal of CREATE EXTENSION. If the inserted seal is equal, the restored rows may contain
+// ids of this layout, so the seal is recorded as used.
 int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);

@@ -15,7 +15,8 @@ void gather_server_facts(Facts& facts);
 
 // Acts on the first blocker. Raises the blocker's error, or waits for a lease or the clock for a
 // part of max_wait and returns true. If the result is true, the caller must gather all facts again.
-// If a mark is passed, it is closed first. Returns false without a blocker.
+// If the caller passes an open mark, the function closes it before it waits or raises the error.
+// Returns false without a blocker.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
 // Whether a mark is so far ahead of the clock that calls must wait.

@@ -16,8 +16,9 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Reads the value of the sequence, and other members of Seals from seal_local. Returns false if the
-// sequence does not exist any more.
+// Reads the value of the sequence. If `of_local` is passed, the sequence is seal_local, and the
+// function also sets `used` and `uncommitted`. Returns false if the sequence does not exist any
+// more.
 bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -41,9 +42,10 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// Returns the seal that the next dump will contain, or 0 if there is no row. If rows differ,
-// returns one that is not `local`. If the table is locked, another session drops, dumps or alters
-// it. Then the earlier result is still used.
+// Returns the seal that the next dump will contain, or 0 if there is no row. If the rows contain
+// several seals, returns one that is not `local`. If the table is locked, another session drops,
+// dumps or alters it. In this case returns `local`, so that the result of an earlier check still
+// holds.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -79,7 +81,7 @@ bool is_of_session(const Seals& seals) {
 }
 
 // Locks both sequences without waiting, and calls `read`. Returns false if another session has
-// locked one of them.
+// locked one of the two sequences.
 template <class Read>
 bool with_seal_locked(const StateSequences& sequences, LOCKMODE mode, Read read) {
   if (!ConditionalLockRelationOid(sequences.seal_local, mode)) return false;
@@ -183,9 +185,9 @@ void require_seal_slowly(SealUse use) {
   require_shared_state();
   install_session_events();
 
-  // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. Calls in
-  // between find empty tables, for example when a constraint is compared with the bound of a
-  // partition. All computed values are copied.
+  // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. If a function
+  // is called between these two steps, it finds empty tables. For example, PostgreSQL compares a
+  // constraint with the bound of a partition. All computed values are copied.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
@@ -206,7 +208,7 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // The record also means that the state's mark belongs to this seal.
+    // The check is recorded only if the mark in the state belongs to this seal.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

@@ -3,7 +3,7 @@
 // A database can have two seals: one from CREATE EXTENSION, and one from a restored dump. If they
 // differ, every function raises an error. A dump restores its rows before its seal. So if the
 // layouts differ, rows were already decoded wrongly when the seal is restored. If the functions
-// continued with one of the layouts, this would stay hidden.
+// continued with one of the layouts, users would not notice the wrong rows.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -12,15 +12,15 @@
 
 namespace snowflake::pg {
 
-// The fault of the seal. If there is no blocker, the session uses the layout of the seal from now
-// on. seal_gone means that one of the sequences was dropped, and the caller must look them up
-// again.
+// Returns the fault of the seal. If the result is none, the session uses the layout of the seal
+// from now on. If the result is seal_gone, one of the two sequences was dropped, and the caller
+// must look both up again.
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
 // Checks the seal like seal_blocker(), before ids are minted or decoded. Until this call, a dump
-// can still replace the seal (dumped_seal.cpp). After it, the seal is permanent, which is recorded
-// as is_called of seal_local. The record needs no flush, because everything that follows from an id
-// comes later in the WAL.
+// can still replace the seal (dumped_seal.cpp). After this call, the seal is permanent. The call
+// records this in is_called of seal_local. The record needs no flush, because everything that
+// follows from an id comes later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);
@@ -30,7 +30,7 @@ bool record_seal_use(Oid seal_local, int64_t seal);
 bool try_go_by_seal();
 
 // Checks the seal for a caller that must not wait. Returns false only if it finds a contradiction.
-// A locked seal is being dropped, but not changed.
+// If the seal is locked, a transaction may be dropping it, but no transaction is changing it.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether any session has found the seal of this database valid
@@ -43,8 +43,8 @@ void record_seal_checked(DatabaseState& state, const Seals& seals);
 bool all_checked_lately(const DatabaseState& state);
 void record_all_checked(DatabaseState& state, const Seals& seals);
 
-// The session uses the layout of this seal from now on. If the layout of the session changes, the
-// session attaches to the mark again before it mints.
+// The session uses the layout of this seal from now on. If this changes the layout of the session,
+// the session attaches to the mark again before it mints.
 void use_seal(int64_t seal);
 
 // Uses the seal that another session has found valid within the last second. Returns false if there

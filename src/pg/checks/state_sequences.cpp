@@ -17,8 +17,8 @@ bool may_come_back(HeapTupleHeader row) {
   return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
-// Whether it is a table or a sequence. All tables and sequences of the extension belong to its
-// state.
+// Whether the relation is a table or a sequence. All tables and sequences of the extension belong
+// to its state.
 bool is_state(char relkind) {
   return relkind == RELKIND_SEQUENCE || relkind == RELKIND_RELATION;
 }

@@ -22,7 +22,7 @@ struct StateSequences {
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
-    // An extension of the same name without any of them is another product.
+    // An extension named snowflake that has none of these relations is another product.
     return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 
@@ -40,7 +40,8 @@ struct StateSequences {
 // one of the relations is missing. Returns a copy, because taking a lock may run the callback that
 // resets the cache.
 StateSequences known_state_sequences();
-// Always looks them up: ALTER EXTENSION ... DROP SEQUENCE sends no invalidation.
+// Always looks the relations up, because ALTER EXTENSION ... DROP SEQUENCE does not invalidate the
+// cache.
 StateSequences current_state_sequences();
 // Always looks the relations up. If the extension or a relation is missing, the result is
 // incomplete, without an error.

@@ -14,7 +14,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// Smaller steps are noise from reading two clocks.
+// A smaller difference is not a step, but noise, because two clocks cannot be read at the same
+// instant.
 constexpr int64_t kNoiseUs = 1000;
 
 // Larger steps back are logged even if no shard has to wait for the clock.
@@ -39,8 +40,8 @@ void record_step_back(ClockWatch& watch, int64_t step_us) {
 void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // A step beyond max_forward_jump is logged as a jump. A step that reverts a step back is logged
-  // as its end.
+  // A step beyond max_forward_jump is logged as a jump. If a step ahead reverts an earlier step
+  // back, it is logged as the end of that step.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);

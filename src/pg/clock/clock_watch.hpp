@@ -14,9 +14,9 @@ struct ClockWatch;
 
 void start_clock_watch(ClockWatch& watch);
 
-// Counts a step since the last check of any session. A session calls this when it begins to mint,
-// when it reads an earlier time than before, and before it raises the mark, twice a second while
-// the database mints.
+// Counts a step since the last check of any session. A session calls this function when it begins
+// to mint, when it reads an earlier time than before, and before it raises the mark. While a
+// database mints, its mark is raised twice a second.
 void check_clock();
 
 // Logs whether the kernel reports the clock as synchronized, and whether the layout ends soon.

@@ -3,8 +3,9 @@
 // that sees the commit mints greater ids on any server.
 //
 // An id has the time of its server's clock C, whose error is at most e. When C - e is after the end
-// of the id's tick, the true time is after it too. When C - e - e' is after it, so is the clock of
-// every server that is behind the true time by at most e'. So the wait includes both errors.
+// of the id's tick, the true time is after it too. When C - e - e' is after the end of the tick,
+// the clock of another server is after it too, if that clock is behind the true time by at most e'.
+// So the wait includes e and e'.
 #pragma once
 
 namespace snowflake::pg {

@@ -6,8 +6,9 @@
 
 namespace snowflake::pg {
 
-// Whether minting must wait. With refuse, this is so if the clock is not synchronized now. With
-// wait_at_start, it is so if the clock was never synchronized since the server started.
+// Whether minting must wait. If the setting is refuse, minting must wait while the clock is not
+// synchronized. If the setting is wait_at_start, minting must wait until the clock was synchronized
+// once since the server started.
 bool lacks_synchronization();
 
 // With wait_at_start, sleeps for a part of snowflake.max_wait, or raises an error if the call has

@@ -41,7 +41,7 @@ void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   });
 }
 
-// The clock time from which a position is within the lead.
+// Returns the clock time at which `position` is exactly `lead` ticks ahead of the clock.
 int64_t target_of(uint64_t position, uint64_t lead) {
   return layout.ms_of_tick(layout.tick_of_position(position)) -
          static_cast<int64_t>(lead * layout.tick_ms);
@@ -55,7 +55,7 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
   if (wait.too_long()) {
     counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // Under load alone, ids are at most one tick further ahead than the lead.
+    // If the clock was not set back, ids are ahead of the clock by the lead and one tick at most.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

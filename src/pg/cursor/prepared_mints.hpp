@@ -1,12 +1,12 @@
-// Records for each prepared transaction that has minted the tick of its first id.
+// If a prepared transaction has minted ids, this code records the tick of its first id.
 //
 // A prepared transaction has no session and survives restarts. The locks of the prepared
 // transaction also survive: PostgreSQL writes them to the state file, and releases them only after
 // new snapshots treat the transaction as ended. So a transaction takes two locks before it is
 // prepared. All such transactions of a database share the first lock, so a reader finds out with
-// one look-up whether there are any. The second has the tick in its key. No session ever waits for
-// these locks. pg_locks shows them as advisory locks of a class that pg_advisory_lock() does not
-// use.
+// one look-up whether there are any. The key of the second lock contains the tick. No session ever
+// waits for these locks. pg_locks shows them as advisory locks of a class that pg_advisory_lock()
+// does not use.
 #pragma once
 
 #include "core/settled.hpp"

@@ -78,7 +78,7 @@ SettledAnswer settled() {
                                  prepared_since, sequence_starts);
   } else {
     // No session has minted since the server started. The first session that mints adopts the mark
-    // before that.
+    // before it mints an id.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);

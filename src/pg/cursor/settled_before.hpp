@@ -17,15 +17,15 @@ enum class HeldBy : uint8_t {
   transaction,   // an open one has minted
   prepared,      // likewise
   one_snapshot,  // the caller's transaction reads in one snapshot
-  standby,       // only the primary has the facts
+  standby,       // the shard counters and open transactions are only on the primary
   mark,          // the mark is locked, not durable yet, or lost
 };
 
 struct SettledAnswer {
   bool known;
-  int64_t id;  // every id below it is settled
+  int64_t id;  // every smaller id is settled
   HeldBy held_by;
-  int pid;                    // of the open transaction that holds it back, or 0
+  int pid;                    // the session whose open transaction holds the id back, or 0
   TransactionId transaction;  // that is prepared, or invalid
   int64_t since_ms;           // when the open transaction minted its first id, or 0
 };

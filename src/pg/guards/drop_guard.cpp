@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// A snapshot that shows the catalogue as it was when the command began, and later commits of other
-// sessions. At this point the command has already deleted the tables in this transaction.
+// Returns a snapshot that shows all committed changes of other sessions, but not the changes of the
+// current command. The command has already deleted the tables from the catalogue.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;

@@ -27,8 +27,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Relations of the first extension are read by sessions that mint, those of the second by servers
-// that lease, and those of the third by routers.
+// Sessions that mint read relations of snowflake. Servers with leases read relations of
+// snowflake_fleet. Routers read relations of snowflake_routing.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
@@ -53,8 +53,8 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// The commands are ATTACH PARTITION, DETACH PARTITION, and foreign keys, for which CREATE TABLE
-// runs ALTER TABLE.
+// Checks ATTACH PARTITION, DETACH PARTITION, and new foreign keys. CREATE TABLE also runs ALTER
+// TABLE for its foreign keys.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {

@@ -21,9 +21,9 @@ namespace snowflake::pg {
 namespace {
 
 // Opens the mark that other sessions of the database use, or returns null. Finding the sequences
-// and reading the seal is most of the cost of a session's first call. If another session did both
-// within the last second, only the mark is checked, with all checks of attach(). Before a session
-// writes the mark, it checks that the mark is a member of the extension.
+// and reading the seal is most of the cost of a session's first call. If another session has done
+// both within the last second, this session skips both, and makes only the checks of the mark.
+// Before a session writes the mark, it checks that the mark is a member of the extension.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -39,8 +39,8 @@ Relation open_known_mark() {
   return nullptr;
 }
 
-// The clock seems to have jumped, which is not confirmed. But the mark may show that the clock was
-// wrong at the server start.
+// Called if the clock seems to have jumped and accept_clock() was not called. The mark may show
+// that the clock was wrong at the server start.
 void check_clock_by_mark() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
@@ -55,8 +55,8 @@ void check_clock_by_mark() {
 // The state of attach() after some steps.
 struct Attachment {
   bool to_claim;
-  bool all_checked;  // another session has checked seal, fleet and origin fingerprint within a
-                     // second
+  bool all_checked;  // another session has checked seal, fleet and origin fingerprint within the
+                     // last second
   Facts facts;
   StateSequences sequences;
   Relation mark;  // open and locked, or null
@@ -65,7 +65,7 @@ struct Attachment {
   MarkBinding binding;
 };
 
-// Called after each step: waits or raises an error if the facts contain a blocker. If a sequence
+// Called after each step. If the facts contain a blocker, waits or raises an error. If a sequence
 // was dropped in the meantime, all steps are repeated.
 enum class Next { go_on, judge, begin_again };
 
@@ -128,8 +128,8 @@ Next adopt_mark(Attachment& a) {
   return Next::judge;
 }
 
-// After a recovery of the lease server, a region may begin far in the future. Shard counters cannot
-// be lowered, so the region is checked before they are raised.
+// After a recovery of the lease server, the first ids of a granted region may have times far in the
+// future. Shard counters cannot be lowered, so the region is checked before they are raised.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);

@@ -10,12 +10,14 @@ namespace snowflake::pg {
 // shard counters are raised to this mark.
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
-// Opens the mark with the lock of its writers. Returns null if the mark was dropped in the
-// meantime. Then the session looks up all relations again.
+// Opens the mark with the lock mode that a session needs to write the mark. Returns null if the
+// mark was dropped in the meantime. If the result is null, the session looks up all relations
+// again.
 Relation open_mark(Oid oid);
 
-// Copies the published limit to the session, or detaches the session if its generation has ended.
-// `more_is_written` means that a later mark is written but not flushed yet.
+// Copies the published limit to the session. If the generation of the session's limit has ended,
+// detaches the session from the mark instead. `more_is_written` means that a later mark is written
+// but not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

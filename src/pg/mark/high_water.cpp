@@ -29,20 +29,20 @@ int64_t reserve_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
-// The first position that a mark does not cover.
+// Returns the first position at or above a mark. Positions below the result may be claimed.
 uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
 }
 
-// The mark before a write, and after it.
+// The mark before a write of the mark, and after the write.
 struct MarkUpdate {
   int64_t before;
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
   bool ahead;    // the mark was set far ahead of the clock, and is neither changed nor used
-  bool lowered;  // the mark was lowered, and is corrected and flushed at once, because dumps
-                 // contain it
+  bool lowered;  // the sequence's value was lowered; it is corrected and flushed at once, because
+                 // dumps contain the value
 };
 
 // Raises the mark to `wanted`, if the present mark is less than `needed` + `least`.
@@ -55,8 +55,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // Every published limit is at most highest_ms(). If the stored value is less than that,
-    // something has lowered it.
+    // Every published limit is at most highest_ms(). If the stored value is less than highest_ms(),
+    // a command has lowered the value.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
@@ -72,8 +72,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// If less than half a reserve is left, writes the mark a whole reserve beyond the position, but not
-// beyond the lease.
+// If the mark is less than half a reserve above `position`, writes a mark a whole reserve above
+// `position`. If the lease ends earlier, the new mark is the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
@@ -95,13 +95,13 @@ bool flush_mark(XLogRecPtr lsn) {
   return true;
 }
 
-// Makes `position` available, and writes the next mark. If the stored mark is far ahead of the
-// clock, only returns it.
+// Publishes a limit above `position`, and writes the next mark. If the stored mark is far ahead of
+// the clock, only returns it.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // Normally, the mark was written early and is already flushed. Then this code does not access the
-  // disk.
+  // Normally, the mark was written early and is already flushed. If the mark is already flushed,
+  // this code does not access the disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
   end_mark_write(flushed);
@@ -117,7 +117,8 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Called without locks once or twice per reserve: records the end of states, and writes the log.
+// Called once or twice per reserve, without locks. Records that refusals have ended, and logs
+// changes of the clock's error and databases that mint the same ids.
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
@@ -130,7 +131,8 @@ void give_up_mark() {
   reset_hold();
 }
 
-// Half of the reserve, in positions. When only this much is left, the next mark is written.
+// Half of the reserve, in positions. If fewer positions are left below the limit, the next mark is
+// written.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -216,7 +218,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // only one attempt, because the limit is raised later
+  hold.extend_early_at = hold.limit;  // prevents a second attempt before the limit is raised
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||

@@ -8,15 +8,15 @@
 // Invariants
 //  1. The stored mark is never less than the published limit, because the page is written and
 //     flushed first.
-//  2. The counters are raised to a mark before a limit that follows from it is published (release).
-//     A claim reads the limit (acquire) before the counter.
+//  2. A limit follows from a mark. The counters are raised to the mark before the limit is
+//     published (release). A claim reads the limit (acquire) before the counter.
 //  3. Only set_mark() lowers stored. If a role lowers the sequence's value, the witness
-//     (sequence_page.hpp) still contains the old value. Then the limit is withdrawn (a new
-//     generation), and the value is written again.
+//     (sequence_page.hpp) still contains the old value. In this case, a session withdraws the limit
+//     (a new generation) and writes the old value again.
 //  4. A mark is never written above now + max_lead + reserve, and never for an id that is refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, it is not adopted, and no mark
-//     or limit is written. Calls wait until the clock reaches the mark. If the mark is lowered
-//     again, the high value has had no effect.
+//     or limit is written. Calls wait until the clock reaches the mark. If set_mark() lowers the
+//     mark before that time, the high value has had no effect.
 #pragma once
 
 #include <cstdint>

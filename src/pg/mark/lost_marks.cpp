@@ -50,7 +50,7 @@ int64_t lost_mark_ms() {
 }
 
 // If a rollback to a savepoint has undone the DROP, the mark exists again with its value. A mark
-// that was created after the DROP began above this value.
+// that was created after the DROP began above the value of the dropped mark.
 void keep_dropped_mark() {
   if (OidIsValid(dropped.relation) &&
       !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(dropped.relation)))

@@ -54,7 +54,7 @@ inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   return static_cast<TupleDesc>(function->fn_extra);
 }
 
-// For a few columns; row.hpp has rows with names.
+// Makes a row with few columns. row.hpp makes rows whose columns are set by name.
 template <int columns>
 Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
   const TupleDesc shape = row_shape(fcinfo);

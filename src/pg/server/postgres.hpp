@@ -119,7 +119,8 @@ extern "C" {
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
-// All symbols are hidden, except those that the server looks up by name. 15 leaves this empty.
+// All symbols are hidden, except those that the server looks up by name. PostgreSQL 15 defines
+// PGDLLEXPORT as empty.
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
@@ -203,8 +204,8 @@ inline void for_each_setting(Visit visit) {
 }
 
 // Whether the configuration of the server or the database turns a setting on for new sessions.
-// `source` is the last source that counts: a setting of a role or a connection does not apply to
-// others.
+// Values from sources after `source` are ignored: a setting of a role or of a connection does not
+// apply to other sessions.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
@@ -241,7 +242,8 @@ inline int new_lock_tranche([[maybe_unused]] const char* name) {
 #endif
 }
 
-// Names the tranche in this process. 19 does that for all processes.
+// Registers the name of a tranche in this process. From version 19 on, PostgreSQL registers the
+// name for all processes.
 inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM < 190000
   LWLockRegisterTranche(tranche, name);

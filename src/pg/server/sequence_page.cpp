@@ -94,7 +94,7 @@ int64_t SequencePage::mark() const {
 }
 
 int64_t SequencePage::mark_of_any(Relation relation) {
-  // If the relation cannot be read, it is not a mark and may be dropped.
+  // A relation without storage is not a mark.
   if (!smgrexists(RelationGetSmgr(relation), MAIN_FORKNUM) ||
       RelationGetNumberOfBlocks(relation) == 0)
     return 0;
@@ -113,7 +113,7 @@ void set_value(Page page, int64_t value) {
   const Form_pg_sequence_data tuple = tuple_of(page);
   tuple->last_value = value;
   tuple->is_called = true;
-  tuple->log_cnt = 0;  // so that nextval() logs again before it returns a value
+  tuple->log_cnt = 0;  // so that the next nextval() writes a WAL record before it returns a value
 }
 
 }  // namespace

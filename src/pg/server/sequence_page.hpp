@@ -2,7 +2,7 @@
 //
 // nextval() and setval() assign a transaction id, so COMMIT flushes and waits for a synchronous
 // standby. nextval() and setval() also keep a lock until the end of the transaction, and return no
-// LSN. But they can still use a page that this code has written.
+// LSN. SQL can still call nextval() and setval() on a sequence whose page this code has written.
 //
 // The format of a sequence's page is internal to PostgreSQL: one tuple, and a magic number in the
 // page's special space. Every open() checks that. CREATE EXTENSION checks that SQL reads what this
@@ -15,7 +15,7 @@
 namespace snowflake::pg {
 
 // The sequence's only page. The page stays pinned and locked until close(). A destructor is not
-// needed, because PostgreSQL releases both after an error.
+// needed, because PostgreSQL releases the pin and the lock after an error.
 //
 // The mark is stored twice: as the sequence's value, which SQL shows and dumps contain, and after
 // it in the same tuple, as the *witness*. A role with UPDATE on the sequence, such as
@@ -34,7 +34,7 @@ struct SequencePage {
 
   int64_t value() const;
   bool is_called() const;
-  // The value is durable when the WAL is flushed up to here.
+  // The LSN of the last change. The value is durable when the WAL is flushed up to this LSN.
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   // Writes the value and sets is_called. REQUIRES an exclusive lock. Returns the LSN of the record.
   XLogRecPtr write(Relation relation, int64_t value);

@@ -6,10 +6,11 @@
 namespace snowflake::pg {
 
 struct SessionEvents {
-  void (*before_commit)();            // or PREPARE; may raise an error
-  void (*at_end)();                   // of a transaction, however it ends
-  void (*relation_changed)(Oid oid);  // dropped, altered or created; InvalidOid: any
-  void (*before_prepare)();           // after before_commit; may raise an error
+  void (*before_commit)();  // before COMMIT or PREPARE; may raise an error
+  void (*at_end)();         // at the end of each transaction, committed or not
+  // A relation was dropped, altered or created. InvalidOid: any relation.
+  void (*relation_changed)(Oid oid);
+  void (*before_prepare)();  // after before_commit; may raise an error
 };
 
 // Called at server start. Callbacks run in the order of registration; a null is skipped.

@@ -6,7 +6,7 @@
 
 namespace snowflake::pg {
 
-// The layout of the database's seal, once the session has read it. Before that, the layout that the
+// The layout of the database's seal, once the session has read it. Until then, the layout that the
 // settings choose. Only checks/seal_check changes it.
 extern Layout layout;
 void use_layout(const Layout& sealed);
@@ -17,7 +17,7 @@ extern int64_t server_seal;  // of that layout at server start; the lease server
 
 // Fixed at server start; every backend inherits the postmaster's values.
 extern const char* lease_conninfo;  // of the lease server, "": none
-extern ShardSet leased_regions;     // of this server; empty if its region is static
+extern ShardSet leased_regions;     // that this server may lease; empty: its region is static
 extern int lease_ms;
 extern int max_skew_ms;
 
@@ -32,7 +32,8 @@ extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: use the kernel's value
 extern bool use_tsc;
 
-// Whether a database that last minted elsewhere may mint before accept_clone().
+// What happens if a database that last minted elsewhere mints before accept_clone() was called: a
+// warning or an error.
 enum class OnClone : int { warn, refuse };
 extern int on_clone;
 inline bool refuse_clones() {

@@ -19,7 +19,8 @@ const char* date_text(int64_t unix_ms);  // "2025-01-01", UTC
 // A span: 350 ms, 12.5 s, 3.0 h
 const char* span_text(int64_t ms);
 
-// "41/5+8/10", and "41/5+8/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC"
+// The layout as text: layout_bits_text() returns "41/5+8/10", and layout_text() returns "41/5+8/10,
+// tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC".
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 

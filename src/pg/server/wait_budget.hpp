@@ -10,10 +10,10 @@
 namespace snowflake::pg {
 
 struct WaitBudget {
-  int64_t since_us = 0;  // on the monotonic clock; 0: has not waited
+  int64_t since_us = 0;  // when the wait began, on the monotonic clock; 0: not yet
 
-  // One millisecond less: the needed time is rounded too, and an allowed wait must not fail because
-  // of that.
+  // Returns the time waited, rounded down and reduced by 1 ms. The needed time is rounded too, and
+  // an allowed wait must not fail because of the rounding.
   int64_t waited_ms() const;
 };
 

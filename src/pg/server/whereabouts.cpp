@@ -28,7 +28,7 @@ uint64_t hash_of(const void* bytes, size_t size) {
 // A line of a system file.
 struct Line {
   char text[256];
-  size_t size;  // without white space at the end; 0 if empty
+  size_t size;  // the length without white space at the end
 
   bool is_machine_id() const {
     return size == 32 &&
