@@ -59,7 +59,7 @@ constexpr config_enum_entry kUnsynchronized[] = {
     {"refuse", static_cast<int>(Unsynchronized::refuse), false},
     {nullptr, 0, false}};
 
-// GUC_check_errdetail() takes errno along, which clang's -Wformat-security wants as a literal.
+// clang's -Wformat-security requires a literal as the format of GUC_check_errdetail().
 bool refuse(const char* detail) {
   GUC_check_errdetail("%s", detail);
   return false;
@@ -70,7 +70,8 @@ bool check_layout(char** value, void**, GucSource) {
   return parsed.error == LayoutError::none || refuse(describe(parsed.error));
 }
 
-// A setting of real numbers, so that "100us" comes as 0.1 and not as 0, rounded.
+// The setting is a real number: "100us" is read as 0.1 and refused. An integer setting would round
+// "100us" to 0.
 bool check_tick(double* value, void**, GucSource) {
   if (*value == 0) return true;
   const auto ms = static_cast<uint32_t>(*value);
@@ -102,9 +103,9 @@ void assign_sequence_spread(int value, void*) {
   derive(max_lead_ms, reserve_ms, value);
 }
 
-// Runs `define`, then applies the configured value once more, at ERROR. If a value is invalid when
-// the setting is defined, PostgreSQL only warns and uses the default. A default layout or default
-// owned_shards could cause duplicates.
+// Runs `define`, then applies the configured value again at level ERROR. If a value is invalid when
+// the setting is defined, PostgreSQL only warns and uses the default. If the default layout or the
+// default owned_shards were used instead of the configured value, servers could mint duplicates.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
@@ -217,7 +218,7 @@ void check_lease_settings() {
   if (configured_region > 0)
     error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
                          "Remove \"snowflake.region\".");
-  // SHOW and SQL functions then see that no static region is set.
+  // The region is leased, so SHOW and SQL functions must not show a static region.
   SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
     error_lease_settings(
@@ -258,8 +259,8 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// Compares the library's own name, in any folder, because citus_columnar for example does not
-// distribute tables.
+// Compares only the file names of the libraries, and compares the whole name: citus_columnar, for
+// example, does not distribute tables.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;
@@ -372,8 +373,9 @@ void define_settings() {
               "The same on all servers: \"snowflake.commit_wait\" waits for it.",
               &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
 
-  // As PostgreSQL does with its own settings, and unlike MarkGUCPrefixReserved(), which would drop
-  // a misspelt owned_shards with a warning and leave the server owning every shard.
+  // An unknown setting is an error, as it is among PostgreSQL's own settings.
+  // MarkGUCPrefixReserved() would only warn: if owned_shards is misspelt, the server would own
+  // every shard.
   reject_unknown_settings();
   if (process_shared_preload_libraries_in_progress && rejected_setting.blocker != Blocker::none)
     error_unknown_setting(rejected_setting.name);

@@ -4,8 +4,9 @@
 
 namespace snowflake::pg {
 
-// Defines the settings and checks the configuration. PostgreSQL would warn and use a default. This
-// raises an error instead, which stops the server start; or it sets rejected_setting.
+// Defines the settings and checks the configuration. If a value is invalid, PostgreSQL would only
+// warn and use the default. define_settings() raises an error instead, which stops the start of the
+// server. If a session loads the library, define_settings() sets rejected_setting.
 void define_settings();
 
 }  // namespace snowflake::pg

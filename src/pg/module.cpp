@@ -25,8 +25,8 @@
 namespace snowflake::pg {
 namespace {
 
-// Callbacks for the end of a transaction and for changes, in this order. A commit that cannot wait
-// fails before its effects are recorded.
+// The callbacks for the end of a transaction and for changed relations run in this order. If a
+// commit cannot wait for the clock, it fails before its effects are recorded.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
   register_session_events({keep_dropped_mark, reset_dropped_mark, nullptr});

@@ -4,7 +4,7 @@
 
 -- The table stores names instead of oids, because a dump can be restored without some of the tables.
 CREATE TABLE snowflake.adopted (
-  relation text NOT NULL,      -- with its schema, quoted where necessary
+  relation text NOT NULL,      -- the table's name with its schema, quoted if necessary
   attribute name NOT NULL,
   at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   PRIMARY KEY (relation, attribute));

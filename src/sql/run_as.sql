@@ -1,6 +1,6 @@
--- Statements about a table of another role. Checks, index predicates, triggers and policies of a table can call
--- functions of its owner. If a superuser calls one of the functions here, these must not run with the superuser's
--- rights.
+-- Functions that run a statement on a table of another role, as that role. Checks, index predicates, triggers and
+-- policies of a table can call functions of its owner. If a superuser calls one of the functions here, these must not
+-- run with the superuser's rights.
 
 CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_run_as'

@@ -21,8 +21,8 @@ CREATE SCHEMA IF NOT EXISTS snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
 -- State. The state is in five sequences. The value of a sequence is WAL-logged, replicated, contained in base backups,
--- preserved by pg_upgrade, and read without a snapshot. PUBLIC may read them, so that a table owner's pg_dump works.
--- Each value is less than half of MAXVALUE, because monitors report sequences that run out.
+-- preserved by pg_upgrade, and read without a snapshot. PUBLIC may read the sequences, so that pg_dump works for a role
+-- that owns only tables. Each value is less than half of MAXVALUE, because monitors report sequences that run out.
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS

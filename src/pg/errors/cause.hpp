@@ -32,7 +32,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::none);
 struct CauseText {
   const char* label;    // in the view
   const char* what;     // in the log: a clause
-  bool is_of_database;  // then it ends with the next minted id
+  bool is_of_database;  // if true, the refusals end when the next id is minted
 };
 
 const CauseText& text_of(Cause cause);

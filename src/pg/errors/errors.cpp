@@ -1,5 +1,5 @@
-// The state of the server, the database and the clock. Errors of settings and arguments are in
-// errors_input.cpp.
+// Errors about the state of the server, the database and the clock. Errors of settings and
+// arguments are in errors_input.cpp.
 
 #include "pg/errors/errors.hpp"
 

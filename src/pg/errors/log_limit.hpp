@@ -22,11 +22,12 @@ class LogLimit {
   }
 
  private:
-  std::atomic<int64_t> last_us_;  // by the monotonic clock; 0: never
+  std::atomic<int64_t> last_us_;  // when it was last due, on the monotonic clock; 0: never
 };
 
-// A state with a beginning and an end. The first session that detects it logs the beginning, and
-// the first that detects its end logs the end. Without a logged beginning, no end is logged.
+// A condition that begins and ends, such as an unsynchronized clock. The first session that detects
+// the condition logs its beginning. The first session that detects its end logs the end. Without a
+// logged beginning, no end is logged.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }

@@ -40,7 +40,7 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();
 
-// A sentence about the kernel's value, for details.
+// Returns a sentence about the clock's error, for the detail of a message.
 const char* clock_error_text(const ClockBounds& bounds);
 
 }  // namespace snowflake::pg

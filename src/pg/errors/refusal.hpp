@@ -11,7 +11,7 @@ struct RefusalText {
   Blocker blocker;
   Cause cause;          // the counter that it increments
   int sqlstate;         // of the error
-  const char* message;  // of the error; %s is its subject. Null if no call fails for it.
+  const char* message;  // of the error, %s is `subject` of refuse(); null: no call fails
   const char* reason;   // for health, in a few words; null if it concerns single calls
   const char* hint;     // of error, log and health
 };
@@ -21,10 +21,10 @@ const RefusalText& text_of(Blocker blocker);
 // Called at server start, with the function that counts refusals and logs their beginning.
 void install_refusal_counter(void (*counter)(Blocker));
 
-// Counts the refusal and raises the error. `subject`: for the message, or null; `detail`: with the
-// numbers.
+// Counts the refusal and raises the error. `subject` is inserted into the message; it is null if
+// the message has no %s. `detail` contains the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
-// The same with an action that depends on the numbers.
+// Also passes a hint, for an action that depends on the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail,
                          const char* hint);
 

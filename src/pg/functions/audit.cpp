@@ -28,8 +28,8 @@ struct Group {
 
 struct Audit {
   HTAB* groups;
-  int64 early;  // plain numbers, and ids of the first hour, are at most this
-  int64 mark;   // ids up to this one are below the mark
+  int64 early;  // the greatest id of the first hour; plain numbers are not greater
+  int64 mark;   // the greatest id whose time is before the high-water mark
 };
 
 Kind kind_of(const Audit& audit, int64 id) {

@@ -40,7 +40,7 @@ int64 integer_of(Oid type, Datum value) {
   }
 }
 
-// PostgreSQL's operator class that sorts a type like integer_of().
+// Returns PostgreSQL's operator class that sorts the values of a type as integer_of() does.
 Oid integers_ascending(Oid type) {
   switch (type) {
     case INT2OID:
@@ -110,7 +110,7 @@ void scan_block(const Column& column, BlockNumber block, Visit visit, void* stat
   table_endscan(rows);
 }
 
-// Reads a whole table. Used if its access method cannot read single blocks.
+// Reads a share of a table. Reads the whole table if its access method cannot read single blocks.
 void scan_share(const Column& column, double sample, Visit visit, void* state) {
   if (sample >= 100 || column.relation->rd_tableam->scan_set_tidrange == nullptr)
     return scan(column, visit, state);

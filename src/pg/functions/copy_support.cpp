@@ -9,8 +9,8 @@
 // In other commands a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would evaluate the default
 // once and give the same id to all rows. Three conditions keep the replacement inside
 // BeginCopyFrom():
-//  - `root` is null, but the planner always passes one. So no plan contains the replacement, and a
-//    session cannot cache it, even if a trigger of the COPY plans a query.
+//  - `root` of the request is null. The planner always passes a root, so no plan contains the
+//    replacement, and a session cannot cache it, even if a trigger of the COPY plans a query.
 //  - The current memory context is the one of COPY. BeginCopyFrom() switches to it, and switches
 //    back before the first row. BeginCopyTo() has such a context too, but plans only queries in it.
 //    Everything else that plans an expression without a query runs in another context: ADD COLUMN,
@@ -18,8 +18,8 @@
 //    indexes and partitions, the arguments of EXECUTE and CALL, the apply worker of logical
 //    replication, and every command that a trigger runs.
 //  - The replacement has an argument of type internal, so no SQL statement can call it.
-// No state is set for a COPY, so an error cannot leave any behind. The condition also covers other
-// callers of BeginCopyFrom(): file_fdw, and the initial copy of logical replication.
+// No state is set for a COPY, so an error cannot leave any behind. These conditions also hold for
+// other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical replication.
 //
 // An SQL function can use its argument twice. If the argument is neither VOLATILE nor expensive,
 // the planner inlines the function, and each use would mint an id. So the cost of the replacement
@@ -40,7 +40,7 @@ bool is_preparing_copy(const SupportRequestSimplify& request) {
   return request.root == nullptr && strcmp(CurrentMemoryContext->name, "COPY") == 0;
 }
 
-// The function with the same arguments, then `internal`.
+// Finds the function that has the arguments of `function` and a last argument of type internal.
 Oid replacement_of(Oid function) {
   const HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
   if (!HeapTupleIsValid(tuple)) return InvalidOid;

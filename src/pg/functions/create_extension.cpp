@@ -64,7 +64,7 @@ void reset_new_seal() {
 }
 
 // Writes the seal, a mark above all earlier ids of the database, the fleet and the origin
-// fingerprint. A clone of this server needs all of them, even before the first id.
+// fingerprint. A clone of this server needs these four values, even before the first id is minted.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
@@ -75,8 +75,8 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
-  // Ids may be returned under the new mark before another flush. So this commit is always
-  // synchronous.
+  // After this commit, sessions may return ids below the new mark before the WAL is flushed again.
+  // So this commit is always synchronous.
   ForceSyncCommit();
 
   report_seal_at_commit();

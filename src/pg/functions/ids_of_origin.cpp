@@ -1,5 +1,5 @@
-// has_ids_of_origin() finds out whether a column contains ids of a region and shard. backfill() and
-// late_id() call it for every column that mints before they use that origin.
+// has_ids_of_origin() finds out whether a column contains ids of a region and shard. Before
+// backfill() and late_id() use an origin, they call this function for every column that mints.
 //
 // The function reads the table like VACUUM. The function plans no query and evaluates no
 // expression, so no other role's function runs with the caller's rights.
@@ -22,8 +22,8 @@ struct Wanted {
   }
 };
 
-// A heap is searched for rows of open and prepared transactions too. Other access methods may only
-// show committed rows.
+// A heap is searched for rows of open and prepared transactions too. It is possible that another
+// access method shows only committed rows, so the active snapshot is used for it.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;
@@ -42,7 +42,7 @@ bool is_usable(Relation index, AttrNumber column) {
          heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
 
-// Null if it does not exist.
+// Returns null if there is no usable index.
 Relation open_index(Relation table, AttrNumber column) {
   List* const indexes = RelationGetIndexList(table);
   ListCell* cell;
@@ -93,8 +93,8 @@ bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
   return found;
 }
 
-// Foreign tables are skipped, because their rows are not in this database. So are temporary tables
-// of other sessions, which cannot be read.
+// Foreign tables are skipped, because their rows are not in this database. Temporary tables of
+// other sessions are skipped too, because they cannot be read.
 bool is_readable(Relation table) {
   return (table->rd_rel->relkind == RELKIND_RELATION ||
           table->rd_rel->relkind == RELKIND_MATVIEW) &&

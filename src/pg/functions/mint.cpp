@@ -169,9 +169,8 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Makes the next id of the shard greater than `after`. First waits until `after` is at most
-// 1/`lead_parts` of the lead ahead of the clock, so that an id from the future cannot move a shard
-// far ahead.
+// Makes the next id of the shard greater than `after`. If `after` is ahead of the clock by more
+// than lead / `lead_parts`, waits first. So an id from the future cannot move a shard far ahead.
 void advance_past(int shard, int64_t after, uint64_t lead_parts) {
   require_seal();
   const auto number = static_cast<uint32_t>(shard);

@@ -94,7 +94,7 @@ Range checked_range(FunctionCallInfo fcinfo, const char* function) {
   if (PG_ARGISNULL(0)) error_shard_null();
   if (XactReadOnly) error_read_only(function);
   if (IsInParallelMode()) error_parallel(function);
-  // Then the layout, the counters and the refused shards are known.
+  // After attach(), the session knows the layout, the counters and the refused shards.
   WaitBudget budget;
   while (!hold.good()) attach(budget);
   return range_of(fcinfo);

@@ -31,9 +31,9 @@ void act_as_before(const Before& before) {
 
 namespace {
 
-// The three arguments of both functions. A null makes the role invalid, which is an error. If the
-// table was dropped, its owner is null. Then an error is raised, so that the statement is not
-// silently skipped.
+// The three arguments of run_as() and query_as(). If an argument is null, the role is invalid, and
+// the function raises an error. If the table was dropped, its owner is null: the error prevents
+// that the statement is silently skipped.
 struct Task {
   Oid role;
   const char* statement;
@@ -51,8 +51,8 @@ void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }
 
-// The statement defines the columns of the rows. The server compares them with those that the
-// caller expects.
+// The statement defines the columns of the rows. The server compares these columns with the column
+// list in the caller's query.
 void keep_rows(ReturnSetInfo* result) {
   if (SPI_tuptable == nullptr) return;
   const MemoryContext previous = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);

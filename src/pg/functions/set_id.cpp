@@ -1,7 +1,8 @@
 // snowflake.set_id('user_id') is a trigger that mints a row's id in the shard of another column's
-// id. With 'hash', the shard is the hash of the other column's value, among all shards or the first
-// ones. A default cannot do this, because it cannot refer to a column. set_id() applies the
-// column's default, for clients that insert NULL.
+// id. With 'hash', a hash of the other column's value selects the shard, among all shards or among
+// the first N shards. A column default cannot select such a shard, because a default cannot refer
+// to another column. Without arguments, set_id() applies the default of the id column to rows that
+// clients insert with a NULL id.
 
 #include "pg/functions/set_id.hpp"
 
@@ -134,7 +135,8 @@ const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int colum
   return *static_cast<ColumnDefault*>(function->fn_extra);
 }
 
-// The row with the value of its column's default, evaluated like in INSERT, by the same role.
+// If the column is null, returns the row with the default of the column. The default is evaluated
+// as in INSERT, by the same role.
 HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, const char* name) {
   const int column = number_of(relation, name);
   const TupleDesc row_type = RelationGetDescr(relation);

@@ -23,7 +23,8 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// Checks the name of a relation, which `parts` - 1 names of its parts follow.
+// Checks a name that consists of a relation's name and `parts` - 1 further names, such as a
+// column's name.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));

@@ -131,8 +131,8 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// This works even if the seal is invalid, because the view counts the refusals that follow from
-// that.
+// This function works even if the seal is invalid, because the view counts the refusals that an
+// invalid seal causes.
 SF_SQL_FUNCTION(refusals) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);

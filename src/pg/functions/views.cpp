@@ -15,7 +15,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The share of the minted range that has passed, in per cent.
+// Returns how much of the layout's time range has passed, in per cent.
 double used_percent(const Layout& of) {
   const auto range = static_cast<double>(of.last_minted_tick() + 1) * of.tick_ms;
   const auto passed = static_cast<double>(wall_clock_ms() - of.epoch_ms);

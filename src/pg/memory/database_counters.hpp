@@ -1,5 +1,5 @@
 // The counters of a database that do not belong to a shard: refusals by cause, writes and flushes
-// of the mark, other waits. A call that gets an id at once does not change them.
+// of the mark, other waits. If a call gets an id at once, it does not change these counters.
 //
 // The counters are in the state of the database. For databases without a state, only refusals are
 // counted. PostgreSQL 18 has custom cumulative statistics, but 15 to 17 do not. These counts also
@@ -22,14 +22,14 @@ struct Refusals {
   std::atomic<int64_t> last_us;  // monotonic
   std::atomic<int64_t>
       since_ms;  // wall clock at the first refusal of a series that continues, or 0
-  std::atomic<uint64_t> count_before;  // `count` at that time, modulo 2^64
+  std::atomic<uint64_t> count_before;  // `count` at since_ms, modulo 2^64
   std::atomic<Oid> database;           // the database of these refusals
   Episode episode;                     // announced in the log
 };
 
 struct alignas(64) Statistics {
-  std::atomic<int64_t> since_ms;  // when they were reset, or 0
-  std::atomic<int64_t> since_us;  // the same by the time since boot
+  std::atomic<int64_t> since_ms;  // when the statistics were reset, or 0
+  std::atomic<int64_t> since_us;  // the time of the reset by the time since boot
   std::atomic<uint64_t> waits;    // waits for the mark or for the id of another server
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> mark_extensions;

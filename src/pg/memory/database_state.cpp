@@ -82,8 +82,8 @@ void unmap(const Mapping& mapping) {
   if (mapping.is_new) dsm_detach(mapping.segment);
 }
 
-// Frees the states of dropped databases. No backend uses one, because a database with sessions
-// cannot be dropped.
+// Frees the states of dropped databases. No backend uses such a state, because a database with
+// sessions cannot be dropped.
 void free_states_of_dropped_databases() {
   const DatabaseList list = databases_now();
   for (const DatabaseEntry& gone : list.entries) {

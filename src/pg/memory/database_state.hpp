@@ -11,7 +11,8 @@
 //    mark's page;
 //  - shared_state->lock protects the list of databases, and `origin` of each; the times of the
 //    checks need no lock;
-//  - no code under it may block: no heavyweight lock, catalogue read or flush.
+//  - while code holds shared_state->lock, it must not wait for a heavyweight lock, read the
+//    catalogue or flush.
 #pragma once
 
 #include <atomic>
@@ -72,8 +73,8 @@ struct alignas(64) DatabaseState {
 // Returns the state of the current database for the layout that its sessions use now, or null. The
 // state stays mapped into this session. find_or_take returns null only if most_databases() other
 // databases have a state. find_or_take also replaces a state of another layout than the session's,
-// because the extension may have been created again. This REQUIRES a lock on the mark of the
-// extension that has the session's layout.
+// because the extension may have been created again. find_or_take REQUIRES a lock on the mark of
+// the extension that has the session's layout.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 

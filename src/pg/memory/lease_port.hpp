@@ -27,7 +27,7 @@ struct LeasePort {
 
   // Settings; those without a pointer are fixed at server start.
   const char* conninfo;
-  const char* regions;           // of this server, as an SQL array
+  const char* regions;           // the regions that this server may lease, as an SQL array
   const int32_t* static_region;  // of the configuration, which a reload changes; null: it is leased
   int64_t seal;
   int64_t lease_ms;
@@ -36,7 +36,7 @@ struct LeasePort {
   const int* reserve_ms;
 
   LeaseView (*view)();
-  int64_t (*fleet)();   // as received from the lease server; 0: not yet
+  int64_t (*fleet)();   // the fleet's number, from the lease server; 0: not received yet
   int64_t (*age_ms)();  // of the incarnation
 
   // The members of LeaseMemory. `begin` and `forget` first withdraw the limits of all databases.
@@ -50,8 +50,8 @@ struct LeasePort {
 
   void (*report)(const LeaseReport& report);
 
-  // Registers this process as the one whose latch sessions set when they need a lease. Returns
-  // false if the previous worker has not ended yet.
+  // Registers this process as the lease worker: if a session needs a lease, it sets the latch of
+  // this process. Returns false if the previous worker has not ended yet.
   bool (*serve)();
   bool (*is_urgent)();  // whether a session has set the latch since the last call
 };

@@ -35,7 +35,8 @@ LeaseReport lease_report();
 const char* region_conflict();
 int64_t lease_fleet();
 
-// The length of the next requested lease: the age of the incarnation, within bounds.
+// Returns the length of the lease that the next request asks for. It is the age of the incarnation,
+// limited to a minimum and a maximum.
 int64_t lease_length_ms();
 
 // The end of the lease; INT64_MAX if the region is not leased.

@@ -23,8 +23,8 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
 }
 
 // A grant shows that both clocks differed by at most max_skew at the request. So, like
-// accept_clock(), a grant confirms a jump of the server's clock. A wrong clock gets no grant. After
-// a later step, a new request is necessary.
+// accept_clock(), a grant confirms a jump of the server's clock. A wrong clock gets no grant. If
+// the clock is stepped after the request, the next grant must confirm that step.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
@@ -111,7 +111,7 @@ void install_lease() {
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("No random number could be drawn.", "Start the server again.");
-  // Without shared memory, no limits exist yet.
+  // There are no limits to withdraw, because shared memory does not exist yet.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,

@@ -11,9 +11,9 @@ namespace {
 
 constinit MintSlot* own = nullptr;
 
-// PostgreSQL unmaps dynamic shared memory after these callbacks, and before those of
-// on_shmem_exit(). The transaction may still be open. The end of the session rolls it back, so its
-// ids never become visible.
+// A callback of before_shmem_exit(): PostgreSQL unmaps dynamic shared memory after these callbacks,
+// and before the callbacks of on_shmem_exit(). The transaction may still be open. The end of the
+// session rolls it back, so its ids never become visible.
 void leave_at_exit(int, Datum) {
   leave_mint_slot();
 }

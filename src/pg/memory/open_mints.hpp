@@ -11,8 +11,8 @@ namespace snowflake::pg {
 // The record of this session's transaction.
 extern MintRecord mint_record;
 
-// The session's slot in the state that it is attached to, to write a record. The session leaves the
-// slot when it ends.
+// Returns the session's slot in the state to which the session is attached. The caller writes its
+// record into the slot. The session leaves the slot when it ends.
 OpenMints& own_mint_slot();
 
 // Leaves the slot, because the session will use another state from now on.

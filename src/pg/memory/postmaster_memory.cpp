@@ -15,7 +15,8 @@ void map_postmaster_memory() {
   void* const memory = mmap(nullptr, sizeof(PostmasterMemory), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) error_no_memory(sizeof(PostmasterMemory));
-  postmaster_memory = new (memory) PostmasterMemory;  // the kernel's zeros are the initial values
+  // mmap() fills the memory with zeros, which are the initial values.
+  postmaster_memory = new (memory) PostmasterMemory;
   postmaster_memory->clock.start(clock_offset_us());
 }
 

@@ -1,6 +1,6 @@
 // State of a server run. If the library is preloaded, the postmaster maps this memory and its
-// children inherit it, so it lives as long as the postmaster. Otherwise it is a part of the shared
-// memory, which PostgreSQL initializes again after a crash.
+// children inherit it, so it lives as long as the postmaster. If a session loads the library, this
+// memory is a part of the shared memory, which PostgreSQL initializes again after a crash.
 #pragma once
 
 #include <atomic>

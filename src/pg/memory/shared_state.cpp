@@ -57,8 +57,8 @@ void request_room() {
   RequestAddinShmemSpace(add_size(sizeof(Header), sizeof(SharedState)));
 }
 
-// Also runs after a crash, when the postmaster initializes its shared memory again. Then all state
-// is zero, and each database's mark is read at its next call.
+// Also runs after a crash, when the postmaster initializes its shared memory again. After a crash,
+// all state is zero. The next call in a database reads the mark of the database.
 void open_at_start() {
   if (previous_startup_hook) previous_startup_hook();
   shared_state = nullptr;

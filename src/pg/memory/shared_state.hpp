@@ -3,14 +3,14 @@
 // PostgreSQL's main shared memory. Each database has a segment of its own (database_state.hpp).
 //
 // Invariants
-//  1. A server run has one such memory. Its name contains no version. Two names would be two
-//     generators of one database.
+//  1. A server run has one shared memory of this library. The name of the memory contains no
+//     version: with two names, two versions of the library would mint the same ids for a database.
 //  2. The header never changes its form. After a package was upgraded under a running server, new
 //     sessions load another library. If the ABI number of the memory differs from that of the
 //     library, calls fail.
 //  3. The memory is published when it is complete. If its creation fails, the next call tries
 //     again.
-//  4. The mark decides, not the memory: a new state of a database starts at the stored mark.
+//  4. A new state of a database starts at the stored mark, never at a value of this memory.
 #pragma once
 
 #include <atomic>
@@ -51,7 +51,7 @@ struct ClockWatch {
   LogLimit stepped_back;  // within max_lead
 };
 
-// REQUIRES the lock, except for the flag.
+// All members REQUIRE the lock, except `urgent`.
 struct LeaseStatus {
   Latch* worker;  // null: there is none
   std::atomic<bool> urgent;
@@ -70,7 +70,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   ClockWatch clock;
   LeaseStatus lease;
   int64_t started_ms;  // wall clock, when this memory was created
-  int64_t started_us;  // the same by the time since boot
+  int64_t started_us;  // the time of the creation by the time since boot
 
   // The first `database_count` entries are used, in any order. The version increases with each
   // change of the list. Both REQUIRE the lock.
@@ -78,7 +78,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   uint32_t databases_version;
   DatabaseEntry databases[kMostDatabases];
 
-  // Refusals of databases without a state.
+  // Counts the refused calls in databases that have no state.
   Statistics statistics_of_the_rest;
 
   // Used if the library was not preloaded. Then a crash restart clears this memory.

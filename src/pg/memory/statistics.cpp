@@ -134,7 +134,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  reset_mark_write();  // an error may have rolled back only its subtransaction
+  reset_mark_write();  // an error may have ended an earlier write in a subtransaction
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
@@ -156,7 +156,8 @@ void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
   reset_mark_write();
-  // If the WAL buffers are full, the write waits, and the flush may have no work left.
+  // If the WAL buffers are full, the write of the mark already waits for the disk, and the flush
+  // may have no work left. So a slow write is counted as a flush.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);

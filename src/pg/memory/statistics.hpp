@@ -30,8 +30,9 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 // only minting does.
 void count_refusal(Blocker blocker);
 
-// Called when the database mints. Ends the refusals of causes that concern the whole database, and
-// of other causes that have not occurred for some seconds.
+// Called when the database mints. Records the end of refusals. The refusals of a cause that
+// concerns the whole database end now. The refusals of another cause end if the cause has not
+// occurred for some seconds.
 void end_refusals(const DatabaseState& state);
 
 // Called when a session begins to write the mark, and may wait for its flush. After an error, the
