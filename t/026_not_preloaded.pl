@@ -110,8 +110,19 @@ $node->mint($ledger, 'SELECT snowflake.next_id(3)', 'crowded');
 $ledger->of('crowded')->check(211, 'the mark that another session dropped is recorded');
 
 # Settings. PostgreSQL would warn of a value that it does not accept, and use the default.
-$node->refuses('SET snowflake.region = 7; SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the value of "snowflake.region" is invalid' },
-	'a session that sets its region before it loads the library does not mint');
+is($node->safe_psql('postgres', 'SET snowflake.region = 7; SELECT snowflake.region_of(snowflake.next_id(1))'), '3', 'a session cannot choose its region before it loads the library');
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE many AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 2000);
+	ANALYZE many;
+	CREATE FUNCTION shard(id bigint) RETURNS integer LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN snowflake.shard_of(id); END';
+	SQL
+is($node->safe_psql('postgres', <<~'SQL'), "2000\n3", 'a parallel query loads the library with the configured values');
+	SET parallel_setup_cost = 0;
+	SET parallel_tuple_cost = 0;
+	SET min_parallel_table_scan_size = 0;
+	SELECT count(*) FROM many WHERE shard(id) = 1;
+	SELECT snowflake.region_of(snowflake.next_id(1));
+	SQL
 {
 	local $ENV{PGOPTIONS} = '-c snowflake.reserve=5s';
 	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the configured value of "snowflake.reserve" was rejected', detail => 'set to "5s"' },

@@ -126,8 +126,8 @@ void define_int(const char* name, const char* summary, const char* more, int* va
                 GucIntAssignHook assign = nullptr) {
   const int boot = *variable;
   define_strictly(name, [=] {
-    DefineCustomIntVariable(name, summary, more, variable, boot, low, high, context, flags, check,
-                            assign, nullptr);
+    DefineCustomIntVariable(name, summary, more, variable, boot, low, high, context,
+                            flags | kSetInParallel, check, assign, nullptr);
   });
 }
 
@@ -135,8 +135,8 @@ void define_string(const char* name, const char* summary, const char* more, char
                    const char* boot, GucContext context, GucStringCheckHook check,
                    GucStringAssignHook assign = nullptr) {
   define_strictly(name, [=] {
-    DefineCustomStringVariable(name, summary, more, variable, boot, context, 0, check, assign,
-                               nullptr);
+    DefineCustomStringVariable(name, summary, more, variable, boot, context, kSetInParallel, check,
+                               assign, nullptr);
   });
 }
 
@@ -144,24 +144,24 @@ void define_real(const char* name, const char* summary, const char* more, double
                  double low, double high, GucContext context) {
   const double boot = *variable;
   define_strictly(name, [=] {
-    DefineCustomRealVariable(name, summary, more, variable, boot, low, high, context, GUC_UNIT_MS,
-                             nullptr, nullptr, nullptr);
+    DefineCustomRealVariable(name, summary, more, variable, boot, low, high, context,
+                             GUC_UNIT_MS | kSetInParallel, nullptr, nullptr, nullptr);
   });
 }
 
 void define_bool(const char* name, const char* summary, const char* more, bool* variable,
                  GucContext context) {
   define_strictly(name, [=] {
-    DefineCustomBoolVariable(name, summary, more, variable, *variable, context, 0, nullptr, nullptr,
-                             nullptr);
+    DefineCustomBoolVariable(name, summary, more, variable, *variable, context, kSetInParallel,
+                             nullptr, nullptr, nullptr);
   });
 }
 
 void define_enum(const char* name, const char* summary, const char* more, int* variable,
                  const config_enum_entry* options) {
   define_strictly(name, [=] {
-    DefineCustomEnumVariable(name, summary, more, variable, *variable, options, PGC_SIGHUP, 0,
-                             nullptr, nullptr, nullptr);
+    DefineCustomEnumVariable(name, summary, more, variable, *variable, options, PGC_SIGHUP,
+                             kSetInParallel, nullptr, nullptr, nullptr);
   });
 }
 
@@ -305,7 +305,7 @@ void define_settings() {
     DefineCustomRealVariable(
         "snowflake.tick", "Sets the unit of time in ids for the next CREATE EXTENSION.",
         "1, 10, 100 or 1000 ms; 0 is the preset's own, or 1 ms.", &tick_setting, 0, 0, 1000,
-        PGC_SUSET, GUC_UNIT_MS, check_tick, nullptr, nullptr);
+        PGC_SUSET, GUC_UNIT_MS | kSetInParallel, check_tick, nullptr, nullptr);
   });
   define_string("snowflake.epoch",
                 "Sets the time that ids count from, for the next CREATE EXTENSION.",

@@ -35,9 +35,10 @@ bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
 
-// A client's value that was given before the settings were defined has replaced that of the server.
-bool refuse_source() {
-  if (is_loaded_late()) is_hidden = true;
+// A value of the role or the client that was given before the settings were defined has replaced
+// that of the server. A value of SET has not: PostgreSQL applies the session's first value before.
+bool refuse_source(GucSource source) {
+  if (is_loaded_late() && source <= PGC_S_CLIENT) is_hidden = true;
   GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
   GUC_check_errdetail("It is the same in all sessions of a database.");
   GUC_check_errhint("Use ALTER DATABASE ... SET, or ALTER SYSTEM and pg_reload_conf().");
@@ -101,7 +102,7 @@ OriginSettings origin_settings() {
 }
 
 bool check_region(char** value, void** extra, GucSource source) {
-  if (!is_of_server_or_database(source)) return refuse_source();
+  if (!is_of_server_or_database(source)) return refuse_source(source);
   const ParsedRegion parsed = parse_region(*value);
   // A leased region needs no value of the database, so an ignored one does no harm.
   if (parsed.error != nullptr && (!must_accept(source) || leased_regions.count != 0)) {
@@ -120,7 +121,7 @@ void assign_region(const char* value, void* extra) {
 }
 
 bool check_owned_shards(char** value, void** extra, GucSource source) {
-  if (!is_of_server_or_database(source)) return refuse_source();
+  if (!is_of_server_or_database(source)) return refuse_source(source);
   ShardRange ranges[kMaxShardRanges];
   const auto parsed = parse_shard_set(*value, ranges);
   if (parsed.error != ShardSetError::none && !must_accept(source)) {

@@ -306,6 +306,14 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 #endif
 }
 
+// Lets a session whose parallel query loads the library take the configured values. Early releases
+// of PostgreSQL 15 to 17 do not have the flag: such a session refuses to mint.
+#ifdef GUC_ALLOW_IN_PARALLEL
+inline constexpr int kSetInParallel = GUC_ALLOW_IN_PARALLEL;
+#else
+inline constexpr int kSetInParallel = 0;
+#endif
+
 // The wait events that pg_stat_activity shows for a call that waits for the clock or the lease.
 inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
