@@ -25,8 +25,8 @@ struct Exchange {
 };
 
 // Sends `query` with `count` parameters to the next host of the round. If `may_stop` is set, the
-// exchange ends when the worker must end, or after `timeout_ms`, which does not include the time
-// for the look-up of a name and for connecting. If `may_stop` is not set, `timeout_ms` includes
+// exchange ends when the worker must end, or after `timeout_ms`. This limit does not include the
+// time for the look-up of a name and for connecting. If `may_stop` is not set, the limit includes
 // this time.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
