@@ -27,8 +27,8 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; '
   'not below what was written since the server started; returns what it is now';
 
--- These functions are not for every role. A mark that is far ahead stops minting in the database, and an accepted clock
--- concerns the whole server. A mark that is too low, or a clone that mints next to its original, can cause duplicate
--- ids.
+-- These functions are not for every role. If a role sets the mark far ahead of the clock, minting stops in the
+-- database. If a role accepts the clock, this applies to all databases of the server. A mark that is too low, or a
+-- clone that mints next to its original, can cause duplicate ids.
 REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_clone(),
   snowflake.set_mark(timestamptz) FROM PUBLIC;

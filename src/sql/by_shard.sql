@@ -62,5 +62,5 @@ BEGIN
 END
 $$;
 
--- The check has used the seal, so it is marked as unused again, because no id exists yet.
+-- The check has marked the seal as used. No id exists yet, so the seal is marked as unused again.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

@@ -25,9 +25,10 @@ CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
   'The greatest id whose time is before any time: -1 before the epoch, the layout''s last id past its end';
 
--- Each bound is the last id before it, because the first id after the layout's end would be greater than any bigint.
--- The planner must be able to inline the function into index conditions. So it uses each argument once, is not STRICT
--- and has no SET clause. With BEGIN ATOMIC, the operators are resolved now and do not depend on a later search_path.
+-- For each time, the condition uses the last id before the time. The first id after the end of the layout would be
+-- greater than any bigint. The planner must be able to inline the function into index conditions. So it uses each
+-- argument once, is not STRICT and has no SET clause. With BEGIN ATOMIC, the operators are resolved now and do not
+-- depend on a later search_path.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

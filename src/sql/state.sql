@@ -101,7 +101,7 @@ CREATE TABLE snowflake.backfills (
   shard integer NOT NULL,
   relation text,               -- for the origin of late_id(), the next three columns are null
   id_column name,
-  table_oid oid,               -- so that a new table of the same name gets another origin
+  table_oid oid,               -- identifies the table: a new table of the same name gets another origin
   last_position bigint NOT NULL DEFAULT -1,
   until timestamptz NOT NULL DEFAULT '-infinity',
   done_until timestamptz,
@@ -117,10 +117,11 @@ COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
--- A dump contains the mark as a sequence, and the seal as the row of a table into which every role may insert. If the
--- row differs and no id was minted or decoded yet, the database adopts the layout of the row. Later, such a row stops
--- minting in the database, because rows were decoded with another layout. The trigger also fires for replication, and
--- with any value of session_replication_role. --disable-triggers switches it off, but not the constraint.
+-- A dump contains the mark as a sequence, and the seal as the row of a table into which every role may insert. If a
+-- restored seal differs from the seal of the database, and no id was minted or decoded yet, the database adopts the
+-- layout of the restored seal. If an id was minted or decoded, a different seal stops minting in the database, because
+-- rows were decoded with another layout. The trigger also fires for replicated rows, and with any value of
+-- session_replication_role. pg_restore --disable-triggers disables the trigger, but not the CHECK constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

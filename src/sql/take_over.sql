@@ -1,7 +1,7 @@
--- If a database has minted with the SQL engine (generator_sql() of snowflake_migrate), its owner has schemas
--- "snowflake" and "snowflake_sql". The engine's functions become members of the extension, and later parts of the
--- script replace them. So defaults, indexes and views that use the functions stay valid. Locks on the counters prevent
--- all sessions from minting until the end. taken_over.sql does the rest.
+-- If a database has minted with the SQL engine (generator_sql() of snowflake_migrate), the role that installed the
+-- engine owns the schemas "snowflake" and "snowflake_sql". The engine's functions become members of the extension, and
+-- later parts of the script replace them. So defaults, indexes and views that use the functions stay valid. Locks on
+-- the counters prevent all sessions from minting until the end of the transaction. taken_over.sql has the last steps.
 --
 -- The functions move into a new schema, in which the owner never had privileges. Otherwise calls in this extension
 -- could find other objects that the owner has created in the old schema, and run them with the caller's rights.

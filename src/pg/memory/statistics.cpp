@@ -37,7 +37,8 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // The difference stays the same, because the log later reports all refusals of the series.
+  // `count` - `count_before` stays the same, because the log later reports all refusals of the
+  // series.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
@@ -145,8 +146,8 @@ void reset_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // If this was the last session that writes, another one may begin now and set the time. Do not
-  // overwrite it.
+  // If no other session writes a mark, a new writer may now begin and set mark_stalled_us. This
+  // code must not overwrite the new time.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
