@@ -62,6 +62,8 @@ foreach my $client (@clients)
 	my @command = command_of($client) or fail("there is one program of $client"), next;
 	(my $database = "client_$client") =~ tr/a-z0-9_/_/c;
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
+	# So that /health does not name another client's database that mints the same ids.
+	$node->safe_psql('postgres', "ALTER DATABASE $database SET snowflake.region = 1") if $client eq 'http';
 	local %ENV = (
 		%ENV,
 		PGHOST => $node->host,

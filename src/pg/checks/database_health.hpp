@@ -37,19 +37,12 @@ struct DatabaseHealth {
 
   bool minting() const { return blocker == Blocker::none; }
   // The reason is a few words, the advice a sentence. Both are null if the database mints,
-  // unless it is a copy, its server shares its region, or another database mints the same ids.
-  const char* reason() const {
-    return shares_region() ? SharedRegion::reason
-           : shares_ids()  ? SharedIds::reason
-                           : text().reason;
-  }
-  const char* advice() const {
-    return shares_region() ? SharedRegion::hint : shares_ids() ? same_ids : text().hint;
-  }
+  // unless it is a copy, or its server shares its region.
+  const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
+  const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 
  private:
   bool shares_region() const { return minting() && conflict != nullptr; }
-  bool shares_ids() const { return minting() && !cloned && same_ids != nullptr; }
   const RefusalText& text() const {
     return text_of(minting() && cloned ? Blocker::cloned : blocker);
   }

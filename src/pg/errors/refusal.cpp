@@ -17,8 +17,8 @@ constexpr RefusalText kTable[kBlockers] = {
      "\"%s\" needs the library to be loaded when the server starts",
      "a setting needs the library to be preloaded",
      "Add snowflake to \"shared_preload_libraries\" and restart the server."},
-    {Blocker::setting_rejected, Cause::none, kState,
-     "the configured value of \"%s\" was rejected", "a setting was rejected",
+    {Blocker::setting_rejected, Cause::none, kState, "the configured value of \"%s\" was rejected",
+     "a setting was rejected",
      "Correct the setting where it is set: the configuration, the database, the role, or the "
      "client's connection options; then connect again."},
     {Blocker::other_library, Cause::none, kState,

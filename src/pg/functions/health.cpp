@@ -51,13 +51,27 @@ Datum without_memory(FunctionCallInfo fcinfo, Blocker blocker) {
                         });
 }
 
+struct Reason {
+  const char* reason;  // null: the database mints, and nothing needs attention
+  const char* advice;
+};
+
+// What prevents minting comes first, then columns that do not mint, then ids that are not unique
+// on this server.
+Reason reason_of(const DatabaseHealth& health) {
+  if (health.reason() != nullptr) return {health.reason(), health.advice()};
+  if (const char* const adopted = adopted_problem()) return {adopted, kAdoptedAdvice};
+  if (health.same_ids != nullptr) return {SharedIds::reason, health.same_ids};
+  return {nullptr, nullptr};
+}
+
 }  // namespace
 
 SF_SQL_FUNCTION(health) {
   if (const Blocker fault = try_open_shared_state(); fault != Blocker::none)
     PG_RETURN_DATUM(without_memory(fcinfo, fault));
   const DatabaseHealth health = database_health();
-  const char* const adopted = health.reason() == nullptr ? adopted_problem() : nullptr;
+  const Reason reason = reason_of(health);
   const ClockBounds bounds = clock_bounds();
   const LastRefusal refusal = last_refusal(health.state);
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
@@ -65,8 +79,8 @@ SF_SQL_FUNCTION(health) {
       fcinfo,
       {
           {"minting", BoolGetDatum(health.minting())},
-          {"reason", adopted == nullptr ? health.reason() : adopted},
-          {"advice", adopted == nullptr ? health.advice() : kAdoptedAdvice},
+          {"reason", reason.reason},
+          {"advice", reason.advice},
           {"clock", timestamp_datum(health.clock_ms)},
           {"mark", timestamp_datum(std::clamp<int64_t>(health.mark_ms, 0, end_ms)),
            health.mark_ms == 0},

@@ -9,7 +9,7 @@ constinit MintRecord mint_record{};
 
 namespace {
 
-constinit MintSlot* own = nullptr;
+constinit MintSlot* own_slot = nullptr;
 
 // A callback of before_shmem_exit(): PostgreSQL unmaps dynamic shared memory after these callbacks,
 // and before the callbacks of on_shmem_exit(). The transaction may still be open. The end of the
@@ -21,24 +21,24 @@ void leave_at_exit(int, Datum) {
 }  // namespace
 
 OpenMints& own_mint_slot() {
-  if (own == nullptr) {
+  if (own_slot == nullptr) {
     static constinit bool leaves_at_exit = false;
     install_session_events();
     if (!leaves_at_exit) before_shmem_exit(leave_at_exit, Datum{0});
     leaves_at_exit = true;
-    own = &hold.state->mint_slots()[static_cast<size_t>(own_proc_number())];
-    own->pid.store(MyProcPid, std::memory_order_release);
+    own_slot = &hold.state->mint_slots()[static_cast<size_t>(own_proc_number())];
+    own_slot->pid.store(MyProcPid, std::memory_order_release);
   }
-  return own->mints;
+  return own_slot->mints;
 }
 
 void leave_mint_slot() {
   end_open_mints();
-  own = nullptr;
+  own_slot = nullptr;
 }
 
 void end_open_mints() {
-  if (mint_record.is_open()) mint_record.close(own->mints);
+  if (mint_record.is_open()) mint_record.close(own_slot->mints);
 }
 
 // If the slot now belongs to another backend, the transaction that this search found has ended.
