@@ -201,8 +201,8 @@ is($of_application->($health), 't|adopted column public.photos.id: its default d
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
 # Other databases of this server mint the same shard and region.
-my $others = 't|another database mints the same ids';
-is($of_application->("SET lock_timeout = 1; $health"), $others, 'upgrade: health() does not wait for a lock on snowflake.adopted');
+my $with_others = 't|another database mints the same ids';
+is($of_application->("SET lock_timeout = 1; $health"), $with_others, 'upgrade: health() does not wait for a lock on snowflake.adopted');
 $holder->query_safe('ROLLBACK');
 $holder->quit;
 my $dump = $node->basedir . '/application.sql';
@@ -212,7 +212,7 @@ PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', $dump, '-d', $node->conn
 is($node->safe_psql('restored', q{SELECT string_agg(concat_ws(' ', relation, problem), ', ' ORDER BY relation) FROM snowflake.adopted_columns() WHERE problem IS NOT NULL}),
 	'public.comments the column does not exist, public.photos its default does not mint', 'upgrade: a restored dump reports the column, and a table that the dump left out');
 $of_application->(q{CALL snowflake.adopt('photos', 5, drop_sequence => true)});
-is($of_application->($health), $others, 'upgrade: after another adopt() health() shows that the database mints');
+is($of_application->($health), $with_others, 'upgrade: after another adopt() health() shows that the database mints');
 is($node->error_of(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')}, 'application') =~ /does not exist/, 1,
 	'upgrade: the old default cannot be restored after drop_sequence');
 $session->quit;
