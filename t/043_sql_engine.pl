@@ -132,7 +132,15 @@ is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id
 
 # If the script is run again, the state is kept. The script may then have another region, but not another layout or
 # role.
-sub run_again { my ($user, $arguments) = @_; return ($plain->psql('fleet', $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)"), extra_params => [ '-U', $user, '-v', 'ON_ERROR_STOP=1' ]))[2]; }
+# psql reads the script from a file: if it ends at an error, writing the rest to its standard input would fail.
+sub run_again
+{
+	my ($user, $arguments) = @_;
+	my $file = $plain->basedir . '/again.sql';
+	unlink $file;
+	PostgreSQL::Test::Utils::append_to_file($file, $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)"));
+	return ($plain->psql('fleet', "\\i $file", extra_params => [ '-U', $user, '-v', 'ON_ERROR_STOP=1' ]))[2];
+}
 my $before = as_app('SELECT snowflake.next_id(5)', 'fleet');
 $plain->safe_psql('fleet', 'GRANT EXECUTE ON FUNCTION snowflake.set_mark(timestamptz) TO app');
 is(run_again('owner', "2, 'fleet'"), '', 'the script can be run again with another region');
