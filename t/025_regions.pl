@@ -156,7 +156,7 @@ $node->refuses('SELECT snowflake.next_id(9)', { sqlstate => '55000', message => 
 $old->query('SELECT snowflake.next_id(9)');
 like($old->{stderr}, qr/shard 9 is not owned/, '... and an old one');
 $old->{stderr} = '';
-is($old->query_safe("SELECT count(DISTINCT snowflake.shard_of(snowflake.next_id_in('[0,10)'))) FROM generate_series(1, 2000)"), '6',
+is($old->query_safe("SELECT string_agg(DISTINCT snowflake.shard_of(snowflake.next_id_in('[5,8)'))::text, ' ') FROM generate_series(1, 2000)"), '7',
 	'next_id_in() chooses among owned shards');
 alter('x', 'owned_shards', '0-3');
 $node->safe_psql('x', 'SELECT snowflake.next_id(0)');
