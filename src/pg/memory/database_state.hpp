@@ -106,7 +106,7 @@ MarkIdentity mark_of(const DatabaseState& state);
 // The shards that the database owned when this session last attached; none before.
 extern ShardSet owned_shards;
 
-// What the database mints, or what this session would choose for it.
+// The region and shards of the database, or those that this session would choose for it.
 struct OriginInUse {
   int32_t region;  // kNoRegion if it is leased
   ShardSet shards;
