@@ -4,8 +4,8 @@
 # start after a crash or a failover to the first id.
 begin_results lease
 build_and_install "$work/source/extensions/lease"
-lease_servers=(static leased)
-lease_port() { case $1 in control) echo 5551 ;; static) echo 5552 ;; leased) echo 5553 ;; standby) echo 5554 ;; esac; }
+minting_servers=(static leased)
+lease_port() { case $1 in lease_server) echo 5551 ;; static) echo 5552 ;; leased) echo 5553 ;; standby) echo 5554 ;; esac; }
 
 on() {  # SERVER ARGUMENT...: runs psql on the server
   unprivileged env PGOPTIONS='-c client_min_messages=warning' "$bin/psql" -XqAt -v ON_ERROR_STOP=1 \
@@ -23,7 +23,7 @@ make_server() {  # SERVER SETTING...
 }
 remove_servers() {
   local server
-  for server in control static leased standby; do
+  for server in lease_server static leased standby; do
     [ ! -e "$work/run/$server/postmaster.pid" ] || ctl "$server" stop -m immediate || true
     rm -rf "${work:?}/run/$server"
   done
@@ -31,13 +31,13 @@ remove_servers() {
 # make_pair LEASE SETTING...
 make_pair() {
   remove_servers
-  make_server control
-  on control -c 'CREATE EXTENSION snowflake_fleet' -c "SELECT snowflake_fleet.add_server('leased')" -o /dev/null
+  make_server lease_server
+  on lease_server -c 'CREATE EXTENSION snowflake_fleet' -c "SELECT snowflake_fleet.add_server('leased')" -o /dev/null
   make_server static 'snowflake.region = 1' "${@:2}"
-  make_server leased "snowflake.lease_conninfo = 'host=$work/run port=$(lease_port control) dbname=postgres user=leased'" \
+  make_server leased "snowflake.lease_conninfo = 'host=$work/run port=$(lease_port lease_server) dbname=postgres user=leased'" \
     "snowflake.leased_regions = '0,1'" "snowflake.lease = $1" 'snowflake.max_skew = 3s' "${@:2}"
   local server
-  for server in "${lease_servers[@]}"; do on "$server" -f "$work/source/bench/sql/setup.sql"; done
+  for server in "${minting_servers[@]}"; do on "$server" -f "$work/source/bench/sql/setup.sql"; done
 }
 milliseconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (to - from) * 1000 }'; }
 first_id() { on "$1" -o /dev/null -c 'SELECT snowflake.next_id(1)'; }
@@ -50,7 +50,7 @@ cost() {  # SERVER EXPRESSION
   on "$1" -c "SELECT bench.cost('SELECT $(calls "$2") FROM (SELECT i FROM generate_series(1::bigint, $rows) AS i OFFSET 0) AS row') / ($rows * 10)"
 }
 for run in $(seq 0 "$(by_form 30 8)"); do
-  for server in "${lease_servers[@]}"; do
+  for server in "${minting_servers[@]}"; do
     net=$(awk "BEGIN { print $(cost "$server" 'snowflake.next_id(1)') - $(cost "$server" i) }")
     [ "$run" = 0 ] || sample "$server" 'CPU ns a call' "$run" "$net"  # run 0 warms up
   done
@@ -60,7 +60,7 @@ done
 # snowflake.reserve.
 make_pair 12s 'wal_level = replica'
 for run in $(seq "$(by_form 4 2)"); do
-  for server in "${lease_servers[@]}"; do
+  for server in "${minting_servers[@]}"; do
     first_id "$server"
     began=$EPOCHREALTIME
     ctl "$server" restart -m fast
@@ -91,8 +91,8 @@ done
 # Calls while the lease server is stopped for half of a lease. The lease was renewed just before the stop.
 on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
 until [ "$(on leased -c 'SELECT length_ms < 20000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
-ctl control stop -m immediate
-for server in "${lease_servers[@]}"; do
+ctl lease_server stop -m immediate
+for server in "${minting_servers[@]}"; do
   read -r longest_ns rate <<<"$(on "$server" -F ' ' -c "SELECT max(up_to_ns), sum(calls) / 3 FROM bench.latency('snowflake.next_id(int)',
     ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[], 3)")"
   sample "$server" 'calls/s, lease server away' 1 "$rate"

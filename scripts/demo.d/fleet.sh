@@ -7,7 +7,7 @@ build_and_install "$demo/source/extensions/lease"
 bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
-declare -A port=([control]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
+declare -A port=([lease_server]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
 
 # on SERVER ARGUMENT...: runs psql on the server.
 on() {
@@ -77,7 +77,7 @@ story() {
   mint 20000 north west south
   counted
 
-  [ -z "$with_leases" ] || without_control
+  [ -z "$with_leases" ] || without_lease_server
 
   begins 'a clone of north beside its original'
   copied clone north
@@ -105,16 +105,16 @@ story() {
 }
 
 # Mints leased ids while the lease server is stopped. The first lease of a server lasts longer than this.
-without_control() {
+without_lease_server() {
   local gone second
-  halt control immediate
+  halt lease_server immediate
   for gone in 5 10 15 20 25; do
     begins "the lease server is gone, for $gone s by now; north mints on"
     for ((second = 0; second < 5; ++second)); do mint 1000 north; sleep 0.8; done
     counted
   done
   begins 'it is back'
-  launch control
+  launch lease_server
   mint 20000 north west south
   counted
 }
@@ -137,20 +137,20 @@ rm -rf west
 
 with_leases=yes
 step $'\nWith leases: a lease server, and on each server snowflake.lease_conninfo and two regions of its own'
-made control
-launch control
-on control -o /dev/null -c 'CREATE EXTENSION snowflake_fleet' \
+made lease_server
+launch lease_server
+on lease_server -o /dev/null -c 'CREATE EXTENSION snowflake_fleet' \
   -c "SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['north', 'west', 'south']) AS s"
 declare -A regions=([north]='0,1' [west]='2,3' [south]='4,5')
-story "snowflake.lease_conninfo = 'host=$demo port=${port[control]} dbname=postgres user=SERVER'" "snowflake.leased_regions = 'REGIONS'"
+story "snowflake.lease_conninfo = 'host=$demo port=${port[lease_server]} dbname=postgres user=SERVER'" "snowflake.leased_regions = 'REGIONS'"
 
 step $'\nWho holds what, in the lease server: a clone has another region of its server, a lost one is kept until its lease ends'
-on control -c "SELECT region, server, state, date_trunc('second', until) AS until, incarnation FROM snowflake_fleet.regions ORDER BY 1"
+on lease_server -c "SELECT region, server, state, date_trunc('second', until) AS until, incarnation FROM snowflake_fleet.regions ORDER BY 1"
 step "The log of the promoted standby"
 grep -h 'snowflake: ' standby.log | tail -3 | cut -c1-150
 [ "$again_before" = 0 ] || die "$again_before ids were minted twice under leases"
 
 step $'\nCleaning up: the servers are stopped and their files removed. Three servers of your own: doc/fleet.md'
-for server in north clone south standby control; do halt "$server" immediate; done
+for server in north clone south standby lease_server; do halt "$server" immediate; done
 cd /
 rm -rf "$demo"

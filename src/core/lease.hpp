@@ -7,7 +7,7 @@
 // still runs. Clocks only decide how long a server waits. Times are milliseconds since 1970.
 //
 // lease_memory.hpp decides what a server does with an answer. The extension snowflake_fleet decides
-// the answers, and test/core/lease_control.hpp is its reference model.
+// the answers, and test/core/lease_server.hpp is its reference model.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -92,9 +92,10 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
 // Returns a lower bound of the time by which the server's clock is ahead of the lease server's
 // clock. A negative result means behind. The lease server read its clock between `sent_ms` and
 // `received_ms`.
-constexpr int64_t clocks_apart(int64_t sent_ms, int64_t control_ms, int64_t received_ms) noexcept {
-  if (control_ms < sent_ms) return sent_ms - control_ms;
-  if (control_ms > received_ms) return received_ms - control_ms;
+constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
+                               int64_t received_ms) noexcept {
+  if (lease_server_ms < sent_ms) return sent_ms - lease_server_ms;
+  if (lease_server_ms > received_ms) return received_ms - lease_server_ms;
   return 0;
 }
 

@@ -29,13 +29,13 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
                                   "clone",
                                   "revoked",
                                   "database restored",
-                                  "control recovered",
+                                  "lease server recovered",
                                   "nothing lost",
                                   "asked again",
                                   "adopted",
                                   "dead",
                                   "taken by another",
-                                  "control put back unnoticed"};
+                                  "lease server put back unnoticed"};
   for (uint64_t number = 0; number < schedules(); ++number) {
     World world(Random(7'000'000 + number), Rules{});
     world.run(kSteps);

@@ -16,25 +16,26 @@ void World::mistake() {
   request.server = kMistaken;
   request.incarnation = draw();
   request.nonce = draw();
-  request.clock_ms = now_ + control_off_;
+  request.clock_ms = now_ + lease_server_off_;
   request.length_ms = request.age_ms = lease_ms_;
-  const std::array<int32_t, 1> named{static_cast<int32_t>(random_.below(control_.regions.size()))};
-  const LeasedRegion before = control_.regions[static_cast<size_t>(named[0])];
+  const std::array<int32_t, 1> named{
+      static_cast<int32_t>(random_.below(lease_server_.regions.size()))};
+  const LeasedRegion before = lease_server_.regions[static_cast<size_t>(named[0])];
   if (before.server == -1) return;
-  const bool halted = control_.fleet.halted;
+  const bool halted = lease_server_.fleet.halted;
   const LeaseAnswer answer =
-      decide(control_.fleet, control_.regions, named, request, request.clock_ms);
+      decide(lease_server_.fleet, lease_server_.regions, named, request, request.clock_ms);
   if (answer.status == AnswerStatus::taken) happened("taken by another");
   if (answer.status == AnswerStatus::granted) violate("a mistaken server has a region of another");
-  if (control_.fleet.halted && !halted) violate("halted by a mistaken server");
+  if (lease_server_.fleet.halted && !halted) violate("halted by a mistaken server");
 }
 
 void World::operate() {
-  const size_t region = random_.below(control_.regions.size());
+  const size_t region = random_.below(lease_server_.regions.size());
   switch (random_.below(5)) {
     case 0:
     case 1:
-      revoke(control_.regions[region]);
+      revoke(lease_server_.regions[region]);
       happened("revoked");
       break;
     case 2:
@@ -56,12 +57,12 @@ bool World::lives(int64_t incarnation) const {
 // Calls confirm_dead() as an operator. The operator knows that no server mints in the region and
 // that no clock was far ahead, except in schedules in which operators make mistakes.
 void World::declare_dead(size_t region) {
-  if (control_moved_ || control_replaced_ || control_.fleet.halted) return;
+  if (lease_server_moved_ || lease_server_replaced_ || lease_server_.fleet.halted) return;
   const auto number = static_cast<int32_t>(region);
-  const int64_t clock = now_ + control_off_;
-  if (clock_is_behind(control_.fleet, clock)) return;
+  const int64_t clock = now_ + lease_server_off_;
+  if (clock_is_behind(lease_server_.fleet, clock)) return;
   if (!forgetful_) {
-    if (std::abs(control_off_) > skew_ms_ / 2) return;
+    if (std::abs(lease_server_off_) > skew_ms_ / 2) return;
     int64_t latest = 0;
     for (const Grant& grant : grants_) {
       if (grant.region != number) continue;
@@ -70,27 +71,28 @@ void World::declare_dead(size_t region) {
     }
     if (latest > clock + skew_ms_) return;
   }
-  const int64_t until = control_.regions[region].until_ms;
+  const int64_t until = lease_server_.regions[region].until_ms;
   int64_t ahead = lead_ms_ + reserve_ms_;
-  if (!rules_.dead_by_reserve) ahead = -control_.fleet.skew_ms;
-  confirm_dead(control_.fleet, control_.regions[region], clock, ahead);
-  if (control_.regions[region].until_ms < until) happened("dead");
+  if (!rules_.dead_by_reserve) ahead = -lease_server_.fleet.skew_ms;
+  confirm_dead(lease_server_.fleet, lease_server_.regions[region], clock, ahead);
+  if (lease_server_.regions[region].until_ms < until) happened("dead");
 }
 
 void World::recover() {
-  if (!control_moved_ && !control_replaced_ && !control_.fleet.halted) return;
+  if (!lease_server_moved_ && !lease_server_replaced_ && !lease_server_.fleet.halted) return;
   if (rules_.old_is_stopped) old_.reset();
-  if ((nothing_lost_ && control_moved_ && !control_.fleet.halted) ||
+  if ((nothing_lost_ && lease_server_moved_ && !lease_server_.fleet.halted) ||
       (forgetful_ && random_.percent(50))) {
-    confirm_no_data_loss(control_.fleet, ++now_, draw());
+    confirm_no_data_loss(lease_server_.fleet, ++now_, draw());
     happened("nothing lost");
   } else {
     // The operator's time may be behind by at most the skew.
     const auto behind = static_cast<int64_t>(random_.below(static_cast<uint64_t>(skew_ms_) + 1));
-    confirm_data_loss(control_.fleet, control_.regions, ++now_ - behind, draw(), control_moved_);
-    if (!rules_.adopt_while_leased) control_.fleet.adopt_ms = 1;
+    confirm_data_loss(lease_server_.fleet, lease_server_.regions, ++now_ - behind, draw(),
+                      lease_server_moved_);
+    if (!rules_.adopt_while_leased) lease_server_.fleet.adopt_ms = 1;
   }
-  control_moved_ = control_replaced_ = nothing_lost_ = false;
+  lease_server_moved_ = lease_server_replaced_ = nothing_lost_ = false;
 }
 
 }  // namespace snowflake

@@ -32,7 +32,7 @@ struct Small {
   FleetState old_fleet{};
   std::array<LeasedRegion, kRegions> old_regions{};
   bool moved = false, lost = false;
-  int64_t now = kBegin, control_off = 0, drawn = 10;
+  int64_t now = kBegin, lease_server_off = 0, drawn = 10;
   std::array<Run, 2> runs{};
   std::array<std::array<uint64_t, 2>, kRegions> minted{};  // a bit per unit of time
   bool violated = false;
@@ -85,7 +85,7 @@ class Explorer {
     };
     fleet(w.fleet, w.regions);
     fleet(w.old_fleet, w.old_regions);
-    for (const int64_t v : {int64_t{w.moved}, int64_t{w.lost}, w.now, w.control_off, w.drawn})
+    for (const int64_t v : {int64_t{w.moved}, int64_t{w.lost}, w.now, w.lease_server_off, w.drawn})
       add(static_cast<uint64_t>(v));
     for (const Run& r : w.runs) {
       for (const int64_t v :
@@ -143,7 +143,7 @@ class Explorer {
       halt_if_behind(w.fleet, q);
       return false;
     }
-    const int64_t clock = w.now + w.control_off;
+    const int64_t clock = w.now + w.lease_server_off;
     if (!rules_.floors_kept)
       for (LeasedRegion& region : w.regions) region.floor_ms = region.until_ms = 0;
     answer = decide(w.fleet, w.regions, kOwn, q, clock);
@@ -246,7 +246,7 @@ class Explorer {
         w.now += 4 * kUnit;
         return w.now < kBegin + 60 * kUnit;
       case 2:  // the lease server's clock steps
-        w.control_off = w.control_off == 0 ? 6 * kUnit : 0;
+        w.lease_server_off = w.lease_server_off == 0 ? 6 * kUnit : 0;
         return true;
       case 3:
         w.old_fleet = w.fleet;
@@ -261,7 +261,7 @@ class Explorer {
         return true;
       case 5: {  // an operator with a right clock confirms the true state
         if (!w.moved && !w.fleet.halted) return false;
-        if (w.control_off != 0) return false;
+        if (w.lease_server_off != 0) return false;
         if (!w.lost && !w.fleet.halted) {
           confirm_no_data_loss(w.fleet, w.now, ++w.drawn);
         } else {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/lease_memory.hpp"
-#include "lease_control.hpp"
+#include "lease_server.hpp"
 #include "lease_world.hpp"
 #include "support.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "core/lease_memory.hpp"
 #include "core/limits.hpp"
-#include "lease_control.hpp"
+#include "lease_server.hpp"
 #include "support.hpp"
 
 namespace snowflake {
@@ -127,7 +127,7 @@ struct Server {
   Worker worker;
 };
 
-struct Control {
+struct LeaseServer {
   FleetState fleet{};
   std::vector<LeasedRegion> regions;
 };
@@ -167,7 +167,7 @@ class World {
   }
 
  private:
-  // lease_server_model.cpp: the actions of a server
+  // lease_member_model.cpp: the actions of a server
   int64_t clock(const Server& s) const { return now_ + s.clock_off; }
   void start(Server& s, bool keep_memory);
   void crash(Server& s);
@@ -194,7 +194,7 @@ class World {
   void step_server(size_t number);
   void step_clock();
   void decide_one(size_t index);
-  void fail_control();
+  void fail_lease_server();
   void mistake();
   void operate();
   void declare_dead(size_t region);
@@ -214,22 +214,22 @@ class World {
   Rules rules_;
   Layout layout_;
   int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
-  bool tame_;          // the lease server's clock is right to within max_skew
-  bool recoveries_;    // the lease server is recovered to earlier states, and its clock is right
-  bool wild_control_;  // the lease server's clock is right only during operators' calls
-  bool forgetful_;     // the lease server is restored without detection, operators err, no clones
+  bool tame_;        // the lease server's clock is right to within max_skew
+  bool recoveries_;  // the lease server is recovered to earlier states, and its clock is right
+  bool wild_lease_server_;  // the lease server's clock is right only during operators' calls
+  bool forgetful_;  // the lease server is restored without detection, operators err, no clones
   std::vector<std::vector<int32_t>> own_;  // for each role the regions in its configuration
   int64_t now_;
   uint64_t processes_ = 0;
   bool faults_ = false;  // run() has begun, and settle() has not
-  int64_t control_off_ = 0;
+  int64_t lease_server_off_ = 0;
   std::vector<Server> servers_;
-  Control control_;
-  std::optional<Control> old_;  // the old lease server, which runs next to the promoted one
-  std::vector<Control> control_backups_;
-  bool control_moved_ = false;     // the lease server has another timeline or system
-  bool nothing_lost_ = false;      // whether no decision is lost, if the lease server has moved
-  bool control_replaced_ = false;  // older files were restored, without a new timeline
+  LeaseServer lease_server_;
+  std::optional<LeaseServer> old_;  // the old lease server, which runs next to the promoted one
+  std::vector<LeaseServer> lease_server_backups_;
+  bool lease_server_moved_ = false;  // the lease server has another timeline or system
+  bool nothing_lost_ = false;        // whether no decision is lost, if the lease server has moved
+  bool lease_server_replaced_ = false;  // older files were restored, without a new timeline
   std::vector<std::pair<int, Durable>> backups_;
   std::vector<Asked> asked_;
   std::vector<Told> told_;

@@ -17,27 +17,27 @@ World::World(Random random, const Rules& rules)
   skew_ms_ = lease_ms_ / 4;
   recoveries_ = random_.percent(50);
   tame_ = recoveries_ || random_.percent(50);
-  wild_control_ = recoveries_ && random_.percent(50);
+  wild_lease_server_ = recoveries_ && random_.percent(50);
   forgetful_ = !tame_ && random_.percent(50);
   now_ = layout_.epoch_ms + 10'000'000;
 
-  control_.fleet.term = control_.fleet.lasting = term_at(now_, draw());
-  control_.fleet.longest_ms = lease_ms_ + lead_ms_;
-  control_.fleet.skew_ms = skew_ms_;
+  lease_server_.fleet.term = lease_server_.fleet.lasting = term_at(now_, draw());
+  lease_server_.fleet.longest_ms = lease_ms_ + lead_ms_;
+  lease_server_.fleet.skew_ms = skew_ms_;
   servers_.resize(random_.between(2, 3));
   int32_t regions = 0;
   for (size_t i = 0; i < servers_.size(); ++i) {
     own_.emplace_back();
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
-  control_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
+  lease_server_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
   // Without the rule each server may be granted every region.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
       for (int32_t i = 0; i < regions; ++i) own.push_back(i);
     }
-  control_backups_.push_back(control_);
+  lease_server_backups_.push_back(lease_server_);
   backups_.push_back({0, Durable{}});
   for (size_t i = 0; i < servers_.size(); ++i) {
     servers_[i].role = static_cast<int>(i);
@@ -62,7 +62,7 @@ void World::step() {
       now_ += static_cast<int64_t>(random_.below(random_.percent(10) ? 20'000 : 2500));
       break;
     case 2:
-      fail_control();
+      fail_lease_server();
       break;
     case 3:
       if (random_.percent(25)) operate();
@@ -177,15 +177,16 @@ void World::step_server(size_t number) {
 void World::step_clock() {
   Server& s = servers_[random_.below(servers_.size())];
   const auto apart = static_cast<uint64_t>(skew_ms_ / 2);
-  const auto swing = wild_control_
+  const auto swing = wild_lease_server_
                          ? std::min<uint64_t>(3000, apart)
                          : static_cast<uint64_t>(random_.percent(30) ? 4 * lease_ms_ : 3000);
   s.clock_off = random_.percent(30)
                     ? 0
                     : static_cast<int64_t>(random_.below(2 * swing)) - static_cast<int64_t>(swing);
-  const auto off = tame_ && !wild_control_ ? apart : static_cast<uint64_t>(3 * lease_ms_);
+  const auto off = tame_ && !wild_lease_server_ ? apart : static_cast<uint64_t>(3 * lease_ms_);
   if (random_.percent(20))
-    control_off_ = static_cast<int64_t>(random_.below(2 * off + 1)) - static_cast<int64_t>(off);
+    lease_server_off_ =
+        static_cast<int64_t>(random_.below(2 * off + 1)) - static_cast<int64_t>(off);
 }
 
 void World::decide_one(size_t index) {
@@ -194,19 +195,19 @@ void World::decide_one(size_t index) {
   if (random_.percent(5)) return;
   const LeaseRequest& request = asked.request;
   // Some servers send their requests to the old lease server while it runs.
-  const bool at_old = old_ && (control_moved_ || random_.percent(50));
-  Control& asked_one = at_old ? *old_ : control_;
-  if (control_moved_ && rules_.identity_checked && !at_old) {
-    halt_if_behind(control_.fleet, request);
+  const bool at_old = old_ && (lease_server_moved_ || random_.percent(50));
+  LeaseServer& asked_one = at_old ? *old_ : lease_server_;
+  if (lease_server_moved_ && rules_.identity_checked && !at_old) {
+    halt_if_behind(lease_server_.fleet, request);
     return;
   }
-  Control next = asked_one;
+  LeaseServer next = asked_one;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // Files that are restored in place have no new timeline. The first request of a server with a
   // newer grant detects the restored files. The model assumes that a server with a newer grant
   // requests first, which cannot be guaranteed.
-  if (control_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
+  if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
   // If the rule `both_clocks` is off, only the lease server's clock decides which region is free.
@@ -215,14 +216,14 @@ void World::decide_one(size_t index) {
     for (LeasedRegion& region : next.regions) region.server = request.server;
   LeaseRequest seen = request;
   if (!rules_.both_clocks && request.call == LeaseCall::acquire)
-    seen.clock_ms = std::max(seen.clock_ms, now_ + control_off_);
+    seen.clock_ms = std::max(seen.clock_ms, now_ + lease_server_off_);
   const LeaseAnswer answer =
       decide(next.fleet, next.regions, own_[static_cast<size_t>(request.server)], seen,
-             now_ + control_off_);
+             now_ + lease_server_off_);
   const bool committed = !random_.percent(8);
   if (committed) asked_one = next;
   if (committed) note_grant(request, answer);
-  if (committed && !at_old) control_replaced_ = false;
+  if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
   // Without the rule: the server uses an answer whose commit failed, because the rows arrive before
   // the commit.
@@ -252,34 +253,36 @@ bool World::within_a_grant(const Session& session, uint64_t position) const {
   return false;
 }
 
-void World::fail_control() {
+void World::fail_lease_server() {
   if (random_.percent(50)) {
-    control_backups_.push_back(control_);
-    if (control_backups_.size() > 4) control_backups_.erase(control_backups_.begin() + 1);
+    lease_server_backups_.push_back(lease_server_);
+    if (lease_server_backups_.size() > 4)
+      lease_server_backups_.erase(lease_server_backups_.begin() + 1);
     return;
   }
   if (forgetful_ && random_.percent(10)) {
     // Restores any earlier state, even the first one, as after a new installation.
-    control_ = control_backups_[random_.below(control_backups_.size())];
-    happened("control put back unnoticed");
+    lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];
+    happened("lease server put back unnoticed");
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
   // Promotes a standby that may lack commits, and the old lease server may continue; or restores a
   // backup on another server or in place.
-  const Control before = control_;
-  if (random_.percent(60)) control_ = control_backups_[random_.below(control_backups_.size())];
+  const LeaseServer before = lease_server_;
+  if (random_.percent(60))
+    lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];
   if (random_.percent(70)) {
-    nothing_lost_ = control_.fleet.newest == before.fleet.newest &&
-                    control_.fleet.term == before.fleet.term && !before.fleet.halted &&
-                    !control_replaced_ && (nothing_lost_ || !control_moved_);
-    if (random_.percent(50) && !control_moved_ && !control_replaced_) old_ = before;
-    control_moved_ = true;
+    nothing_lost_ = lease_server_.fleet.newest == before.fleet.newest &&
+                    lease_server_.fleet.term == before.fleet.term && !before.fleet.halted &&
+                    !lease_server_replaced_ && (nothing_lost_ || !lease_server_moved_);
+    if (random_.percent(50) && !lease_server_moved_ && !lease_server_replaced_) old_ = before;
+    lease_server_moved_ = true;
   } else {
-    control_replaced_ = true;
+    lease_server_replaced_ = true;
     nothing_lost_ = false;
   }
-  happened("control recovered");
+  happened("lease server recovered");
 }
 
 void World::backup(const Server& s) {
@@ -324,8 +327,9 @@ void World::settle() {
   told_.clear();
   int64_t latest = now_;
   if (!tame_)
-    for (const LeasedRegion& region : control_.regions) latest = std::max(latest, region.until_ms);
-  control_off_ = 0;
+    for (const LeasedRegion& region : lease_server_.regions)
+      latest = std::max(latest, region.until_ms);
+  lease_server_off_ = 0;
   for (Server& s : servers_) {
     s.clock_off = 0;
     if (!s.up) start(s, false);

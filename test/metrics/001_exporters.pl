@@ -7,9 +7,9 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../t/lib", "$FindBin::RealBin/../../extensions/lease/t/lib";
 use JSON::PP;
-use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_control_sql_exporter scrape with_names_of_rules eventually monitoring_file
+use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_lease_server_sql_exporter scrape with_names_of_rules eventually monitoring_file
   fetch);
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
@@ -102,11 +102,11 @@ my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
 
 # Metrics of a server that leases its region, and of one that waits for its first lease.
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('leased')});
-my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $control->host, $control->port));
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('leased')});
+my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $lease_server->host, $lease_server->port));
 	snowflake.leased_regions = '0,1'
 	snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=leased'
 	CONF
@@ -124,16 +124,16 @@ foreach my $name (sort keys %of_leased)
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics of leases');
 
 # Metrics of the lease server, which has two regions, one of them held.
-$control->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
-my %of_control = (
-	'postgres exporter' => scrape(start_postgres_exporter($control, 'postgres_exporter_control', 'control_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
-	'SQL exporter' => with_names_of_rules(scrape(start_control_sql_exporter($control), qr/^sql_snowflake_fleet/)));
-foreach my $name (sort keys %of_control)
+$lease_server->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
+my %of_lease_server = (
+	'postgres exporter' => scrape(start_postgres_exporter($lease_server, 'postgres_exporter_lease_server', 'lease_server_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
+	'SQL exporter' => with_names_of_rules(scrape(start_lease_server_sql_exporter($lease_server), qr/^sql_snowflake_fleet/)));
+foreach my $name (sort keys %of_lease_server)
 {
-	my %of = map { s/^snowflake_fleet_//r => $of_control{$name}{$_}{'database="postgres",reason=""'} } keys %{ $of_control{$name} };
+	my %of = map { s/^snowflake_fleet_//r => $of_lease_server{$name}{$_}{'database="postgres",reason=""'} } keys %{ $of_lease_server{$name} };
 	is_deeply(rounded(\%of), { granting => 1, trouble_seconds => 0, regions => 2, free_regions => 1, held_regions => 1, servers => 2, refused_servers => 0 },
 		"$name: the lease server");
-	push @{ $names{$name} }, sort keys %{ $of_control{$name} };
+	push @{ $names{$name} }, sort keys %{ $of_lease_server{$name} };
 }
 
 # Makes numbers comparable, because the exporters write the same number in different ways: 5, 5.0 or 1e+06.

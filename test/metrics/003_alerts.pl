@@ -10,7 +10,7 @@ use IPC::Run;
 use JSON::PP;
 use Snowflake::Metrics qw(start_postgres_exporter start_sql_exporter start_prometheus stop_program ask_prometheus firing adapted
   eventually monitoring_file);
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
@@ -28,11 +28,11 @@ $old->clock->set(2_814_000_000 - time);
 $old->start;
 $old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 # A server that leases its region.
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('leased')});
-my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $control->host, $control->port));
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('leased')});
+my $leased = Snowflake::Node->create_running('leased', conf => sprintf(<<~'CONF', $lease_server->host, $lease_server->port));
 	snowflake.clock_error = 1
 	snowflake.leased_regions = '0,1'
 	snowflake.lease = 30s
@@ -129,12 +129,12 @@ $session->finish;
 $load->kill_kill;
 
 # The lease server is stopped and started.
-$control->stop('immediate');
+$lease_server->stop('immediate');
 ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no lease server: SnowflakeLeaseNotRenewed')
   or diag($@);
 ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{SnowflakeLeaseShort}{$leasing} }) }, 'no lease server: SnowflakeLeaseShort')
   or diag($@, explain(firing($prometheus)));
-$control->start;
+$lease_server->start;
 
 # The database last minted elsewhere. The lowest bit of the fingerprint belongs to the data files.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});

@@ -114,7 +114,7 @@ class Cluster:
         self.directory, self.leases = directory, leases
         with open(page, encoding="utf8") as file:
             self.blocks = re.findall(r"^```(\w+)\n(.*?)^```$", file.read().split("\n## Kubernetes")[0], re.M | re.S)
-        self.etcd_port, peer_port, self.control_port, *ports = free_ports(3 + 2 * len(NAMES))
+        self.etcd_port, peer_port, self.lease_server_port, *ports = free_ports(3 + 2 * len(NAMES))
         self.members = [Member(self, name, *ports[2 * i:2 * i + 2]) for i, name in enumerate(NAMES)]
         self.password = secrets.token_hex(16)
         client, peer = f"http://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{peer_port}"
@@ -126,27 +126,27 @@ class Cluster:
     def block(self, language):
         """The next block of the page, with names of machines and files as they are here."""
         at = next(i for i, (found, _) in enumerate(self.blocks) if found == language)
-        return (self.blocks.pop(at)[1].replace("host=control port=5432", f"host={self.directory} port={self.control_port}")
-                .replace("control:5432", f"{self.directory}:{self.control_port}").replace("/var/lib/postgresql/", f"{self.directory}/"))
+        return (self.blocks.pop(at)[1].replace("host=leases port=5432", f"host={self.directory} port={self.lease_server_port}")
+                .replace("leases:5432", f"{self.directory}:{self.lease_server_port}").replace("/var/lib/postgresql/", f"{self.directory}/"))
 
-    def start_control(self):
-        data = f"{self.directory}/control"
+    def start_lease_server(self):
+        data = f"{self.directory}/lease_server"
         subprocess.run(["initdb", "-D", data, "-A", "trust", "-U", "postgres", "--locale=C.UTF-8", "-E", "UTF8"],
                        check=True, stdout=subprocess.DEVNULL)
         with open(f"{data}/postgresql.conf", "a", encoding="utf8") as file:
-            file.write(f"listen_addresses = ''\nunix_socket_directories = '{self.directory}'\nport = {self.control_port}\n")
+            file.write(f"listen_addresses = ''\nunix_socket_directories = '{self.directory}'\nport = {self.lease_server_port}\n")
         with open(f"{data}/pg_hba.conf", "w", encoding="utf8") as file:
             file.write("local fleet ids scram-sha-256\nlocal all all trust\n")
-        subprocess.run(["pg_ctl", "-s", "-w", "-D", data, "-l", f"{self.directory}/control.log", "start"], check=True)
-        with self.control("postgres") as connection:
+        subprocess.run(["pg_ctl", "-s", "-w", "-D", data, "-l", f"{self.directory}/lease_server.log", "start"], check=True)
+        with self.lease_server("postgres") as connection:
             connection.execute("CREATE DATABASE fleet")
-        with self.control() as connection:
+        with self.lease_server() as connection:
             connection.execute("CREATE EXTENSION snowflake_fleet")
             connection.execute(self.block("sql"))
         subprocess.run(["bash", "-euc", self.block("sh")], check=True)
 
-    def control(self, database="fleet"):
-        return psycopg.connect(f"host={self.directory} port={self.control_port} dbname={database} user=postgres", autocommit=True)
+    def lease_server(self, database="fleet"):
+        return psycopg.connect(f"host={self.directory} port={self.lease_server_port} dbname={database} user=postgres", autocommit=True)
 
     def start_members(self):
         of_page = yaml.safe_load(self.block("yaml"))
@@ -229,5 +229,5 @@ class Cluster:
             member.signal_postgres(signal.SIGKILL)
         self.etcd.kill()
         self.etcd.wait()
-        subprocess.run(["pg_ctl", "-s", "-D", f"{self.directory}/control", "-m", "immediate", "stop"], check=False,
+        subprocess.run(["pg_ctl", "-s", "-D", f"{self.directory}/lease_server", "-m", "immediate", "stop"], check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

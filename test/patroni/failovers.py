@@ -173,7 +173,7 @@ def main():
     stop, clients, events, stuck = multiprocessing.Event(), [], [], None
     paths = [f"{arguments.directory}/ids.{number}" for number in range(arguments.clients)]
     try:
-        cluster.start_control()
+        cluster.start_lease_server()
         cluster.start_members()
         report(True, "three members follow one leader")
         clients = [multiprocessing.Process(target=mint, args=(number, cluster, path, stop)) for number, path in enumerate(paths)]
@@ -196,7 +196,7 @@ def main():
             client.join()
         regions = None
         if cluster.leases:
-            with cluster.control() as connection:
+            with cluster.lease_server() as connection:
                 regions = connection.execute("SELECT count(DISTINCT region), max(region) FROM snowflake_fleet.regions WHERE until IS NOT NULL").fetchone()
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):

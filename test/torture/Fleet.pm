@@ -9,7 +9,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 use World;
-use ControlPair;
+use LeaseServerPair;
 
 our @ISA = ('World');
 
@@ -36,7 +36,7 @@ sub settles
 {
 	my ($self, $seconds, @groups) = @_;
 	return 1 if $self->SUPER::settles($seconds, @groups);
-	diag($self->control->try('SELECT * FROM snowflake_fleet.regions; SELECT * FROM snowflake_fleet.health'));
+	diag($self->lease_server->try('SELECT * FROM snowflake_fleet.regions; SELECT * FROM snowflake_fleet.health'));
 	for my $group ($self->groups)
 	{
 		my (undef, $out) = $self->query($group->{node}, $group->{name}, 'TABLE snowflake.lease');
@@ -45,14 +45,14 @@ sub settles
 	return 0;
 }
 
-sub control { my ($self) = @_; return $self->{control}; }
+sub lease_server { my ($self) = @_; return $self->{lease_server}; }
 
 # Creates the servers.
 
 sub begin
 {
 	my ($self, $names) = @_;
-	$self->{control} = ControlPair->new($self);
+	$self->{lease_server} = LeaseServerPair->new($self);
 	$self->add_server($names->[$_], leased => sprintf '%d,%d', 2 * $_, 2 * $_ + 1) foreach 0 .. $#$names;
 	$self->add_server('static');
 	$self->new_standby;
@@ -62,10 +62,10 @@ sub begin
 sub add_server
 {
 	my ($self, $name, %is) = @_;
-	my %settings = ('snowflake.lease_conninfo' => $self->control->conninfo($name), $is{leased}
+	my %settings = ('snowflake.lease_conninfo' => $self->lease_server->conninfo($name), $is{leased}
 		? ('snowflake.leased_regions' => $is{leased}, 'snowflake.lease' => "$self->{lease}ms", 'snowflake.max_skew' => "$self->{skew}ms")
 		: ('snowflake.region' => $self->{static}));
-	$self->control->sql("SELECT snowflake_fleet.add_server('$name')");
+	$self->lease_server->sql("SELECT snowflake_fleet.add_server('$name')");
 	my $node = $self->new_server($name, settings => \%settings);
 	$node->start;
 	$self->must($node, 'postgres', 'CREATE ROLE app LOGIN');
@@ -273,7 +273,7 @@ sub worker_of
 }
 
 # Matches the logs of servers that are expected to panic.
-sub may_crash { my ($self) = @_; return $self->{full} ? qr/_(?:torn\d+|control\d)\.log$/ : qr/_torn\d+\.log$/; }
+sub may_crash { my ($self) = @_; return $self->{full} ? qr/_(?:torn\d+|lease_server\d)\.log$/ : qr/_torn\d+\.log$/; }
 
 # Returns a time in seconds after which every lease has ended that was not renewed.
 sub beyond_the_lease { my ($self) = @_; return ($self->{lease} + $self->{max_lead}) / 1000 + 0.3; }

@@ -160,7 +160,7 @@ sub revoke
 	my $hold = $w->pick_hard(0.5, $w->beyond_the_lease);
 	my $rival = $hold > 1 ? $w->rival($member) : undef;
 	my $region = $w->region_of($member);
-	my $said = $w->control->try("SELECT snowflake_fleet.revoke_lease($region)");
+	my $said = $w->lease_server->try("SELECT snowflake_fleet.revoke_lease($region)");
 	$w->churn(1, $w->others($member)) if rand() < 0.5;
 	sleep $hold;
 	my $taken = $rival && $w->take_over($rival, $region);

@@ -12,17 +12,17 @@ use Verdict;
 use Fleet;
 use FleetFaults;
 use FleetCopies;
-use FleetControl;
+use LeaseServerFaults;
 
-my %faults = (%FleetFaults::faults, %FleetCopies::faults, %FleetControl::faults);
+my %faults = (%FleetFaults::faults, %FleetCopies::faults, %LeaseServerFaults::faults);
 my %options = (seed => 1, seconds => 300, faults => '', clients => 2, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',
 	'max-lead=i', 'reserve=i', 'wal-writer-delay=i', 'rounds=i', 'calm=f', 'ways=s', 'lease=i', 'use-tsc=s') or exit 2;
 
 my @names = Schedule::choose($options{faults}, \%faults);
-BAIL_OUT('the fault control_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
-	  . 'leave it out with --faults=-control_full')
-  if grep({ $_ eq 'control_full' } @names) && !$ENV{SNOWFLAKE_WAL_DISK};
+BAIL_OUT('the fault lease_server_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
+	  . 'leave it out with --faults=-lease_server_full')
+  if grep({ $_ eq 'lease_server_full' } @names) && !$ENV{SNOWFLAKE_WAL_DISK};
 
 Schedule::draw($options{seed}, 0);
 my %drawn = (
@@ -62,7 +62,7 @@ ok($w->settles(40), 'every server mints after the last fault');
 $w->stop_clients($_) for $w->groups;
 $w->drop_standby;
 $_->{node}->stop for $w->groups;
-$w->control->stop;
+$w->lease_server->stop;
 note("$made faults");
 Verdict::give($w, may_crash => $w->may_crash);
 done_testing();

@@ -6,18 +6,18 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s');
 	SELECT snowflake_fleet.add_server('alpha')});
-my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
+my $conninfo = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 my $settings = "snowflake.lease_conninfo = '$conninfo'\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 10s\nsnowflake.max_skew = 3s\n";
 my $ledger = Snowflake::Ledger->new;
 
@@ -42,10 +42,10 @@ is(region_of($server, $ids[0]), '0', 'the ids have the granted region');
 is($server->safe_psql('postgres', q{SELECT region, until - clock_timestamp() BETWEEN '1 s' AND '11 s', published_until <= until,
 	  last_contact BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp(), abs(clocks_apart_ms) < 1000,
 	  incarnation > 0, last_message ~ 'region 0', last_renewal <= last_contact, missed_renewals = 0 FROM snowflake.lease}), '0|t|t|t|t|t|t|t|t', 'the view lease shows the lease');
-is($control->safe_psql('postgres', q{SELECT region, server, free FROM snowflake_fleet.regions WHERE state = 'held'}),
+is($lease_server->safe_psql('postgres', q{SELECT region, server, free FROM snowflake_fleet.regions WHERE state = 'held'}),
 	'0|alpha|f', 'the lease server shows the same lease');
 is($server->safe_psql('postgres', 'SELECT last_value FROM snowflake.fleet'),
-	$control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database has stored the number of the fleet');
+	$lease_server->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database has stored the number of the fleet');
 
 # The lease is renewed before it ends, so the server mints without a pause.
 my $until = $server->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
@@ -57,7 +57,7 @@ pass('the server mints after its lease was renewed');
 my $pid = $server->safe_psql('postgres', 'SELECT pg_backend_pid()');
 my $holder = $server->session;
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
-$control->stop;
+$lease_server->stop;
 $server->kill_backend($holder->query_safe('SELECT pg_backend_pid()'));
 @ids = mint($server);
 is(region_of($server, $ids[0]), '0', 'after a crash restart the server mints in its region, although the lease server is down');
@@ -75,7 +75,7 @@ $server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 
 	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'The call requires ids after .*; region 0 is leased until',
 	hint => 'Observe it again' }, 'observe() fails if the id is beyond the lease');
 my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
-$control->start;
+$lease_server->start;
 my $end = $server->finish_writer($waiting);
 is($end->{errors}, '', 'a waiting call gets its id when the lease server is back');
 $ledger->record($waiting->{name}, @{ $end->{ids} });
@@ -87,7 +87,7 @@ like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'the log sho
 $ledger->new_server_run;
 @ids = mint($server);
 my $second = region_of($server, $ids[0]);
-is($control->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'after a restart the lease server shows one held region');
+is($lease_server->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'after a restart the lease server shows one held region');
 # After an immediate stop the region is still leased, so the server leases another one at once.
 $server->stop('immediate');
 $server->start;
@@ -100,7 +100,7 @@ my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
 my $session = $server->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 my $settled = $server->safe_psql('postgres', 'SELECT snowflake.settled_before()');
-$control->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease($held)");
+$lease_server->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease($held)");
 $server->poll_query_until('postgres', "SELECT region <> $held FROM snowflake.lease") or die 'not revoked';
 my ($id) = split /\n/, $session->query_safe('SELECT snowflake.next_id(1)');
 isnt(region_of($server, $id), $held, 'after the lease was revoked, an open session mints in another region');

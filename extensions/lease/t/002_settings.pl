@@ -21,7 +21,7 @@ sub start_with
 	return run_command([ 'postgres', '-C', 'shared_memory_size', '-D', $node->data_dir ]);
 }
 
-my $conninfo = "snowflake.lease_conninfo = 'host=control passfile=/etc/pass user=alpha'";
+my $conninfo = "snowflake.lease_conninfo = 'host=lease_server passfile=/etc/pass user=alpha'";
 my $leased = "$conninfo\nsnowflake.leased_regions = '4,5'";
 like((start_with($leased))[0], qr/^\d+$/, 'a server with a lease server and leased regions starts');
 like((start_with("$leased\nsnowflake.region = -1"))[0], qr/^\d+$/, 'a server with leased regions and region = -1 starts');
@@ -38,9 +38,9 @@ my @wrong = (
 	[ "$leased\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
 	[ "$leased\nsnowflake.region = -2", qr/A region is a number from 0/ ],
 	[ "$leased\nsnowflake.lease = 8d", qr/outside the valid range/ ],
-	[ "snowflake.lease_conninfo = 'host=control password=secret'", qr/"snowflake.lease_conninfo" contains a password\n.*HINT:  Use "passfile"/s ],
-	[ "snowflake.lease_conninfo = 'postgresql://alpha:secret\@control/fleet'", qr/"snowflake.lease_conninfo" contains a password/ ],
-	[ "snowflake.lease_conninfo = 'host=control hots=control'", qr/invalid value for parameter "snowflake.lease_conninfo"\n.*DETAIL:  invalid connection option "hots"/s ]);
+	[ "snowflake.lease_conninfo = 'host=lease_server password=secret'", qr/"snowflake.lease_conninfo" contains a password\n.*HINT:  Use "passfile"/s ],
+	[ "snowflake.lease_conninfo = 'postgresql://alpha:secret\@lease_server/fleet'", qr/"snowflake.lease_conninfo" contains a password/ ],
+	[ "snowflake.lease_conninfo = 'host=lease_server hots=lease_server'", qr/invalid value for parameter "snowflake.lease_conninfo"\n.*DETAIL:  invalid connection option "hots"/s ]);
 foreach my $case (@wrong)
 {
 	my ($settings, $pattern) = @$case;

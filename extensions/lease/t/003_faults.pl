@@ -6,17 +6,17 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control', allows_streaming => 1);
-$control->start;
+my $lease_server = Snowflake::LeaseServer->create('lease_server', allows_streaming => 1);
+$lease_server->start;
 sub connection
 {
 	my ($database, $role) = @_;
-	return sprintf q{host=''%s'' port=%s dbname=%s user=%s}, $control->host, $control->port, $database, $role;
+	return sprintf q{host=''%s'' port=%s dbname=%s user=%s}, $lease_server->host, $lease_server->port, $database, $role;
 }
 sub leasing
 {
@@ -31,8 +31,8 @@ sub mint
 }
 sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 
-$control->install;
-$control->safe_psql('postgres', q{
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '60 s', max_lead => '1 s', max_skew => '5 s');
 	SELECT snowflake_fleet.add_server('alpha');
 	CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$;
@@ -47,19 +47,19 @@ $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snow
 like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
 # If the lease server's wait for its standby is cancelled, the commit succeeds with a warning.
-$control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-$control->reload;
-$control->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
-$control->safe_psql('postgres', 'SET synchronous_commit = local; DROP TRIGGER refuse ON snowflake_fleet.region');
+$lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$lease_server->reload;
+$lease_server->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
+$lease_server->safe_psql('postgres', 'SET synchronous_commit = local; DROP TRIGGER refuse ON snowflake_fleet.region');
 my $waits = q{SELECT pid FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event = 'SyncRep'};
-$control->poll_query_until('postgres', "SELECT count(*) >= 1 FROM ($waits) AS w") or die 'nobody waits for the standby';
+$lease_server->poll_query_until('postgres', "SELECT count(*) >= 1 FROM ($waits) AS w") or die 'nobody waits for the standby';
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region while the lease server waits for its standby');
-$control->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM ($waits) AS w");
+$lease_server->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM ($waits) AS w");
 ok($server->poll_query_until('postgres', "SELECT region IS NOT NULL OR last_message LIKE '%answered with a warning: canceling wait%' FROM snowflake.lease"),
 	'the view lease shows the warning after the wait was cancelled');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the wait was cancelled');
-$control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-$control->reload;
+$lease_server->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$lease_server->reload;
 is(scalar(mint($server, 10)), 10, 'the server mints when the lease server no longer waits for a standby');
 
 # If a database is dropped and created again with the clock set back, its ids are above the old ones.
@@ -104,9 +104,9 @@ $server->stop;
 
 # There is only one region. The processes of the server that holds the region are suspended until the lease has ended.
 # Another server with the same login leases the region.
-$control->safe_psql('postgres', 'CREATE DATABASE narrow');
-$control->install('narrow');
-$control->safe_psql('narrow', q{
+$lease_server->safe_psql('postgres', 'CREATE DATABASE narrow');
+$lease_server->install('narrow');
+$lease_server->safe_psql('narrow', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s');
 	SELECT snowflake_fleet.add_server('alpha')});
 my %pair = map {

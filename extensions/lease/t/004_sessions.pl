@@ -8,15 +8,15 @@ use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use IO::Socket::INET;
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
-my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $control->host, $control->port;
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
+my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 
 # The published limit is ahead of the clock by "snowflake.reserve". A new session must not wait until the clock reaches
 # the published limit.
@@ -36,7 +36,7 @@ is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'
 $server->stop;
 my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
 $server->append_conf('postgresql.conf', sprintf q{snowflake.lease_conninfo = 'host=127.0.0.1,%s port=%s,%s dbname=postgres user=alpha target_session_attrs=read-write'} . "\n",
-	$control->host, $mute->sockport, $control->port);
+	$lease_server->host, $mute->sockport, $lease_server->port);
 $server->start;
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server gets a region although the first host does not answer')
   or diag $server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease');
@@ -44,10 +44,10 @@ is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_i
 
 # If the fleet grants less than the requested time, the lease is still renewed in time.
 $server->stop;
-$control->safe_psql('postgres', 'CREATE DATABASE short');
-$control->install('short');
-$control->safe_psql('short', q{SELECT snowflake_fleet.create_fleet(lease => '2 s', max_lead => '0', max_skew => '500 ms'), snowflake_fleet.add_server('alpha')});
-$server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'host=%s port=%s dbname=short user=alpha'\n", $control->host, $control->port);
+$lease_server->safe_psql('postgres', 'CREATE DATABASE short');
+$lease_server->install('short');
+$lease_server->safe_psql('short', q{SELECT snowflake_fleet.create_fleet(lease => '2 s', max_lead => '0', max_skew => '500 ms'), snowflake_fleet.add_server('alpha')});
+$server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'host=%s port=%s dbname=short user=alpha'\n", $lease_server->host, $lease_server->port);
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
@@ -82,16 +82,16 @@ cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
-	$control->safe_psql('short', "SELECT snowflake_fleet.revoke_lease($region)");
+	$lease_server->safe_psql('short', "SELECT snowflake_fleet.revoke_lease($region)");
 	$server->poll_query_until('postgres', "SELECT region > $region FROM snowflake.lease") or die 'not revoked';
 }
-$control->safe_psql('short', 'BEGIN; UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region > 2; SELECT snowflake_fleet.sign_rows(); COMMIT');
-$control->poll_query_until('short', 'SELECT free FROM snowflake_fleet.regions WHERE region = 0') or die 'not free';
+$lease_server->safe_psql('short', 'BEGIN; UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region > 2; SELECT snowflake_fleet.sign_rows(); COMMIT');
+$lease_server->poll_query_until('short', 'SELECT free FROM snowflake_fleet.regions WHERE region = 0') or die 'not free';
 my $after = $server->safe_psql('postgres', q{SELECT snowflake.make_id(clock_timestamp() + interval '12 s', 5, 0, 1)});
 my @waiting = map { $server->start_writer("SET snowflake.max_wait = '30s'; SELECT $_") } "snowflake.next_id(5, $after)", "unnest(snowflake.next_ids(6, 2, $after))";
 $server->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Extension'})
   or die 'nobody waits';
-$control->safe_psql('short', 'SELECT snowflake_fleet.revoke_lease(2)');
+$lease_server->safe_psql('short', 'SELECT snowflake_fleet.revoke_lease(2)');
 $server->poll_query_until('postgres', 'SELECT region < 2 FROM snowflake.lease') or die 'not revoked';
 foreach my $writer (@waiting)
 {

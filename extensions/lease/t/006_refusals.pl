@@ -7,20 +7,20 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
 my %fleet = map {
-	$control->safe_psql("postgres", "CREATE DATABASE $_");
-	$control->install($_);
-	$control->safe_psql($_, q{SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s')});
-	$_ => sprintf q{host=''%s'' port=%s dbname=%s user=alpha}, $control->host, $control->port, $_
+	$lease_server->safe_psql("postgres", "CREATE DATABASE $_");
+	$lease_server->install($_);
+	$lease_server->safe_psql($_, q{SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s')});
+	$_ => sprintf q{host=''%s'' port=%s dbname=%s user=alpha}, $lease_server->host, $lease_server->port, $_
 } 'ours', 'theirs';
-$control->safe_psql('ours', q{SELECT snowflake_fleet.add_server('alpha')});
-$control->safe_psql('theirs', q{SELECT snowflake_fleet.add_server('alpha')});
+$lease_server->safe_psql('ours', q{SELECT snowflake_fleet.add_server('alpha')});
+$lease_server->safe_psql('theirs', q{SELECT snowflake_fleet.add_server('alpha')});
 
 my $server = Snowflake::Node->create('server',
 	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.lease_conninfo = '$fleet{ours}'\n");
@@ -43,7 +43,7 @@ like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints')
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'health shows that the server mints');
 
 # The lease server is stopped until the lease has ended.
-$control->stop;
+$lease_server->stop;
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
 refused('the lease has ended',
 	{ message => 'the lease of region \d+ has ended', detail => 'could not connect', hint => '.' }, 'next_id() fails if the lease has ended');
@@ -53,7 +53,7 @@ refused('no region is leased', { message => 'this server has no region to mint i
 	'next_id() fails if the server started while the lease server was stopped');
 
 # When the lease server is back, the server mints without any action.
-$control->start;
+$lease_server->start;
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints when the lease server is back');
 
 # If the clock is set back, ids of a new database must be above the existing ids of the region.
@@ -81,6 +81,6 @@ $server->refuses('SELECT snowflake.next_id(1)',
 	{ sqlstate => '55000', message => 'this database belongs to another fleet', detail => 'has fleet \d+, .* is that of fleet \d+', hint => 'Correct "snowflake.lease_conninfo"' },
 	'next_id() fails if the lease is of another fleet');
 $server->stop;
-$control->stop;
+$lease_server->stop;
 
 done_testing();

@@ -8,7 +8,7 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
@@ -109,14 +109,14 @@ sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 # "Three servers": one of them already mints in a static region.
 
 my $title = 'Three servers';
-my $control = Snowflake::Control->new('control');
-$control->init;
+my $lease_server = Snowflake::LeaseServer->new('lease_server');
+$lease_server->init;
 # A connection over the network must match the page's line of pg_hba.conf.
-debian($control, "local all all trust\n");
-shell($control, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
-$control->_update_pid(1);
-my $commands = adapted(next_block($title), 'control:5432' => '127.0.0.1:' . $control->port,
-	'host=control port=5432' => 'host=127.0.0.1 port=' . $control->port);
+debian($lease_server, "local all all trust\n");
+shell($lease_server, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
+$lease_server->_update_pid(1);
+my $commands = adapted(next_block($title), 'leases:5432' => '127.0.0.1:' . $lease_server->port,
+	'host=leases port=5432' => 'host=127.0.0.1 port=' . $lease_server->port);
 
 my (%server, @ids);
 foreach my $name ('north', 'west', 'south')
@@ -145,7 +145,7 @@ foreach my $name ('north', 'west', 'south')
 	push @ids, mint($node);
 }
 is(twice(@ids), 0, 'ids are unique, although one region was static before');
-my $told = $control->safe_psql('fleet', next_block($title));
+my $told = $lease_server->safe_psql('fleet', next_block($title));
 like($told, qr/^[024]\|$_\|held\|127\.0\.0\.1\|/m, "the lease server shows a region of $_") foreach sort keys %server;
 section_ends($title);
 
@@ -153,7 +153,7 @@ section_ends($title);
 
 $title = 'Getting out of trouble';
 like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d/, 'the statement on a server shows its lease');
-like($control->safe_psql('fleet', next_block($title)), qr/^t\|\|\|\n.*^west\|[^\n]*\|\{2,3\}\|\{2\}\|/ms, 'the statement on the lease server shows the fleet and its servers');
+like($lease_server->safe_psql('fleet', next_block($title)), qr/^t\|\|\|\n.*^west\|[^\n]*\|\{2,3\}\|\{2\}\|/ms, 'the statement on the lease server shows the fleet and its servers');
 section_ends($title);
 
 my $west = $server{west};
@@ -173,7 +173,7 @@ foreach my $message (@messages)
 	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources contain the message: $message");
 }
 # A wrong password is corrected in the file that the message names.
-$control->safe_psql('fleet', q{ALTER ROLE north PASSWORD 'another'});
+$lease_server->safe_psql('fleet', q{ALTER ROLE north PASSWORD 'another'});
 ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
 my $pass = $server{north}->basedir . '/fleet.pgpass';
@@ -189,18 +189,18 @@ push @ids, mint($server{north});
 
 $title = 'A lease has to end, or a server is gone';
 my $held = $server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease');
-$control->safe_psql('fleet', adapted(next_block($title), '\(0\)' => "($held)"));
-is($control->safe_psql('fleet', "SELECT state FROM snowflake_fleet.regions WHERE region = $held"), 'revoked', 'revoke_lease() revokes the lease');
+$lease_server->safe_psql('fleet', adapted(next_block($title), '\(0\)' => "($held)"));
+is($lease_server->safe_psql('fleet', "SELECT state FROM snowflake_fleet.regions WHERE region = $held"), 'revoked', 'revoke_lease() revokes the lease');
 restart($server{$_}) foreach 'north', 'south';
 push @ids, mint($server{north});
 isnt($server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease'), $held, 'the server whose lease was revoked leases another region');
 $server{south}->poll_query_until('app', q{SELECT last_message LIKE '%42501%It was removed at%' FROM snowflake.lease}) or die 'not refused';
 section_ends($title);
-$control->safe_psql('fleet', q{SELECT snowflake_fleet.add_server('south')});
+$lease_server->safe_psql('fleet', q{SELECT snowflake_fleet.add_server('south')});
 push @ids, mint($server{south});
 $title = 'A machine is gone';
 systemctl($server{south}, 'stop');
-like($control->safe_psql('fleet', next_block($title)), qr/^Region 4 is free at /, 'confirm_dead() shows when the region is free');
+like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free at /, 'confirm_dead() shows when the region is free');
 systemctl($server{south}, 'start');
 section_ends($title);
 
@@ -212,23 +212,23 @@ sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(r
 # After a cancel the worker sends its request again at once.
 sub ask_now { my ($node) = @_; return ($node // $west)->safe_psql('app', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}); }
 $title = 'The lease server was promoted, or restored';
-$control->safe_psql('fleet', 'UPDATE snowflake_fleet.fleet SET timeline = 99; SELECT snowflake_fleet.sign_rows()');
+$lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.fleet SET timeline = 99; SELECT snowflake_fleet.sign_rows()');
 ask_now();
 ok(waits(), 'after a promotion the lease server waits for an operator');
-like($control->safe_psql('fleet', next_block($title)), qr/^Leases that continue: /, 'confirm_no_data_loss() shows the leases that continue');
+like($lease_server->safe_psql('fleet', next_block($title)), qr/^Leases that continue: /, 'confirm_no_data_loss() shows the leases that continue');
 ask_now();
 ok(renewed(), 'after confirm_no_data_loss() the server renews its lease');
 push @ids, mint($west);
 my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease');
-$control->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
+$lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
 # The smaller skew prevents that the lease of a recently started server ends.
-$control->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
-my $now = now_of($control);
-my (undef, undef, $error) = $control->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
+$lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
+my $now = now_of($lease_server);
+my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
 like($error, qr/the lease server's clock does not agree/, 'confirm_data_loss() refuses a wrong time');
-like($control->safe_psql('fleet', adapted(next_block($title), 'THE TIME BY YOUR WATCH' => $now)), qr/^Servers keep leases that end after/, 'confirm_data_loss() shows which leases servers keep');
+like($lease_server->safe_psql('fleet', adapted(next_block($title), 'THE TIME BY YOUR WATCH' => $now)), qr/^Servers keep leases that end after/, 'confirm_data_loss() shows which leases servers keep');
 ask_now();
 ok(renewed(), 'after confirm_data_loss() the server renews its lease');
 is($west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease'), $region, 'after confirm_data_loss() the server has the same region and incarnation');
@@ -238,12 +238,12 @@ section_ends($title);
 # "The lease server is lost": the roles of the lease server are lost, too.
 
 $title = 'The lease server is lost';
-my $fleet = $control->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet');
-shell($control, 'pg_dump -Fc -f fleet.dump fleet');
-$control->safe_psql('postgres', 'DROP DATABASE fleet WITH (FORCE); DROP ROLE west');
-shell($control, adapted(next_block($title), 'THE TIME BY YOUR WATCH' => now_of($control), '(pg_restore.*)' => 'pg_restore -d fleet fleet.dump 2>restore.log || true'));
-is($control->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet'), $fleet, 'the restored database has the same fleet');
-$control->safe_psql('postgres', q{ALTER ROLE west PASSWORD 'w-secret'});
+my $fleet = $lease_server->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet');
+shell($lease_server, 'pg_dump -Fc -f fleet.dump fleet');
+$lease_server->safe_psql('postgres', 'DROP DATABASE fleet WITH (FORCE); DROP ROLE west');
+shell($lease_server, adapted(next_block($title), 'THE TIME BY YOUR WATCH' => now_of($lease_server), '(pg_restore.*)' => 'pg_restore -d fleet fleet.dump 2>restore.log || true'));
+is($lease_server->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet'), $fleet, 'the restored database has the same fleet');
+$lease_server->safe_psql('postgres', q{ALTER ROLE west PASSWORD 'w-secret'});
 ask_now();
 ok(renewed(), 'after the restore the server renews its lease');
 push @ids, mint($west);
@@ -254,16 +254,16 @@ section_ends($title);
 # "Choosing the lease".
 
 $title = 'Choosing the lease';
-$control->safe_psql('postgres', 'CREATE DATABASE short');
-$control->install('short');
-like($control->safe_psql('short', next_block($title)), qr/^Leases last up to 00:10:00/, 'the statement creates a fleet with another lease');
+$lease_server->safe_psql('postgres', 'CREATE DATABASE short');
+$lease_server->install('short');
+like($lease_server->safe_psql('short', next_block($title)), qr/^Leases last up to 00:10:00/, 'the statement creates a fleet with another lease');
 section_ends($title);
 
 is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
 
 # Checks that each function is on the page or has a comment which marks it as internal, and that the page names no
 # internal function.
-my %comment = map { split /\|/, $_, 2 } split /\n/, $control->safe_psql('fleet', <<~'SQL');
+my %comment = map { split /\|/, $_, 2 } split /\n/, $lease_server->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL
 cmp_ok(scalar keys %comment, '>', 30, 'the schema has more than 30 functions');

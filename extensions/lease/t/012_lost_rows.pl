@@ -7,16 +7,16 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $original = Snowflake::Node->create('original', has_archiving => 1, allows_streaming => 1,
-	conf => sprintf(<<~'CONF', $control->host, $control->port));
+	conf => sprintf(<<~'CONF', $lease_server->host, $lease_server->port));
 	snowflake.leased_regions = '0-3'
 	snowflake.max_wait = 30s
 	snowflake.max_skew = 10min

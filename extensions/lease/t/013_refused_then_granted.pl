@@ -5,18 +5,18 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1.5 s');
 	SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\n"
-	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $lease_server->host, $lease_server->port);
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($first) = $server->ids('SELECT snowflake.next_id(1)');
@@ -31,9 +31,9 @@ sub goes_on
 }
 
 # Simulates a promotion of the lease server. Every server is refused until the operator confirms that no grant was lost.
-$control->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()');
+$lease_server->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()');
 ok(said_until('waits for'), 'the server gets the message that the lease server waits for an operator');
-$control->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
+$lease_server->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
 goes_on('after confirm_no_data_loss()');
 
 # The server's clock is ahead for a moment.

@@ -8,16 +8,16 @@ use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use IO::Socket::INET;
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Snowflake::Resolver;
 use Test::More;
 
-my $control = Snowflake::Control->create('control', conf => "listen_addresses = '127.0.0.1'\n");
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{
+my $lease_server = Snowflake::LeaseServer->create('lease_server', conf => "listen_addresses = '127.0.0.1'\n");
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
 	SELECT snowflake_fleet.add_server('alpha');
 	-- A role whose settings end whatever takes long, and a lease server that is slow.
@@ -34,7 +34,7 @@ $control->safe_psql('postgres', q{
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
 # The kernel accepts connections to this socket, but no process answers.
-my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $control->port, Proto => 'tcp')
+my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $lease_server->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
 my $ledger = Snowflake::Ledger->new;
@@ -42,7 +42,7 @@ my $server = Snowflake::Node->create('server',
 	conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 12s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 60s\n");
 my $resolver = Snowflake::Resolver->new($server);
 my $service_file = $server->basedir . '/services';
-append_to_file($service_file, "[fleet]\nhost=127.0.0.2,127.0.0.1\nport=" . $control->port . "\n");
+append_to_file($service_file, "[fleet]\nhost=127.0.0.2,127.0.0.1\nport=" . $lease_server->port . "\n");
 $server->preload(undef, PGSERVICEFILE => $service_file);
 
 sub connect_by
@@ -67,22 +67,22 @@ sub renewed_since
 
 # The first host is silent and the second host answers. The hosts are in the list, in a service file, or addresses of
 # one name.
-$server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $control->port . " dbname=postgres user=alpha'\n");
+$server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $lease_server->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 renewed_since('the lease is renewed if the first host of the list is silent');
 like($server->log_content, qr/WARNING:  snowflake: the lease server did not answer in time: gave up on 127.0.0.2, port \d+/,
 	'the log names the silent host');
-is($control->safe_psql('postgres', q{SELECT DISTINCT name, setting FROM seen WHERE name ~ '^(statement|transaction|idle)' AND setting <> '0'}), '',
+is($lease_server->safe_psql('postgres', q{SELECT DISTINCT name, setting FROM seen WHERE name ~ '^(statement|transaction|idle)' AND setting <> '0'}), '',
 	'the timeouts of its role are off in the session of a renewal');
-is($control->safe_psql('postgres', q{SELECT DISTINCT ON (name) name, setting FROM seen WHERE name ~ '^tcp_' ORDER BY name}),
+is($lease_server->safe_psql('postgres', q{SELECT DISTINCT ON (name) name, setting FROM seen WHERE name ~ '^tcp_' ORDER BY name}),
 	"tcp_keepalives_count|3\ntcp_keepalives_idle|10\ntcp_keepalives_interval|5\ntcp_user_timeout|20000",
 	'the session of a renewal has limits that end a broken connection within half a minute');
-$control->safe_psql('postgres', 'DROP TRIGGER look ON snowflake_fleet.region');
+$lease_server->safe_psql('postgres', 'DROP TRIGGER look ON snowflake_fleet.region');
 connect_by('service=fleet');
 renewed_since('the lease is renewed if the first host of a service file is silent');
 $resolver->set('fleet.example' => [ 0, '127.0.0.2', '127.0.0.1' ]);
-connect_by('host=fleet.example port=' . $control->port);
+connect_by('host=fleet.example port=' . $lease_server->port);
 renewed_since('the lease is renewed if the first address of a name is silent');
 like($server->log_content, qr/gave up on fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
 
@@ -93,13 +93,13 @@ $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 renewed_since('the lease is renewed when the name has another address');
 
 # The first host of the list answers but does not grant, like an old lease server that was restarted by mistake.
-my $other = Snowflake::Control->create('other');
+my $other = Snowflake::LeaseServer->create('other');
 $other->start;
 $other->install;
 $other->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '12 s', max_lead => '1 s', max_skew => '3 s');
 	SELECT snowflake_fleet.add_server('alpha')});
-my $both = sprintf q{host=''%s,127.0.0.1'' port=%s,%s}, $other->host, $other->port, $control->port;
+my $both = sprintf q{host=''%s,127.0.0.1'' port=%s,%s}, $other->host, $other->port, $lease_server->port;
 my $holder = $other->session;
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
 connect_by($both);
@@ -118,7 +118,7 @@ $server->stop;
 
 # A connect_timeout that is less than the default limit of an attempt.
 my $patient = Snowflake::Node->create('patient', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 60s\nsnowflake.lease_conninfo = 'host=127.0.0.2 port="
-	  . $control->port . " connect_timeout=1 user=alpha'\n");
+	  . $lease_server->port . " connect_timeout=1 user=alpha'\n");
 $patient->start;
 $patient->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $before = time;

@@ -7,17 +7,17 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils ();
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Snowflake::Resolver;
 use Test::More;
 
-my $control = Snowflake::Control->create('control', conf => "listen_addresses = '127.0.0.1'\n");
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
+my $lease_server = Snowflake::LeaseServer->create('lease_server', conf => "listen_addresses = '127.0.0.1'\n");
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 200ms\nsnowflake.lease_conninfo = 'host=fleet.example port="
-	  . $control->port . " dbname=postgres user=alpha'\n");
+	  . $lease_server->port . " dbname=postgres user=alpha'\n");
 my $resolver = Snowflake::Resolver->new($server);
 
 # The look-up takes longer than pg_ctl waits for a stop.

@@ -5,25 +5,25 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')");
-my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port;
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')");
+my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $lease_server->host, $lease_server->port;
 my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.leased_regions = '0-3'\n$fleet\n");
 
 # One database is created before the lease server answers, and one after that.
-$control->stop;
+$lease_server->stop;
 $server->start;
 $server->create_database('early');
 is($server->safe_psql('early', 'SELECT last_value FROM snowflake.fleet'), '1152921504606846976', 'CREATE EXTENSION stores that the fleet is not known yet');
-$control->start;
+$lease_server->start;
 $server->poll_query_until('early', 'SELECT fleet IS NOT NULL FROM snowflake.lease') or die 'no fleet';
-my $number = $control->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet');
+my $number = $lease_server->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet');
 $server->create_database('later');
 is($server->safe_psql('later', 'SELECT last_value FROM snowflake.fleet'), $number, 'CREATE EXTENSION stores the number of the fleet');
 

@@ -7,14 +7,14 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1 s');
 	SELECT snowflake_fleet.add_server('alpha');
 	-- Each time in other numbers, as of the transactions that are left.
@@ -25,12 +25,12 @@ $control->safe_psql('postgres', q{
 	-- Told when a session begins, as a collation version that does not match.
 	SET client_min_messages = error; ALTER ROLE alpha SET default_text_search_config = 'missing'});
 my $server = Snowflake::Node->create_running('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.max_wait = 30s\n"
-	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $lease_server->host, $lease_server->port);
 sub count_in_log { my ($pattern) = @_; return scalar(() = $server->log_content =~ /$pattern/g); }
 
 is(scalar(my @ids = $server->ids('SELECT snowflake.next_id(1)')), 1, 'an answer with a warning grants a lease');
-my $seen = $control->safe_psql('postgres', 'SELECT last_value FROM left_over');
-$control->poll_query_until('postgres', "SELECT last_value > $seen + 4 FROM left_over") or die 'no renewals';
+my $seen = $lease_server->safe_psql('postgres', 'SELECT last_value FROM left_over');
+$lease_server->poll_query_until('postgres', "SELECT last_value > $seen + 4 FROM left_over") or die 'no renewals';
 ok($server->poll_query_until('postgres', 'SELECT missed_renewals = 0 AND until > clock_timestamp() FROM snowflake.lease'), 'answers with a warning renew the lease');
 is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: database "other" must be vacuumed within \d+ transactions/), 1,
 	'the log has the warning of the answers once');
@@ -40,23 +40,23 @@ is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, wit
 
 # A new cause of a failed renewal is logged at once. The same cause is not logged for every attempt.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
-$control->stop;
+$lease_server->stop;
 missed(6) or die 'not missed';
 # The first attempt may reach the lease server while the lease server shuts down. Later attempts find no server.
 my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
 my %said;
 $said{$_}++ foreach @causes;
 cmp_ok(scalar(@causes), '>', 0, 'the log contains the cause') and is(scalar(grep { $_ > 1 } values %said), 0, 'the log contains each cause once');
-$control->append_conf('pg_hba.conf', '');
-unlink $control->data_dir . '/pg_hba.conf';
-append_to_file($control->data_dir . '/pg_hba.conf', "local all alpha reject\nlocal all all trust\n");
+$lease_server->append_conf('pg_hba.conf', '');
+unlink $lease_server->data_dir . '/pg_hba.conf';
+append_to_file($lease_server->data_dir . '/pg_hba.conf', "local all alpha reject\nlocal all all trust\n");
 my $since = time;
-$control->start;
+$lease_server->start;
 $server->wait_for_log(qr/WARNING:  snowflake: could not connect to the lease server: .*pg_hba.conf rejects/);
 cmp_ok(time - $since, '<', 45, 'the log contains another cause within 45 s');
-append_to_file($control->data_dir . '/pg_hba.conf.new', "local all all trust\n");
-rename $control->data_dir . '/pg_hba.conf.new', $control->data_dir . '/pg_hba.conf';
-$control->reload;
+append_to_file($lease_server->data_dir . '/pg_hba.conf.new', "local all all trust\n");
+rename $lease_server->data_dir . '/pg_hba.conf.new', $lease_server->data_dir . '/pg_hba.conf';
+$lease_server->reload;
 $server->wait_for_log(qr/rejects.*LOG:  snowflake: (?:renewed the lease of|leased) region/s);
 pass('the log shows the renewal after the failures');
 

@@ -7,15 +7,15 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '20 s', max_lead => '1 s', max_skew => '3 s');
 	SELECT snowflake_fleet.add_server('alpha')});
 sub leasing
@@ -24,7 +24,7 @@ sub leasing
 	return "snowflake.leased_regions = '0-3'\nsnowflake.lease = 20s\nsnowflake.max_skew = 3s\nsnowflake.max_wait = 30s\n"
 	  . sprintf qq{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'\n}, $node->host, $node->port;
 }
-my $server = Snowflake::Node->create_running('server', allows_streaming => 1, conf => leasing($control));
+my $server = Snowflake::Node->create_running('server', allows_streaming => 1, conf => leasing($lease_server));
 my $ledger = Snowflake::Ledger->new;
 sub mint { return $ledger->record('psql', $server->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 500) g')); }
 sub lease { return $server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease'); }
@@ -46,7 +46,7 @@ my $held = lease();
 # Tools that terminate idle sessions must not regard the worker as one. If the worker is terminated, the lease does not
 # end.
 is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'pg_stat_activity does not show the worker as an idle session');
-$control->stop;
+$lease_server->stop;
 my $first = worker();
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($first)");
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $first"), 'after the worker was terminated, another one starts');
@@ -54,7 +54,7 @@ ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not c
 is(lease(), $held, 'the server keeps its region while the lease server is stopped');
 mint();
 is($server->safe_psql('postgres', "SELECT count(*) FROM $workers"), '1', 'there is one worker');
-$control->start;
+$lease_server->start;
 renewed('the lease is renewed when the lease server is back');
 is(lease(), $held, 'the server has the same region and incarnation with a new worker');
 
@@ -145,17 +145,17 @@ is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 
 $standby->stop;
 
 # If the granted lease is shorter than "snowflake.max_lead", the server does not repeat its request at once.
-$control->safe_psql('postgres', 'CREATE DATABASE short');
-$control->install('short');
-$control->safe_psql('short', q{
+$lease_server->safe_psql('postgres', 'CREATE DATABASE short');
+$lease_server->install('short');
+$lease_server->safe_psql('short', q{
 	SELECT snowflake_fleet.create_fleet(lease => '5 s', max_lead => '1 s', max_skew => '1 s');
 	SELECT snowflake_fleet.add_server('alpha')});
-$server->append_conf('postgresql.conf', leasing($control) =~ s/dbname=postgres/dbname=short/r . "snowflake.max_lead = 60s\nsnowflake.lease = 1h\n");
+$server->append_conf('postgresql.conf', leasing($lease_server) =~ s/dbname=postgres/dbname=short/r . "snowflake.max_lead = 60s\nsnowflake.lease = 1h\n");
 $server->start;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-my $asked = $control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet');
+my $asked = $lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet');
 sleep 5;
-cmp_ok($control->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
+cmp_ok($lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
 # If the lease server is the server itself, it accepts no connection during its stop, so the worker does not try to

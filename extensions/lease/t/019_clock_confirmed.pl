@@ -6,28 +6,28 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{
 	SELECT snowflake_fleet.create_fleet(lease => '6 s', max_lead => '1 s', max_skew => '1.5 s');
 	SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::Node->create('server',
 	conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1500ms\nsnowflake.max_forward_jump = 60s\n"
-	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $control->host, $control->port);
+	  . sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $lease_server->host, $lease_server->port);
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
 # Only the server's clock is stepped, during a renewal. The grant of a renewal that began before the step does not
 # confirm the new time, so calls fail.
-my $operator = $control->background_psql('postgres');
+my $operator = $lease_server->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
-$control->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
+$lease_server->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
   or die 'no renewal waits';
 $server->clock->set(7200);
 $operator->query_safe('COMMIT');
@@ -37,7 +37,7 @@ is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f'
 unlike($server->log_content, qr/snowflake accepts a clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
 # The clock of the lease server is stepped, too.
-$control->clock->set(7200);
+$lease_server->clock->set(7200);
 ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');
 cmp_ok($after, '>', $before, 'ids ascend over the step of both clocks');

@@ -1,4 +1,4 @@
-# Sends random requests to the SQL functions and to the reference model, test/core/lease_control.hpp, and compares the
+# Sends random requests to the SQL functions and to the reference model, test/core/lease_server.hpp, and compares the
 # answers.
 
 use strict;
@@ -6,7 +6,7 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Test::More;
 
 my $steps = $ENV{SNOWFLAKE_LEASE_STEPS} // 12_000;
@@ -18,20 +18,20 @@ my @lines = `$trace $seed $steps`;
 is($?, 0, 'the reference model has decided the requests');
 is(scalar(grep { !/^reset/ } @lines), $steps, 'the trace has every request');
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', <<~'SQL');
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', <<~'SQL');
 	SELECT snowflake_fleet.create_fleet();
 	INSERT INTO snowflake_fleet.server (name, role) VALUES ('0', 0), ('1', 0), ('2', 0);
 	CREATE TABLE trace (step serial, line text);
 	SQL
-open my $copy, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $control->connstr('postgres'), '-c',
+open my $copy, '|-', 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $lease_server->connstr('postgres'), '-c',
   q{COPY trace (line) FROM STDIN (DELIMITER E'\x01')} or die "psql: $!";
 print $copy map { s/\t/|/gr } @lines;
 ok(close $copy, 'the trace is loaded into a table');
 
-my ($code, $out, $err) = $control->psql('postgres', <<~'SQL');
+my ($code, $out, $err) = $lease_server->psql('postgres', <<~'SQL');
 	DO $$
 	DECLARE
 	  t record;

@@ -7,10 +7,10 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Test::More;
 
-my $primary = Snowflake::Control->create('primary', allows_streaming => 1, conf => "synchronous_commit = local\nwal_keep_size = 64MB\n");
+my $primary = Snowflake::LeaseServer->create('primary', allows_streaming => 1, conf => "synchronous_commit = local\nwal_keep_size = 64MB\n");
 $primary->start;
 $primary->install;
 $primary->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha'), snowflake_fleet.add_server('beta')");
@@ -18,7 +18,7 @@ sub add_standby
 {
 	my ($name, $source) = @_;
 	$source->backup("for_$name");
-	my $standby = Snowflake::Control->new($name);
+	my $standby = Snowflake::LeaseServer->new($name);
 	$standby->init_from_backup($source, "for_$name", has_streaming => 1);
 	$standby->start;
 	return $standby;
@@ -104,7 +104,7 @@ is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status
 # A base backup is started without a signal file for standby or recovery.
 copies_differ();
 $standby->backup('started');
-my $started = Snowflake::Control->new('started');
+my $started = Snowflake::LeaseServer->new('started');
 $started->init_from_backup($standby, 'started');
 $started->start;
 is($started->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'halted', 'requests to a started base backup get the status halted');

@@ -7,15 +7,15 @@ use warnings FATAL => 'all';
 
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha'), snowflake_fleet.add_server('beta')});
-sub conf { my ($role) = @_; return sprintf "snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=$role'\n", $control->host, $control->port; }
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha'), snowflake_fleet.add_server('beta')});
+sub conf { my ($role) = @_; return sprintf "snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=$role'\n", $lease_server->host, $lease_server->port; }
 my $copied = "snowflake.region = 3\n" . conf('alpha');
 sub health { return $_[0]->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'); }
 sub conflict { return $_[0]->safe_psql('postgres', 'SELECT conflict FROM snowflake.lease'); }
@@ -42,25 +42,25 @@ foreach my $node ($first, $second)
 	like($node->log_content, qr/WARNING:  snowflake: another server mints in the same region\n.*DETAIL:  Region 3 is used/, "$name: the log shows that another server mints in the same region");
 	is(scalar($node->ids('SELECT snowflake.next_id(1)')), 1, "$name: the server still mints");
 }
-is($control->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), 't|server alpha mints in the region of another server', 'health of the lease server shows the conflict');
-is($control->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'the view regions of the lease server shows both servers');
-like($control->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'the log of the lease server shows the conflict');
+is($lease_server->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), 't|server alpha mints in the region of another server', 'health of the lease server shows the conflict');
+is($lease_server->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'the view regions of the lease server shows both servers');
+like($lease_server->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'the log of the lease server shows the conflict');
 
 # A request to lease a region that is static on another server is refused.
-is($control->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
+is($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
 # When one of the two servers has stopped, the conflict ends. A server with a static region mints even without the lease
 # server.
 $second->stop;
-$control->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
+$lease_server->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the view lease shows no conflict after the second server was stopped');
 is(health($first), 't|', 'health shows no conflict after the second server was stopped');
-$control->stop;
+$lease_server->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
 # The first server changes from its static region to leased regions. Ids of its database ascend.
-$control->start;
+$lease_server->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;
 $first->append_conf('postgresql.conf', "snowflake.region = 0\nsnowflake.leased_regions = '4,5'\nsnowflake.max_wait = 20s\n");
@@ -72,6 +72,6 @@ is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'af
 # The second server still mints in the static region, so the region is not leased to the first one.
 $second->start;
 $second->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
-is($control->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'a request for the static region of the server\'s clone gets the status taken');
+is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'a request for the static region of the server\'s clone gets the status taken');
 
 done_testing();

@@ -6,16 +6,16 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::LibraryPath;
 use Test::More;
 
-my $control = Snowflake::Control->create('control');
-$control->start;
-$control->install;
-$control->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
+my $lease_server = Snowflake::LeaseServer->create('lease_server');
+$lease_server->start;
+$lease_server->install;
+$lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $server = Snowflake::LibraryPath::create_running('elsewhere', conf => sprintf(
-	"snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'\nsnowflake.region = -1\nsnowflake.leased_regions = '0,1'\nsnowflake.max_wait = 60s\n", $control->host, $control->port));
+	"snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'\nsnowflake.region = -1\nsnowflake.leased_regions = '0,1'\nsnowflake.max_wait = 60s\n", $lease_server->host, $lease_server->port));
 is($server->safe_psql('postgres', 'SELECT snowflake.region_of(snowflake.next_id(5)), region FROM snowflake.lease'), '0|0', 'the server mints in the region that it leased');
 
 done_testing();

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "lease_control.hpp"
+#include "lease_server.hpp"
 
 namespace {
 

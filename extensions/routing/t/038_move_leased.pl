@@ -9,7 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../lease/t/lib", "$FindBin::RealBin/../../../t/lib";
 use IPC::Run;
 use PostgreSQL::Test::Utils qw(append_to_file);
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Mover;
 use Snowflake::Node;
 use Test::More;
@@ -24,7 +24,7 @@ package Leased {
 }
 
 my $fleet = bless {}, 'Leased';
-my $control = $fleet->{control} = Snowflake::Control->create('control');
+my $control = $fleet->{control} = Snowflake::LeaseServer->create('control');
 $control->start;
 $control->safe_psql('postgres', 'CREATE EXTENSION snowflake_routing CASCADE');
 $fleet->control("SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '1 s', max_skew => '3 s'); SELECT snowflake_fleet.add_server('alpha'); SELECT snowflake_fleet.add_server('beta')");

@@ -1,4 +1,4 @@
--- What a request changes: decide() and its steps. test/core/lease_control.hpp is the reference model, and has the
+-- What a request changes: decide() and its steps. test/core/lease_server.hpp is the reference model, and has the
 -- reasons. t/021 compares the two.
 
 -- A lease ends, and a region is free, by this clock.

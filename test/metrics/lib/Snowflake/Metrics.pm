@@ -14,7 +14,7 @@ use POSIX qw(WNOHANG);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(start_program stop_program free_port fetch ask_prometheus scrape with_names_of_rules eventually
-  start_postgres_exporter start_sql_exporter start_control_sql_exporter start_prometheus firing adapted
+  start_postgres_exporter start_sql_exporter start_lease_server_sql_exporter start_prometheus firing adapted
   monitoring_file);
 
 my @running;
@@ -163,15 +163,15 @@ sub start_postgres_exporter
 }
 
 # Makes the SQL exporter's job for a lease server in the database postgres.
-sub start_control_sql_exporter
+sub start_lease_server_sql_exporter
 {
 	my ($node) = @_;
 	my $url = '127.0.0.1:' . free_port();
-	my $config = PostgreSQL::Test::Utils::tempdir() . '/control.yaml';
-	PostgreSQL::Test::Utils::append_to_file($config, adapted(monitoring_file('control_sql_exporter.yaml'),
+	my $config = PostgreSQL::Test::Utils::tempdir() . '/lease_server.yaml';
+	PostgreSQL::Test::Utils::append_to_file($config, adapted(monitoring_file('lease_server_sql_exporter.yaml'),
 			qr{postgres:///fleet\?\S+}, 'postgres:///postgres?host=' . $node->host . '&port=' . $node->port . '&user=monitor&sslmode=disable',
 			qr/interval: 15s/, 'interval: 500ms'));
-	start_program('control_sql_exporter', {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
+	start_program('lease_server_sql_exporter', {}, 'prometheus-sql-exporter', '-config.file', $config, '-web.listen-address', $url);
 	eventually('the SQL exporter answers', sub { fetch("http://$url/metrics") =~ /^sql_snowflake_/m });
 	return "http://$url";
 }

@@ -1,6 +1,6 @@
 # Makes a lease server, and sends it the requests that a database server would send.
 
-package Snowflake::Control;
+package Snowflake::LeaseServer;
 
 use strict;
 use warnings FATAL => 'all';

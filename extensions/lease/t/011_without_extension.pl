@@ -7,24 +7,24 @@ use warnings FATAL => 'all';
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../../../t/lib";
 use PostgreSQL::Test::Utils;
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Snowflake::Node;
 use Test::More;
 
-my $control = Snowflake::Control->create('control', allows_streaming => 1);
-$control->start;
-$control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
-command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
+my $lease_server = Snowflake::LeaseServer->create('lease_server', allows_streaming => 1);
+$lease_server->start;
+$lease_server->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
+command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	'psql -f, as an ordinary role');
-$control->safe_psql('plain', q{
+$lease_server->safe_psql('plain', q{
 	SELECT snowflake_fleet.create_fleet(lease => '60 s', max_lead => '1 s', max_skew => '5 s');
 	SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
-$control->stop;
+$lease_server->stop;
 
 # Three servers repeat their requests for a region until the lease server starts.
 my %regions = (alpha => '0,1', beta => '2,3', gamma => '4,5');
 my %server = map {
-	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $regions{$_}, $control->host, $control->port, $_));
+	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $regions{$_}, $lease_server->host, $lease_server->port, $_));
 		snowflake.leased_regions = '%s'
 		snowflake.lease = 60s
 		snowflake.max_skew = 5s
@@ -37,7 +37,7 @@ my %server = map {
 } 'alpha', 'beta', 'gamma';
 my %writer = map { $_ => $server{$_}->start_writer('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g') } keys %server;
 $server{$_}->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect%' FROM snowflake.lease}) or die 'nothing said' foreach keys %server;
-$control->start;
+$lease_server->start;
 my @ids;
 foreach my $name (sort keys %server)
 {
@@ -48,7 +48,7 @@ foreach my $name (sort keys %server)
 my %seen;
 is(scalar(grep { $seen{$_}++ } @ids), 0, 'ids of the three servers are unique');
 is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM snowflake.lease') } keys %server), '0 2 4', 'the three servers lease three regions');
-is($control->safe_psql('plain', q{SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_fleet.regions WHERE state = 'held'}),
+is($lease_server->safe_psql('plain', q{SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_fleet.regions WHERE state = 'held'}),
 	'alpha beta gamma', 'the lease server shows that the three servers hold regions');
 
 # A clock that is wrong when the server starts is detected.
@@ -71,14 +71,14 @@ is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'ids are unique after th
 # The lease server sends a grant only when the synchronous standby has received its commit. While the standby is
 # missing, no lease is granted.
 my $alpha = $server{alpha};
-$control->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-$control->reload;
+$lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
+$lease_server->reload;
 $alpha->poll_query_until('postgres', q{SELECT last_message ~ 'did not answer in time|lock timeout' FROM snowflake.lease}) or die 'it is answered';
 my $until = $alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
 like($alpha->log_content, qr/WARNING:  snowflake: the lease server (?:did not answer in time: gave up|refused: canceling statement due to lock timeout)/, 'the log shows that the lease server did not answer while its standby is missing');
 is($alpha->safe_psql('postgres', 'SELECT until FROM snowflake.lease'), $until, 'the lease is not renewed while the standby is missing');
-$control->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
-$control->reload;
+$lease_server->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
+$lease_server->reload;
 ok($alpha->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease"), 'the lease is renewed when no standby is required');
 like($alpha->log_content, qr/LOG:  snowflake: (?:renewed the lease of|leased) region \d.*\z/s, 'the log shows the renewal');
 push @ids, $alpha->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');

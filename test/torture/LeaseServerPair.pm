@@ -1,11 +1,11 @@
 # The lease server and its synchronous standby, two servers that exchange their roles.
-package ControlPair;
+package LeaseServerPair;
 
 use strict;
 use warnings;
 use File::Path qw(rmtree);
 use PostgreSQL::Test::Utils qw(slurp_file system_or_bail);
-use Snowflake::Control;
+use Snowflake::LeaseServer;
 use Test::More;
 use Time::HiRes qw(sleep);
 use World;
@@ -14,7 +14,7 @@ sub new
 {
 	my ($class, $world) = @_;
 	my $self = bless { world => $world }, $class;
-	my $primary = $self->{primary} = Snowflake::Control->create('control1', allows_streaming => 1,
+	my $primary = $self->{primary} = Snowflake::LeaseServer->create('lease_server1', allows_streaming => 1,
 		has_archiving => 1, extra => ['--wal-segsize=1'], conf => <<~'CONF');
 		shared_buffers = 16MB
 		max_connections = 50
@@ -32,7 +32,7 @@ sub new
 		log_timezone = UTC
 		CONF
 	$self->{archive} = $primary->archive_dir;    # used by both servers, because a standby copies the archive command
-	$self->{standby} = Snowflake::Control->new('control2');
+	$self->{standby} = Snowflake::LeaseServer->new('lease_server2');
 	$primary->start;
 	$primary->install;
 	$self->sql(sprintf q{SELECT snowflake_fleet.create_fleet(lease => '%d ms', max_lead => '1 s', max_skew => '%d ms')},
