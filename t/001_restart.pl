@@ -76,7 +76,7 @@ foreach my $end (sort keys %ends)
 	$ledger->check(10_000, "ids are unique over $end with the clock set 6 s back");
 }
 
-# A crash restart: the same postmaster initializes shared memory again.
+# Tests a crash restart, in which the same postmaster initializes shared memory again.
 my @writers = start_writers();
 my ($victim) = $node->ids(<<~'SQL');
 	SELECT pid FROM pg_stat_activity

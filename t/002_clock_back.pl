@@ -1,5 +1,5 @@
-# Tests calls after the clock was stepped back. Depending on the size of the step, calls return at once, wait, or fail.
-# Also tests which events end the wait of a call.
+# Tests calls after the clock was stepped back. Depending on the size of the clock step, calls return at once, wait, or
+# fail. Also tests which events end the wait of a call.
 
 use strict;
 use warnings FATAL => 'all';

@@ -109,7 +109,7 @@ $node->refuses('CREATE EXTENSION snowflake', \%before, 'CREATE EXTENSION fails w
 $clock->set($now);
 in_time('if the clock is corrected by years to a time near the mark, nobody has to accept it');
 
-# A clock past the end of the layout.
+# Sets the clock past the last time that the layout can encode.
 $node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01
 $ledger->new_server_run;

@@ -25,8 +25,7 @@ sub time_of
 		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
 }
 
-# Twice: mints so much that the mark is extended, crashes the server, and checks that the recovered mark is above the
-# last id.
+# Twice mints so much that the mark is extended, and crashes the server. The recovered mark must be above the last id.
 sub is_durable
 {
 	my ($name) = @_;

@@ -64,7 +64,6 @@ foreach my $lowered (12345, $node->mark - 86_400_000)
 }
 both_mint();
 
-# ALTER SEQUENCE ... RESTART of the mark, in a transaction that is rolled back.
 like($old->query('BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)') . $old->{stderr},
 	qr/the high-water mark has been altered in this transaction/, 'a transaction that restarted the mark cannot mint');
 $old->{stderr} = '';
@@ -137,8 +136,9 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# The mark is removed from the extension and then replaced by another sequence. No invalidation message is sent. The
-# next session that extends the mark must detect the new sequence, whether this session has cached state or is new.
+# Removes the mark's sequence from the extension, and then replaces it by another sequence. No invalidation message is
+# sent. The next session that extends the mark must detect the new sequence, whether this session has cached state or is
+# new.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -183,7 +183,7 @@ $node->safe_psql('postgres', 'DROP SCHEMA elsewhere CASCADE');
 both_mint();
 covered('the former mark, which was too low, covers all ids again');
 
-# An observed id is respected after a crash, as an id that was minted.
+# After a crash new ids are above an id that was passed to observe().
 my $seen = $node->safe_psql('postgres', "SELECT snowflake.make_id(clock_timestamp() + interval '50 s', 0, 1023)");
 $node->refuses("SET ROLE visitor; SELECT snowflake.observe($seen)",
 	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'an ordinary role may not call observe()');

@@ -22,8 +22,8 @@ sub mint
 	return;
 }
 
-# Recreates the extension while sessions mint. One long statement spans the change: it calls the old function, which
-# must use the new mark. Short statements fail if they run while the extension does not exist.
+# Recreates the extension while sessions mint. One long statement calls the old function during the change, and must use
+# the new mark. Short statements fail if they run while the extension does not exist.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -62,7 +62,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
 $ledger->check(2_200, 'ids are unique if the extension is recreated before the first call of a server run');
 
-# Within one transaction: while a recreated extension can still be rolled back, its mark protects no id.
+# As long as a recreated extension can be rolled back, its mark protects no id.
 $node->refuses(
 	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',
 	{

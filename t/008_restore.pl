@@ -125,7 +125,7 @@ foreach my $function (@functions)
 $pooled->quit;
 all_refuse(\%restored, 'restored under another layout: every function fails with detail and hint');
 
-# A change of the settings does not help, because values that were computed during the restore stay wrong.
+# Changing the settings does not help, because values that the restore computed stay wrong.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
 all_refuse(\%restored, 'restored under another layout: every function still fails after the setting was changed');

@@ -64,7 +64,7 @@ foreach my $name (sort keys %wrong)
 	stops_the_start("snowflake.$name = '$value'", qr/FATAL:  (?=.*"snowflake\.$name")$why/);
 }
 
-# Settings that are valid alone, but not together.
+# Tests settings that are valid alone, but not together.
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 	qr/FATAL:  "snowflake.layout" js53 with "snowflake.tick" 1 ms .* is not a layout\n.*DETAIL:  The preset has a tick of its own\.\n.*HINT:/);
 stops_the_start("snowflake.tick = '100us'",
@@ -90,8 +90,8 @@ $node->wait_for_log(qr/outside the valid range for parameter "snowflake.max_lead
 is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with an invalid value does not change the setting');
 cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'the server still mints after a reload with an invalid value');
 
-# A reload changes neither the layout of a database, nor the shards to an invalid list. Valid shards count for later
-# sessions.
+# A reload does not change the layout of a database. If the reloaded list of shards is invalid, sessions keep the former
+# list. Sessions that start after a reload with valid shards use these shards.
 configure("snowflake.owned_shards = '5-1'\nsnowflake.layout = 'twitter'");
 $since = -s $node->logfile;
 $node->reload;
@@ -189,7 +189,7 @@ foreach my $age ('1 second', '40 days 5 hours')
 	$node->safe_psql('postgres', 'DROP EXTENSION snowflake_shards');
 }
 
-# Settings that are valid, but under which no id can be minted today.
+# Tests valid settings under which no id can be minted today.
 configure("snowflake.epoch = '2039-01-01'");
 $node->restart;
 like($node->log_content, qr/WARNING:  "snowflake.epoch" 2039-01-01 is in the future/, 'a server whose epoch is in the future warns at its start');
@@ -198,7 +198,7 @@ $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => '"snowflake.epoch" is 2039-01-01', hint => 'Correct the clock' },
 	'CREATE EXTENSION fails before the epoch', 'early');
 
-# A layout that has ended, because 20 bits of 1 ms ticks last for a quarter of an hour.
+# This layout has already ended, because its 20 bits of 1 ms ticks last for a quarter of an hour.
 configure("snowflake.layout = '20/5+8/10'\nsnowflake.epoch = '2026-01-01'");
 $node->restart;
 like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a server whose layout has ended warns at its start');

@@ -23,7 +23,7 @@ $node->mint($ledger, $mint);
 # LOAD of the preloaded library has no effect.
 is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'a session mints after LOAD of the preloaded library');
 
-# Another library than the one that created the memory: every function that uses the memory refuses.
+# If another library created the shared memory, every function that uses the memory fails.
 my $id = $ledger->highest(1);
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
@@ -64,7 +64,7 @@ $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE E
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 
-# In single-user mode there is no WAL writer and no postmaster. The mark must still be durable.
+# In single-user mode there is no WAL writer and no postmaster. The mark must be durable even without a WAL writer.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 sub single_user
 {
@@ -109,7 +109,7 @@ $node->safe_psql('other', 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high
 $node->mint($ledger, $mint, 'other');
 $ledger->check(400, 'ids are unique after the mark was made a member again');
 
-# A function that was removed from the extension and remains after DROP EXTENSION.
+# Calls a C function of the library that DROP EXTENSION does not drop.
 $node->safe_psql('other', <<~'SQL');
 	CREATE FUNCTION orphan(int) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 	DROP EXTENSION snowflake;

@@ -1,5 +1,5 @@
-# Tests that a change of the mark or extension in one database neither stops nor delays other databases. Later ids are
-# also above marks that were dropped or rolled back.
+# Tests that a change of the mark or extension in one database neither stops nor delays other databases. Ids that are
+# minted after a mark was dropped or rolled back are above this mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -76,12 +76,12 @@ mint('staging');
 $node->safe_psql('staging', 'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
 cmp_ok($node->safe_psql('staging', 'SELECT last_value - extract(epoch FROM clock_timestamp()) * 1000 FROM snowflake.high_water'),
 	'<', 200_000, 'a lowered mark stays low after ids were observed and minted');
-$node->crash($ledger, +61);    # more than the reserve, which a crash uses up
+$node->crash($ledger, +61);    # after a crash the mark can be 60 s ahead of the clock
 mint('prod');
 mint('staging');
 
-# A copy of a database by CREATE DATABASE ... TEMPLATE. The copied database may have to wait for its own mark, but no
-# other database has to wait.
+# Copies a database with CREATE DATABASE and the option TEMPLATE. The copied database may have to wait for its own mark,
+# but no other database has to wait.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -90,7 +90,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# If the mark is lowered, each session attaches to the shared memory again once, and not for every call.
+# After the mark was lowered, each session attaches to the shared memory again only once.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);
@@ -141,7 +141,8 @@ foreach my $way (
 	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# The record of a dropped mark also protects a database without a slot. Three other databases use all slots.
+# The record of a dropped mark also protects a database that has no slot in shared memory. Three other databases use all
+# slots.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

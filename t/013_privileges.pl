@@ -1,5 +1,5 @@
-# Tests that roles without superuser cannot lower the mark permanently, change the seal or lock the extension. Ids stay
-# unique after attempts to do so, over crashes and with the clock behind.
+# Tests that roles without superuser cannot lower the mark permanently, change the seal or lock the extension. After
+# each attempt ids stay unique, over crashes and with the clock behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -55,8 +55,8 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# If the row of dumped_seal is deleted although a trigger forbids this, calls report that the next dump would not
-# contain the layout. The SQL statement in the hint of this error restores the row.
+# Deletes the row of dumped_seal, although a trigger forbids this. Calls must fail, because the next dump would not
+# contain the layout. The error's hint contains an SQL statement that restores the row of dumped_seal.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the next dump of this database would not carry its layout',
@@ -66,7 +66,7 @@ $node->safe_psql('postgres', 'SET ROLE joe; INSERT INTO snowflake.dumped_seal SE
 is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'the INSERT of the hint restores one row, even if it runs twice');
 $node->mint($ledger);
 
-# Inserts rows of another seal in ways that fire no trigger.
+# Inserts rows with the seal of another layout in ways that fire no trigger.
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
 foreach my $way (
 	[ 'SET session_replication_role = replica', '' ],
@@ -122,8 +122,8 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
 # Some commands of PostgreSQL lock a relation before they check privileges. In this test an open transaction has read
-# the mark, so that a command which locks the mark would have to wait. The commands must fail at once because of missing
-# privileges.
+# the mark, so that a command which locks the mark would have to wait. Commands without privileges must fail at once,
+# without waiting for the lock.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -178,7 +178,7 @@ foreach my $sql (
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
 	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
 
-# The function of the constraint does not write in a read-only transaction, whatever role calls it.
+# The function is_seal() of the CHECK constraint does not write in a read-only transaction, whatever role calls it.
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
@@ -221,14 +221,14 @@ unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
 # A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database minted ids before this
-# CREATE EXTENSION, so the new mark is already high enough. For this reason no later call flushes WAL.
+# CREATE EXTENSION, so the new mark is already high enough. Because of this high mark no later call flushes WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 foreach my $round (1 .. 3)
 {
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
-	# Flushes everything except the commit, by a switch of the WAL file.
+	# Flushes all WAL except that of the commit, by switching the WAL file.
 	$node->safe_psql('hasty', <<~'SQL');
 		SET synchronous_commit = off;
 		DROP EXTENSION IF EXISTS snowflake;
@@ -247,8 +247,8 @@ foreach my $round (1 .. 3)
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
 }
 
-# The mark is removed from the extension and then dropped. After a crash restart with the clock back, ids are above the
-# dropped mark.
+# Removes the mark's sequence from the extension, and then drops the sequence. After a crash restart with the clock
+# stepped back, ids are above the dropped mark.
 $node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
 $node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'has lost a part of its state', hint => 'Do not drop the extension' }, 'next_id() reports that the mark was removed from the extension', 'hasty');

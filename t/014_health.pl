@@ -1,6 +1,6 @@
 # Tests health() while a disk stalls or a server is read-only by default. health() returns at once, and shows that the
-# database does not mint if calls hang or fail. Also tests the counters of waits and refusals. t/015 tests all other
-# reasons.
+# database does not mint if calls hang or fail. Also tests the counters of waits and refusals. All other reasons in
+# health() are tested by t/015.
 
 use strict;
 use warnings FATAL => 'all';

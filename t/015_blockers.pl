@@ -123,8 +123,8 @@ sub holds
 	return;
 }
 
-# Tests a state in which calls wait instead of failing, in a session that has minted and in a new one. %step has the
-# name, the reason, the code of "make" and "undo", and optionally the wait event of one of the sessions.
+# Tests a state in which calls wait instead of failing. One session has minted before, and another session is new. %step
+# has the name, the reason, the code of "make" and "undo", and optionally the wait event of one session.
 sub waits
 {
 	my (%step) = @_;
@@ -178,7 +178,7 @@ sub waits
 
 is($node->safe_psql('postgres', 'SELECT minting, reason, advice FROM snowflake.health()'), 't||', 'health() of a new database shows that it mints');
 
-# States in which calls wait for a lock or for a disk.
+# Tests states in which calls wait for a lock or for a disk.
 $node->safe_psql('postgres', 'CREATE TABLE undone (count integer); INSERT INTO undone VALUES (0); CREATE TABLE filler (t text)');
 foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
 {
@@ -193,7 +193,7 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'the extensi
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the disk of the WAL',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
 # If the WAL buffers are full when the mark must be written, the writer waits with the page of the mark locked, and the
-# other session waits for that lock. So the session that has minted must pause until the WAL buffers are full.
+# other session waits for that lock. The session that has minted pauses until the WAL buffers are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL', for => 'BufferContent',
 	make => sub {
@@ -202,8 +202,8 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# The first filler waits for its commit and holds WALWriteLock. The second filler fills the WAL buffers. PostgreSQL 17
-		# spells the wait events differently.
+		# The first filler session waits for its commit and holds WALWriteLock. The second filler session fills the WAL
+		# buffers. PostgreSQL 17 spells the wait events differently.
 		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");

@@ -1,7 +1,7 @@
 # Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby, or
 # restored files. The log and health() report that the database last minted elsewhere. Depending on "snowflake.on_clone"
-# the database mints or refuses until a superuser accepts the clone. Changes that are no copy, such as a restart, are
-# not reported.
+# the database mints or refuses until a superuser accepts the clone. A restart and other changes that do not copy the
+# database are not reported.
 
 use strict;
 use warnings FATAL => 'all';
@@ -188,7 +188,8 @@ $copy->start;
 $ledger->new_server_run;
 at_home('an accepted clone after a crash', $copy);
 
-# A standby neither reports nor stores anything. After the standby is promoted, the log and health() report the clone.
+# A standby does not report a clone, and does not store a fingerprint. After the standby is promoted, the log and
+# health() report the clone.
 $copy->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_clone = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);

@@ -1,5 +1,5 @@
-# Tests a server that starts with a clock that is behind or not yet set. If the clock then steps to a time that the mark
-# confirms, the step is accepted without accept_clock(); any other step is refused. Also tests
+# Tests a server that starts with a clock that is behind or not yet set. If the clock later steps to a time that agrees
+# with the mark, the step is accepted without accept_clock(). Any other step is refused. Also tests
 # "snowflake.unsynchronized", with which minting waits for a synchronized clock.
 
 use strict;
@@ -113,7 +113,7 @@ $clock->set(0);
 in_time('when the clock reaches the mark, ids have the right time');
 
 # The clock is right at the start, and the mark of one database is far in the future. If another database mints with the
-# clock, the clock counts as right.
+# present clock, the server treats the clock as right.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -137,7 +137,8 @@ $clock->set(0);
 in_time('when the jump is corrected, ids have the right time');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# The clock is right at the start, and jumps before the first call. No mark shows that the clock was wrong at the start.
+# The clock is right at the start, and jumps before the first call. No mark confirms the new time, so the jump is
+# refused.
 boot(0);
 $clock->set(7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a server run is refused');

@@ -51,7 +51,7 @@ sub observed
 	return;
 }
 
-# Returns the file with the output of pg_dump for the source.
+# Dumps the database app of the source, and returns the name of the file.
 sub dump_of
 {
 	my (@options) = @_;
@@ -104,7 +104,6 @@ $database = make($extension, $table);
 load($database, dump_of('-a'));
 cmp_ok(next_id($database), '>', $max, 'pg_dump -a: the dump contains the mark, so the next id is above those of the rows');
 
-# Rows that arrive by logical replication.
 $database = make($extension, $table);
 $source->safe_psql('app', 'CREATE PUBLICATION p FOR TABLE app.photos');
 $target->safe_psql($database, "CREATE SUBSCRIPTION s CONNECTION '${\$source->connstr} dbname=app' PUBLICATION p");

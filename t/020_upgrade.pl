@@ -99,8 +99,8 @@ is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
 	'0|t', 'over the updates ids are unique and ascending');
 
-# The snapshot must show every difference, or the comparisons above prove nothing. Each statement below is a mistake
-# that an update script could make.
+# Checks that the snapshot of the catalogue shows every difference. Each statement below is a mistake that an update
+# script could make.
 my @mistakes = (
 	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',
 	'ALTER FUNCTION snowflake.next_id(int) PARALLEL SAFE',

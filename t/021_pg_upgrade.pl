@@ -73,7 +73,8 @@ $old->safe_psql('postgres', <<~'SQL');
 	CREATE DATABASE other;
 	SQL
 $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)');
-# Inserts ids of another server, which are ten seconds ahead. The last id of the old server is above all of these ids.
+# Inserts ids of another server, which are ten seconds ahead. The last id of the old server must be above the inserted
+# ids.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
 my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(1023)');

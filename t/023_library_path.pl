@@ -20,7 +20,6 @@ ok(IPC::Run::run([ $ENV{PG_REGRESS}, '--bindir=' . $node->config_data('--bindir'
 	  '--inputdir=.', '--outputdir=' . $node->basedir, '--encoding=UTF8', '--no-locale', '--load-extension=snowflake',
 	  qw(audit bounds decode extension mint privileges) ], '>&', \$out), 'the first files of sql/') or diag($out);
 
-# A function that is no member of the extension, but is made from the same library.
 $node->safe_psql('postgres', 'CREATE FUNCTION own(int) RETURNS bigint AS \'snowflake\', \'snowflake_next_id\' LANGUAGE C');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(own(5))'), '5', 'a function that a user made from the library works');
 

@@ -45,7 +45,7 @@ $node->refuses('SELECT snowflake.next_id(8191)', { sqlstate => '22023', message 
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31))'), '31', 'an open session mints under the third layout');
 # If the transaction that seals a new layout is rolled back, the server uses the former layout again.
 is($pooled->query_safe("BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'instagram'; CREATE EXTENSION snowflake; ROLLBACK; SELECT snowflake.shard_of(snowflake.next_id(30))"), '30', 'after a rollback an open session mints under the former layout');
-# An immediate stop, and a start with a clock that is behind.
+# Stops the server immediately, and starts it with a clock that is behind.
 $node->stop('immediate');
 $node->clock->step(-20);
 $node->start;
@@ -119,7 +119,8 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)), (SELEC
 adopted('looked');
 $pooled->quit;
 
-# Adopts the layout in a transaction that is rolled back. Other sessions wait for that transaction.
+# Adopts the layout in a transaction that is rolled back. Other sessions wait for the transaction that adopts the
+# layout.
 make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
@@ -146,7 +147,6 @@ $restorer->quit;
 make('single');
 $node->command_ok([ 'pg_restore', '-1', '-d', $node->connstr('single'), $dump{custom} ], 'pg_restore --single-transaction');
 adopted('single');
-# A dump of a database that itself adopted its layout.
 dump_of('single', 'plain');
 make('back', "SET snowflake.layout = 'instagram'; CREATE EXTENSION snowflake");
 $original = $node->safe_psql('single', $digest);
@@ -175,7 +175,7 @@ make('chosen', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 is(restore('chosen'), '', 'the same dump is restored if the extension was created as the hint describes');
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the generated column has the right shards');
 
-# Tests settled_before() after a change of the layout, before and after the first id. The time of its result may be
+# Tests settled_before() after a change of the layout, before and after the first id. The time of a settled id may be
 # ahead of the clock, up to the mark.
 my $settled = q{SELECT snowflake.time_of(snowflake.settled_before()) < clock_timestamp() + interval '60s'};
 make('cursor', "CREATE EXTENSION snowflake; SELECT snowflake.next_id(1), snowflake.settled_before()");

@@ -1,5 +1,5 @@
-# Tests that region and owned shards of a database change without a restart. The newest session decides, all sessions
-# follow it, and a region that goes from one database to another repeats no id.
+# Tests that region and owned shards of a database change without a restart. All sessions use the values of the newest
+# session. If a region moves from one database to another, no id repeats.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Snowflake::Page;
 use Snowflake::Writers;
 use Test::More;
 
-# 32 ids a millisecond, so that batches are ahead of the clock.
+# The layout has 32 ids per millisecond, so batches run ahead of the clock.
 my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	restart_after_crash = on
 	max_prepared_transactions = 1
@@ -34,7 +34,7 @@ sub alter
 	return;
 }
 
-# The region of an id, from a new session.
+# Returns the region of an id that a new session mints.
 sub region
 {
 	my ($database) = @_;
@@ -88,7 +88,7 @@ alter('y', 'region', 2);
 is(join(' ', map { region($_) } qw(x y)), '1 2', 'each database mints in its own region');
 is(regions_in_use(), 'x|1|all y|2|all', 'the view databases shows them');
 
-# Sessions that started before a change.
+# Tests sessions that started before ALTER DATABASE changed the region.
 my %old = (minted => $node->session('x'), idle => $node->session('x'), prepared => $node->session('x'));
 my $last = $old{minted}->query_safe('SELECT snowflake.next_id(5)');
 $old{prepared}->query_safe("BEGIN; INSERT INTO ids VALUES (snowflake.next_id(5)); PREPARE TRANSACTION 'p'");
@@ -105,7 +105,7 @@ $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
 # Two databases exchange their regions while both write, in single ids and in batches that are ahead of the clock. No
-# region belongs to both at a time, and the spare one is 3.
+# region belongs to both databases at the same time, and region 3 is the spare one.
 my %writers = map {
 	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
 		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')
@@ -129,8 +129,8 @@ sub repeated
 cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
 is(repeated(), '0', 'no id came twice in both databases together');
 
-# After a crash of a session the memory begins anew, but what the databases left is remembered.
-# The ids of y are 4.6 s ahead of the clock.
+# A session crashes, so shared memory is created again. The ids of regions that a database has left must still not
+# repeat. The ids of database y are 4.6 s ahead of the clock.
 alter('x', 'region', 4);
 region('x');
 $node->safe_psql('postgres', "ALTER SYSTEM SET snowflake.max_lead = '10s'");
@@ -169,7 +169,8 @@ like($old->{stderr}, qr/shard 0 is not owned/, '... and none if none is owned');
 $old->quit;
 $node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
 
-# Nobody sets them for a role or for a session. The server's and the database's values count.
+# Region and owned shards cannot be set for a role or for a session. Only the values of the server and of the database
+# are used.
 my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'the same in all sessions of a database', hint => 'Use ALTER DATABASE');
 foreach my $sql ('SET snowflake.region = 9', "SET snowflake.owned_shards = 'all'", 'BEGIN; SET LOCAL snowflake.region = 9', "SELECT set_config('snowflake.region', '9', false)")
 {
@@ -185,7 +186,8 @@ is(region('x'), '2', '... which stays');
 $node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE someone SET snowflake.region = 9; ALTER ROLE someone IN DATABASE x SET snowflake.region = 9');
 is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'nor does a role');
 
-# A value that no ALTER DATABASE of this library would have stored. All shards are not owned then.
+# Stores a value that ALTER DATABASE would refuse if the library is loaded. With such a value the database must not own
+# all shards, which is the default.
 my $store = "UPDATE pg_db_role_setting SET setconfig = '{%s}' WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'x') AND setrole = 0";
 foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.region=x')
 {

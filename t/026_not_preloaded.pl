@@ -33,7 +33,8 @@ foreach my $writer (@writers)
 }
 $ledger->check(20_000, 'ids of sessions that load the library at the same time');
 
-# A transaction that mints before the library was loaded in it, and rolls back; a session that ends in a transaction.
+# The first session loads the library in a transaction that is rolled back. The second session ends within a
+# transaction.
 $node->mint($ledger, 'BEGIN; SELECT snowflake.next_id(1); ROLLBACK; SELECT snowflake.next_id(1)');
 my $leaving = $node->session;
 $ledger->record('leaving', $leaving->query_safe('BEGIN; SELECT snowflake.next_id(1)'));
@@ -41,7 +42,7 @@ $leaving->quit;
 is($node->safe_psql('postgres', 'SELECT snowflake.next_id(2) > 0, (SELECT settled_before IS NOT NULL FROM snowflake.settled_before())'), 't|t',
 	'a session that ended within a transaction holds back no cursor');
 
-# The crash of a session, with the clock stepped back: PostgreSQL creates its shared memory again.
+# Crashes a session and steps the clock. PostgreSQL then creates its shared memory again.
 foreach my $step (-30, +40)
 {
 	my $victim = $node->session;
@@ -53,7 +54,8 @@ foreach my $step (-30, +40)
 $first = $node->session;
 $ledger->check(20_500, 'a crash restart with the clock stepped back');
 
-# A library that expects another form of the memory, as after the upgrade of a package under a running server.
+# Tests a library that expects another form of the shared memory. This happens if the package is upgraded under a
+# running server.
 my $other = Snowflake::Form::directory($node, abi => 7);
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
@@ -74,7 +76,7 @@ $node->crash($ledger, -2);
 $node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 $ledger->check(25_500, 'one library after the other');
 
-# No room for the segment of a database: nothing is left behind, and the next call tries again.
+# If the shared memory segment of a database cannot be created, the call fails. The next call tries again.
 $node->create_database('crowded');
 my $segments = $node->data_dir . '/pg_dynshmem';
 chmod 0500, $segments or die $!;
@@ -84,7 +86,8 @@ chmod 0700, $segments or die $!;
 $node->mint($ledger, $mint, 'crowded');
 $ledger->of('crowded')->check(200, 'the next call after the room was made');
 
-# Sessions that have not used the extension: an event trigger loads the library before a command that it may refuse.
+# Tests sessions that have not used the extension. An event trigger loads the library before a command that the library
+# may refuse.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint) PARTITION BY HASH (id snowflake.by_shard);
 	CREATE TABLE photos_0 PARTITION OF photos FOR VALUES WITH (MODULUS 1, REMAINDER 0);
@@ -139,7 +142,7 @@ foreach my $case (
 	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|$reason", "health() shows the reason: $setting");
 }
 
-# Preloaded or not is one decision per server run.
+# Restarts the server with and without preloading the library.
 foreach my $preload ('snowflake', '', 'snowflake')
 {
 	$node->clock->step(-5);

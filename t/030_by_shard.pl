@@ -1,5 +1,5 @@
-# Tests tables that are partitioned by shard, under several layouts, under another seal, after dumps, and with logical
-# replication. Each row is in the partition of its id's shard, or the insert fails.
+# Tests tables that are partitioned by shard, also under other layouts, after dumps, and with logical replication. Each
+# row is in the partition of its id's shard, or the insert fails.
 
 use strict;
 use warnings FATAL => 'all';
@@ -32,8 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Inserts ids of all shards under each layout: of the first, a middle and the last region, with the least and the
-# greatest value of the other fields. Also inserts numbers that are not ids.
+# Inserts ids of every shard under each layout. The regions are the first, a middle and the last one, and other fields
+# have their least and greatest values. Also inserts numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -135,8 +135,8 @@ foreach my $way ('partitions', 'root')
 	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
 }
 
-# If the server's layout differs from that of the dump, the partitions reject rows. If rows are loaded through the root,
-# later statements fail.
+# If the server's layout differs from that of the dump, the partitions reject restored rows. If rows are restored
+# through the partitioned table itself, later statements fail.
 $other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout by partitions: the partitions reject rows');
 my %restored = (
@@ -151,7 +151,7 @@ $other->refuses($_, \%restored, "restored under another layout by the root: this
   foreach 'INSERT INTO photos DEFAULT VALUES', 'INSERT INTO photos VALUES (1)', 'SELECT * FROM photos WHERE id = 1',
   'DELETE FROM photos WHERE id = 1', "COPY photos FROM PROGRAM 'echo 1,1' (FORMAT csv)";
 
-# Logical replication from an ordinary table, and from a table with another number of partitions.
+# Replicates from an ordinary table, and from a table with another number of partitions.
 $other->start_with("snowflake.layout = 'instagram'");
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE plain (id bigint PRIMARY KEY, n int);

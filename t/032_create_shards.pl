@@ -52,7 +52,8 @@ $old->query("CALL snowflake.create_shards('template', '[9,9]')");
 like($old->{stderr}, qr/schema shard_9 was made by another session/, 'create_shards() fails if its snapshot is older than the schema');
 $old->quit;
 
-# If alter_shards() meets a locked table, its error names the schema. A second call continues with that schema.
+# If alter_shards() meets a locked table, its error names the schema. A second call of alter_shards() continues with the
+# schema whose table was locked.
 my $holder = $node->session;
 $holder->query_safe('BEGIN; SELECT FROM shard_2.users');
 my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};

@@ -1,5 +1,5 @@
-# Tests COPY into a table whose default mints. COPY writes as much WAL as with supplied ids, and each row has its own
-# id. Statements that are planned or run during the COPY never use one id for several rows.
+# Tests COPY into a table whose default mints. COPY writes as much WAL as a COPY with supplied ids. Each copied row has
+# its own id. Statements that are planned or run during the COPY never use one id for several rows.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,13 +38,13 @@ sub wal_of
 }
 sub scalar_of { return $node->safe_psql('postgres', @_); }
 
-# Measures a COPY that supplies ids, which an earlier COPY minted.
+# Measures the WAL of a COPY whose file contains the ids.
 $node->safe_psql('postgres', "CREATE TABLE supplied (id bigint DEFAULT snowflake.next_id(5), v int); COPY supplied (v) FROM '$file'");
 $node->safe_psql('postgres', "COPY supplied TO '$file.ids'; TRUNCATE supplied");
 my $supplied = wal_of("COPY supplied FROM '$file.ids'");
 cmp_ok($supplied, '>', 15, "COPY with supplied ids writes $supplied bytes of WAL per row");
 
-# Forms of a default that mints, each with a name and the definition of the column.
+# Lists forms of a column default that mints, each with a name and the definition of the column.
 my @forms = (
 	[ 'next_id(shard)', 'bigint DEFAULT snowflake.next_id(5)' ],
 	[ 'next_id()', 'bigint DEFAULT snowflake.next_id()' ],
@@ -150,7 +150,7 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A trigger of the COPY makes a plan. The session keeps the plan and uses it again after the COPY.
+# A trigger makes a plan while COPY runs. The session keeps the plan and uses it again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)
@@ -166,7 +166,7 @@ ALTER TABLE many ALTER id SET DEFAULT snowflake.next_id(5); $trigger; COPY sourc
 SQL
 distinct_in('the COPY around it', "COPY source (v) FROM '$short'; COPY (INSERT INTO many SELECT snowflake.next_id(5), v FROM other RETURNING id) TO '$file.out'", 'many');
 
-# Logical replication from another database of this server: first the initial copy, then single rows.
+# Tests logical replication from another database: first the initial copy, then single rows.
 $node->safe_psql('postgres', 'CREATE DATABASE published');
 $node->safe_psql('published', "CREATE TABLE told (v int PRIMARY KEY); COPY told FROM '$short'; CREATE PUBLICATION all_told FOR TABLE told;"
 	. "SELECT pg_create_logical_replication_slot('told', 'pgoutput')");

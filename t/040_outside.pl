@@ -1,5 +1,5 @@
 # Compares text forms, UUIDs and ULIDs of ids with values that are computed in Perl, under every preset and other
-# layouts. Also tests which of these functions work without the preloaded library.
+# layouts. Also tests which of the conversion functions work without the preloaded library.
 
 use strict;
 use warnings FATAL => 'all';
@@ -172,7 +172,6 @@ $node->create_database('later');
 $node->add_text_forms('later');
 is($tries->('later'), '22023', 'from_uuid() refuses a UUID of another epoch');
 
-# Text forms depend only on the number.
 is($node->safe_psql('later', "SELECT snowflake.from_base62(snowflake.to_base62(1234)), snowflake.from_base32(snowflake.to_base32(1234, true), true)"),
 	'1234|1234', 'text forms need no layout');
 

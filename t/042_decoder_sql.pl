@@ -52,7 +52,8 @@ foreach my $layout (sort keys %layouts)
 	my $got;
 	is($plain->safe_psql($layout, $read), $node->safe_psql($layout, $read), "$layout: " . keys(%ids) . ' ids decode as in the extension');
 
-	# Decodes texts of these ids, also as people type them. Also decodes texts that differ from these texts in one symbol.
+	# Decodes the texts of all ids above, also in forms that people type. Also decodes texts in which one symbol was
+	# replaced.
 	my $texts = $node->safe_psql($layout, <<~"SQL");
 		SELECT string_agg(format('(%s, %L, %L, %L::uuid, %L)', id, snowflake.to_base32(id), snowflake.to_base32(id, true), snowflake.to_uuid(id), snowflake.to_ulid(id)), ', ')
 		  FROM unnest('{$ids}'::bigint[]) AS id WHERE snowflake.time_of(id) < '10889-08-02 00:00:00+00'
@@ -72,7 +73,7 @@ foreach my $layout (sort keys %layouts)
 		  FROM (SELECT * FROM (VALUES $texts) AS t (id, base32, checked, uuid, ulid) LIMIT 20) AS v, generate_series(0, 36) AS n, CAST((ARRAY[1,2,3,4,5,6,7,8,10,11,12,13,15,16,17,18,20,21,22,23,25,26,27,28,29,30,31,32,33,34,35,36])[n % 32 + 1] AS integer) AS place
 		SQL
 
-	# Computes bounds for the times of these ids, and for times next to them.
+	# Computes bounds for the times of all ids above, and for times next to them.
 	my $times = <<~"SQL";
 		SELECT at, %s FROM unnest('{$ids}'::bigint[]) AS id, unnest(ARRAY['0', '1 us', '-1 us', '0.0005 s', '0.999 s']::interval[]) AS i,
 		       LATERAL (SELECT snowflake.time_of(id) + i) AS t (at)
@@ -107,12 +108,11 @@ is($node->safe_psql('fleet', "SET timezone = 'Asia/Tokyo'; SET datestyle = 'Germ
 is($plain->safe_psql('fleet', "CREATE SCHEMA odd; CREATE FUNCTION odd.strpos(text, text) RETURNS integer LANGUAGE sql AS 'SELECT 1'; SET search_path = odd, pg_catalog; SET timezone = 'Asia/Tokyo';
 	SELECT snowflake.from_base62('0augYQesYgy'), snowflake.time_of(499712025023222784) = '2026-11-21 11:18:35.483+00'"), '499712025023222784|t', 'the functions decode correctly under another search_path and time zone');
 
-# created_within() becomes a range of the primary key.
 $plain->safe_psql('fleet', 'CREATE TABLE photos (id bigint PRIMARY KEY)');
 like($plain->safe_psql('fleet', "SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT * FROM photos WHERE snowflake.created_within(id, '2026-01-01', now())"),
 	qr/Index Cond: \(\(id > '?\d+'?(?:::bigint)?\) AND \(id <= /, 'created_within() uses the index of the primary key');
 
-# decoder_sql() with another name of the schema.
+# Calls decoder_sql() with another schema name.
 my $script = $node->safe_psql('fleet', q{SELECT snowflake.decoder_sql('Ids "of" us')});
 $plain->safe_psql('postgres', $script);
 $plain->safe_psql('postgres', 'CREATE ROLE reader');

@@ -110,7 +110,7 @@ foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagr
 	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "scripts/engine-sql refuses the options $options");
 }
 
-# Calls of the SQL engine that fail. The regression tests above check most messages.
+# Tests failing calls of the SQL engine that the regression tests above do not check.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
 refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'next_id() refuses a shard out of range');
 refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'next_id() refuses a negative shard');
@@ -130,9 +130,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# If the script is run again, the state is kept. The script may then have another region, but not another layout or
-# role.
-# psql reads the script from a file: if it ends at an error, writing the rest to its standard input would fail.
+# If the script is run again, the state is kept. The second script may have another region, but not another layout or
+# role. The script is in a file. If psql stopped at an error, writing the rest of the script to its standard input would
+# fail.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -157,8 +157,8 @@ refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqls
 refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
-# planner must not evaluate the branch that raises an error. A PL/pgSQL function with the same expression shows on each
-# version whether the planner evaluates that branch.
+# planner must not evaluate the branch of an expression that raises an error. A PL/pgSQL function with the same
+# expression shows whether the tested version evaluates this branch.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -173,8 +173,8 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The functions run with their owner's rights, whatever search_path the caller has. The caller cannot use these rights
-# for anything else.
+# The functions of the SQL engine run with their owner's rights, whatever search_path the caller has. The caller cannot
+# use the owner's rights for anything else.
 is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;

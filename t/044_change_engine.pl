@@ -68,7 +68,7 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Changes to the library. The clock of that server is behind, by less than "snowflake.max_wait".
+# Changes to the library. The clock of the server with the library is behind by less than "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -91,12 +91,12 @@ $session->query_safe('COMMIT');
 # CREATE EXTENSION fails if the schema contains other objects.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# CREATE EXTENSION also fails if the function was made a member of another extension, which the owner of that extension
-# can do.
+# CREATE EXTENSION also fails if another extension contains the function. The owner of the other extension can add the
+# function.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
-# CREATE EXTENSION waits if the transaction that makes another function in the schema is not committed yet.
+# CREATE EXTENSION waits for an open transaction that creates another function in the schema.
 my $planter = $c->session('taken');
 $planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that makes a function in the schema', 'taken');
@@ -104,8 +104,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and expressions of statistics. These expressions of a table must run as the
-# owner of the table, even when a superuser runs CREATE EXTENSION.
+# The planner evaluates index predicates and expressions of statistics. The index predicate and the expression must run
+# as the owner of the table, even if a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -157,8 +157,8 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# If a view replaces a table of the SQL engine, reading it would run the owner's code. Therefore a schema with such a
-# view does not count as a SQL engine.
+# If a view replaces a table of the SQL engine, reading it would run the owner's code. Therefore CREATE EXTENSION does
+# not accept a schema with such a view as an SQL engine.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);
@@ -169,8 +169,9 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available here, so functions of the test stand in for it. The test's functions write the script as an
-# extension that needs no superuser and has no schema. As with pg_tle, the functions themselves are in the dump.
+# pg_tle is not available here, so functions of the test stand in for it. Functions of the test write the script as an
+# extension that needs no superuser and has no schema. As with pg_tle, a dump contains the functions of the schema
+# pgtle.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;

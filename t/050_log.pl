@@ -1,5 +1,5 @@
-# Tests the log messages in the table of doc/monitoring.md. Each message appears once with its numbers. When the
-# reported state ends, a second message reports the end.
+# Tests the log messages in the table of doc/monitoring.md. Each message appears once with its numbers. When the state
+# that a message reports ends, a second message reports the end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -178,7 +178,7 @@ $news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout
 is(count_of('LOG:  the ids of layout'), 1, 'the log reports the end of the layout once');
 $node->stop;
 $node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
-$clock->set(2_835_201_217 - time);    # ten seconds before the end, 2059-11-04 19:53:47.776
+$clock->set(2_835_201_217 - time);    # ten seconds before the layout ends at 2059-11-04 19:53:47.776
 $node->start;
 $node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
 	message => 'the layout is exhausted', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
@@ -189,7 +189,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows that the layout is exhausted');
 
-# A clock that is not synchronized, a slow flush of the mark, and refusals for other causes.
+# Tests messages about an unsynchronized clock, a slow flush of the mark, and refusals for other causes.
 begin('others', conf => <<~'CONF');
 	snowflake.clock_error = 200
 	snowflake.owned_shards = '0-9'
@@ -224,8 +224,8 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', '(?:Check the time synchronization|Raise "snowflake.max_wait"), .*',
 	'the log reports the first refused commit');
 
-# If a call in an open session failed, the next id of this session logs the end of the refusals, even if the mark is not
-# extended.
+# After a refused call in an open session, the next id of this session logs the end of the refusals. An extended mark is
+# not needed.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);

@@ -43,7 +43,7 @@ foreach my $round (1 .. 3)
 }
 is(steps(), '7|0', 'three steps back that six sessions see are counted as three');
 
-# A step ahead, and steps of less than a millisecond.
+# Tests a step ahead, and steps of less than a millisecond.
 $clock->step(+0.5);
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '7|1', 'a step ahead is counted separately');
@@ -59,7 +59,7 @@ $clock->step(-0.02);
 is(steps(), '9|1', 'a query of clock_history counts a step that no session has seen');
 
 # The count is exact while four sessions mint.
-my $gate = $node->session('postgres');    # lets the writers begin at the same time
+my $gate = $node->session('postgres');    # holds a lock until all writers wait for it
 $gate->query_safe('SELECT pg_advisory_lock(51)');
 my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM (SELECT pg_advisory_lock_shared(51) OFFSET 0) AS gate, generate_series(1, 1500);\n") } 30 .. 33;
 $node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'advisory'") or die;

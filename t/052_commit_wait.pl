@@ -48,7 +48,7 @@ cmp_ok(pair("BEGIN; SELECT snowflake.next_ids(1, 30000) IS NULL; $insert; SELECT
 cmp_ok(pair("BEGIN; $insert; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '>', 0, 'with commit wait the later id is greater after a prepared transaction');
 cmp_ok(pair("BEGIN; SAVEPOINT s; $insert; RELEASE s; COMMIT"), '>', 0, 'with commit wait the later id is greater after a subtransaction');
 
-# If the first id comes from the server that is behind, the later id is greater, too.
+# The later id is also greater if the first id comes from the server whose clock is behind.
 $second->query_safe('SET snowflake.commit_wait = on');
 cmp_ok(-pair('SELECT snowflake.next_id(9)'), '<', 0, 'the later id is greater if both sessions use commit wait');
 

@@ -1,5 +1,5 @@
 # Runs each statement of the runbook in doc/monitoring.md under the fault that its section describes. Also compares the
-# page's table of messages with the source.
+# table of messages in doc/monitoring.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -146,7 +146,7 @@ $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'a standby: after the promotion ids are above all earlier ids');
 section_ends($title);
 
-# The promoted standby is a database that last minted elsewhere.
+# A promoted standby counts as a database that last minted elsewhere.
 $title = 'A database last minted elsewhere';
 like(next_block($title), qr/^postgres\|t\|last minted elsewhere\|\d+\|.*\n\d+\|/, 'last minted elsewhere: the statement shows the reason');
 is(next_block($title), 't', 'last minted elsewhere: the statement accepts the clone');

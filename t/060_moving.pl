@@ -1,6 +1,6 @@
 # Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Keys of kind bigserial, serial, identity
 # and integer get ids while four clients write without an error. New ids are greater than those of Instagram's function.
-# The defaults of another extension named snowflake are removed and restored.
+# Defaults that call pgEdge's extension snowflake are removed, and restored with ours.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,8 +30,8 @@ sub say_all
 	return $all;
 }
 
-# Tests each kind of key in a separate database. Covers refer to photos by their own primary key, and frames refer to
-# covers.
+# Tests each kind of key in a separate database. The table "Covers" refers to photos by its own primary key, and the
+# table frames refers to "Covers".
 my ($look, $bigint, $integer, $drop) = @{ $page{'From bigserial and identity'} };
 my %kinds = (
 	bigserial => [ 'bigserial', 'bigint' ],
@@ -165,7 +165,8 @@ $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Another session has locked the table tags. The call is cancelled after it has widened other columns.
+# Another session has locked the table tags. The call of adopt_schemas() is cancelled after it has changed the types of
+# other columns.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
@@ -217,7 +218,6 @@ is($node->error_of(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('pho
 	'upgrade: the old default cannot be restored after drop_sequence');
 $session->quit;
 
-# A table whose partition key is an integer column.
 my ($recipe) = @{ $page{'A partition key that is integer'} };
 $of_application->(<<~'SQL');
 	CREATE TABLE events (id serial PRIMARY KEY, name text NOT NULL) PARTITION BY RANGE (id);
@@ -231,7 +231,8 @@ is($of_application->(q{INSERT INTO events (name) VALUES ('new') RETURNING snowfl
 $session->quit;
 $node->stop;
 
-# Moves tables from Instagram's id function. The function has made ids up to the present in the same shard.
+# Moves tables from Instagram's id function. Instagram's function has generated ids up to the present time in the same
+# shard.
 $node = Snowflake::Node->create_running('instagram', conf => "snowflake.layout = 'instagram'\nsnowflake.epoch = '1314220021721'\n");
 $node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');

@@ -1,7 +1,7 @@
 # Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. No row is
-# lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the time of ids in
-# other tables, many rows have the same time, and some have a time for which no id exists. In a second test a table
-# refers to itself, and its rows first get ids of a wrong time.
+# lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the same time as
+# ids of other tables or as many other rows. Some rows have a time for which no id exists. In a second test a table
+# refers to itself. Its rows first get ids with a wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,8 +17,9 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# for_tags() repeats the page's statements for the table comments with the table tags. Within a transaction each line is
-# repeated by itself. Runs a statement of the page in a session, and checks that it has no error.
+# Each statement of the page for the table "comments" is repeated for the table "tags". Within a transaction each line
+# for "comments" is followed by the same line for "tags". Runs a statement of the page in a session, and checks that it
+# has no error.
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -67,8 +68,8 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# Cancels backfill() twice. The first call has done all rows before a locked one, and waits for that row. The second
-# call is cancelled within many rows of the same time. One of these rows is locked, so that the call cannot finish.
+# Cancels backfill() twice. The first call is cancelled while it waits for a locked row. The second call is cancelled
+# among many rows that have the same time. One of these rows is locked, so that the call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -102,7 +103,7 @@ sub moves
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
-	# Each photo 'same-...' has the time of the id of a like.
+	# Makes photos that have the same times as ids in the table likes.
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
@@ -197,7 +198,8 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# The time of an id is never earlier than the row. An id is later than its row only if the row's tick had no more ids.
+	# The time of an id is never earlier than the row. The time of an id is later than its row only if the row's tick
+	# had no id left.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),

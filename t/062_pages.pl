@@ -1,7 +1,7 @@
-# Runs the examples of the README and of the pages without a test of their own, on one server. The lists below name
-# pages that another test runs, and examples that are not run. An example that is neither run here nor listed is an
-# error. Also compares doc/reference.md with the catalogue, doc/errors.md with the sources, and the README's presets
-# with their layouts. Also checks each link.
+# Runs the examples of the README and of the pages without a test of their own, on one server. The first list below
+# names the pages that another test runs, the second one the examples that are not run. An example that is neither run
+# here nor listed is an error. Also compares doc/reference.md with the catalogue, doc/errors.md with the sources, and
+# the README's presets with their layouts. Also checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ use Test::More;
 
 my $root = dirname($FindBin::RealBin);
 
-# For each page whose examples another test runs: the names of the tests.
+# Names the tests of each page whose examples another test runs.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/cursors.md' => ['t/071_cursors_page.pl'],
@@ -33,7 +33,7 @@ my %elsewhere = (
 	'doc/patroni.md' => ['test/patroni/cluster.py'],
 	'doc/routing.md' => ['extensions/routing/t/042_routing_page.pl']);
 
-# Examples that are not run, by their first words.
+# Lists the examples that are not run, by their first words.
 my %not_run = (
 	'CONTRIBUTING.md' => { 'make  ' => 'is what runs this test' },
 	'doc/monitoring/README.md' => {
@@ -118,7 +118,7 @@ my $stand_ins = <<~"SH";
 	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$install" ], '>', \$out, '2>', \$err), 'README: the installation succeeds') or diag("$out$err");
 	like($out, qr/^ *\d{18}$/m, 'README: the installation shows a first id');
 }
-# Settings of leases exist only with the preload.
+# The settings of leases exist only if the library is preloaded.
 $node->start_with("shared_preload_libraries = 'snowflake'");
 
 my ($table, $insert, $decode, $range) = say_block('README.md');
@@ -157,7 +157,7 @@ is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');
 
-# orders: the statements of an example run in one session. The clock counts as synchronized.
+# Runs the statements of each example of doc/orders.md in one session. The clock counts as synchronized.
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, "second\nfirst", 'orders: the example of the approximate order has the expected result') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
@@ -176,7 +176,7 @@ $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT INSERT ON photos TO so
 say_block('doc/questions.md');
 like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: after the REVOKE an ordinary role cannot mint');
 
-# layout: checks that each example has the result of its comment.
+# Checks that each example of doc/layout.md has the result in its comment.
 my $worked = 0;
 while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 {
@@ -186,7 +186,7 @@ while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 }
 is($worked, 4, 'layout: the page shows four layouts');
 
-# Each example was run, or is listed.
+# Checks that each example was run or is listed.
 foreach my $page (sort keys %page)
 {
 	if (my $tests = $elsewhere{$page})

@@ -1,5 +1,6 @@
-# Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted. Later no
-# call mints an id of that origin, in this database or in a copy, even if the server's region and shards change.
+# Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted.
+# Afterwards no call mints an id of this region and shard, in this database or in a copy. A change of the server's
+# settings does not change that.
 
 use strict;
 use warnings FATAL => 'all';
@@ -45,8 +46,8 @@ $node->start_with('snowflake.region = 31');
 mints_later(31, 'app', 'in the region of the origin the server mints greater ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# The server changes back to its first region, and backfill() continues. backfill() must detect the ids that were minted
-# in the origin.
+# The server changes back to its first region, and backfill() continues. The call must detect the ids that were minted
+# in its region and shard.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
 $node->refuses($backfill, { sqlstate => '55000', message => 'there are ids of region 31, shard 5', detail => 'public\.old\.id has one of .* or later' },

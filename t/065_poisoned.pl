@@ -1,6 +1,6 @@
 # Tests that code which a table's owner attached to the table does not run with the rights of a superuser who calls a
-# routine of snowflake. Role joe attaches a function in every possible way. A superuser then calls every routine that
-# can read or change a table.
+# routine of snowflake. Role joe attaches a function to the tables in every possible way. A superuser then calls every
+# routine that can read or change a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
 $node->add_tools;
-my %seen;    # kind of code => role => true, for code that has run
+my %seen;    # for each kind of code, the roles under which it has run
 
 # Runs a statement as the superuser, and returns the messages of psql.
 sub call
@@ -143,7 +143,7 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# If a superuser runs the statements directly, each way of attack works.
+# Checks that each attack works if a superuser runs the statements directly.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
@@ -264,8 +264,7 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# The routines of this list use no user table: they work on numbers, texts or catalogues, or are triggers of our own
-# relations.
+# The routines of this list work only on numbers, texts, catalogues and the extension's own relations.
 my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 
@@ -302,7 +301,7 @@ foreach my $routine (grep { $calls{ $_->[0] } } @found)
 }
 ok($seen{$_}{joe}, "code of this kind did run as joe: $_") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
 
-# The routines have done their work on these tables.
+# Checks that the routines have done their work on the tables of joe.
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND relowner = 'joe'::regrole}),
 	12, 'create_shards() has made the tables, and joe owns them');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND attname = 'two'}),

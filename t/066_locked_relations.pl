@@ -1,5 +1,5 @@
 # Tests a lock on each relation of the extension. A call waits for the lock if and only if health() shows that the
-# database does not mint. A prepared transaction holds the lock over a restart.
+# database does not mint. A prepared transaction keeps its lock after a restart.
 
 use strict;
 use warnings FATAL => 'all';

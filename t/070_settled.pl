@@ -40,7 +40,6 @@ sub stays_behind
 my $OPEN = 'a transaction that minted is open';
 my $PREPARED = 'a transaction that minted is prepared';
 
-# settled_before() before the first id of the database.
 my $first = settled();
 like($first, qr/^\d+$/, 'settled_before() returns a number before the first id');
 is(sql('SELECT count(*) FROM snowflake.databases'), '0', 'settled_before() takes no slot for databases');
@@ -56,8 +55,8 @@ is(held(), 'nothing', 'the view settled shows that nothing is held back');
 like(sql('SET ROLE reader; SELECT snowflake.settled_before(), s.settled_before IS NOT NULL FROM snowflake.settled s'), qr/^\d+\|t$/, 'every role may call settled_before()');
 like(sql('BEGIN READ ONLY; SELECT snowflake.settled_before()'), qr/^\d+$/, 'settled_before() works in a read-only transaction');
 
-# A transaction is open while others commit later ids. A consumer that continues after the greatest id it saw would skip
-# the rows of this transaction.
+# A transaction is open while others commit later ids. A consumer that continues after the greatest visible id would
+# skip the rows of the open transaction.
 my $writer = $node->session;
 my $pid = $writer->query_safe('SELECT pg_backend_pid()');
 my $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -75,7 +74,7 @@ cmp_ok($of_late, '<=', $late, 'the result stays below the id in the session of t
 $writer->query_safe('COMMIT');
 comes_to_be_settled($late, 'the id becomes settled when the transaction commits');
 
-# Which transactions hold the result back.
+# Tests which transactions hold the result of settled_before() back.
 $writer->query_safe('BEGIN; INSERT INTO t (id) VALUES (1)');
 comes_to_be_settled(sql('INSERT INTO t DEFAULT VALUES RETURNING id'), 'a transaction that did not mint holds nothing back');
 $writer->query_safe('ROLLBACK');
@@ -117,7 +116,7 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'the result during the wait for a standby did not exceed the id of the row');
 
-# Commit wait also holds the result back. Commit wait ends when the clock has reached the time of the commit.
+# Commit wait ends when the clock has reached the time of the commit.
 $node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
 $waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})
@@ -129,14 +128,14 @@ $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 7'), 'the result during the commit wait did not exceed the id of the row');
 $node->reconfigure('snowflake.clock_error' => '-1', 'snowflake.max_clock_error' => "'100ms'");
 
-# A batch of ids that is ahead of the clock.
+# Mints a batch of ids that is ahead of the clock.
 my ($ahead) = $node->ids('SELECT (snowflake.next_ids(5, 900000))[900000]');    # 0.9 s
 is(sql("SELECT snowflake.settled_before() <= snowflake.min_id(clock_timestamp() + interval '1 ms')"), 't', 'ids ahead of the clock are not settled');
 is(held(), 'nothing', 'the view settled shows no reason for ids ahead of the clock');
 comes_to_be_settled($ahead, 'ids ahead of the clock become settled when the clock has reached them');
 
-# A prepared transaction that has minted holds the result back, also over a crash, until any session ends the
-# transaction.
+# A prepared transaction that has minted holds settled_before() back until any session ends the transaction. A crash
+# does not change this.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");
 stays_behind($late, $PREPARED, 'the result stays below the id of a prepared transaction');
@@ -162,7 +161,7 @@ is(sql('SELECT gid FROM pg_prepared_xacts'), 'explicit', 'the prepared transacti
 sql("ROLLBACK PREPARED 'explicit'");
 is(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), '0', 'without a prepared transaction there is no advisory lock');
 
-# Sessions that are terminated or killed while their transactions are open.
+# Terminates and kills sessions while their transactions are open.
 $writer = $node->session;
 $pid = $writer->query_safe('SELECT pg_backend_pid()');
 $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -179,7 +178,6 @@ cmp_ok(settled(), '>=', $before, 'the result is not less after a session was kil
 comes_to_be_settled($late, 'the transaction of a killed session holds nothing back');
 eval { $writer->quit };
 
-# Transactions that read in one snapshot.
 foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 {
 	$node->refuses("BEGIN ISOLATION LEVEL $level; SELECT snowflake.settled_before()",
@@ -208,7 +206,7 @@ my ($reserved) = $node->ids('SELECT unnest(snowflake.next_ids(5, 1))');
 comes_to_be_settled($reserved, 'an id that was minted for a later insert becomes settled before the insert');
 is(sql("INSERT INTO t (id) VALUES ($reserved), (snowflake.make_id('2026-01-01', 5, 0)) RETURNING id < snowflake.settled_before()"), "t\nt", 'an id of make_id() can be inserted below the result');
 
-# While nothing is minted, the mark is not extended, and the result does not exceed it.
+# If the database mints nothing, the mark is not extended. The result of settled_before() does not exceed the mark.
 $before = settled();
 $node->clock->step(-0.05);
 cmp_ok(settled(), '>=', $before, 'the result is not less after the clock was set back');
@@ -237,7 +235,7 @@ like($node->error_of('SELECT snowflake.next_id(5)'), qr/55000/, 'with a mark far
 $node->clock->step(600);
 ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() >= $before"), 'the result reaches the earlier one when the clock has caught up');
 
-# The mark cannot be read, and no id was minted since the server start.
+# Tests settled_before() while the mark cannot be read, before the first id of a server run.
 $node->restart;
 my $dropper = $node->session;
 $dropper->query_safe('BEGIN; SET client_min_messages = error; DROP EXTENSION snowflake CASCADE');

@@ -15,7 +15,7 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/cursors.md");
 my $node = Snowflake::Node->create_running('main', allows_streaming => 'logical', conf => "snowflake.region = 1\n");
 my $late = $node->session;
 
-# Runs a block of the page. Returns the ids at the beginning of the lines of its output.
+# Runs a block of the page, and returns the ids at the beginning of the output lines.
 sub say_block
 {
 	my ($section, $number) = @_;
@@ -31,8 +31,8 @@ sub everything_settles
 	return;
 }
 
-# Checks that a reader returns every row exactly once. One row has the first id and is committed last, and the reader
-# runs before and after each step.
+# Checks that a reader returns every row exactly once. The row with the first id is committed last. The reader runs
+# before and after each step.
 sub follows
 {
 	my ($table, $column, $name, $read) = @_;

@@ -27,7 +27,7 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	CONF
 $node->safe_psql('postgres', 'CREATE TABLE events (id bigint PRIMARY KEY, kind text)');
 
-# The kinds of transactions, each with its weight and its script for pgbench.
+# Lists the kinds of transactions, each with its weight and its script for pgbench.
 my %transactions = (
 	single => [ 30, 'INSERT INTO events VALUES (snowflake.next_id(:shard), :kind);' ],
 	several => [ 30, <<~'SQL' ],
@@ -95,8 +95,8 @@ sub ask
 	my $answer = $session->query_safe($sql);
 	return split /\n/, $answer;
 }
-# Reads rows through a file. The test library searches a session's output again with each new part and logs each line,
-# which would be slower than the clients.
+# Reads rows through a file. PostgreSQL::Test would be slower than the clients, because it searches the whole output of
+# a session again for each new part.
 sub rows
 {
 	my ($name, $sql) = @_;
@@ -112,7 +112,7 @@ sub follow
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
 	my @ids = rows($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
-	# If the clock was set back while the server was down, the result may be less until the clock has caught up.
+	# If the clock was set back while the server was down, settled_before() may decrease until the clock has caught up.
 	my $now = time + $node->clock->offset;
 	$furthest = $now if $now > $furthest;
 	$back++ if $settled < $reader->{next} && $now == $furthest;
@@ -122,7 +122,7 @@ sub follow
 	$reader->{next} = $settled if $settled > $reader->{next};
 	return;
 }
-# Stores a result with the number and the checksum of the rows below it.
+# Stores a result of settled_before(), and the number and checksum of the rows below this result.
 my @glances;
 sub glance
 {
@@ -177,7 +177,8 @@ my @events = (
 	(map { my $step = $_; [ "the clock steps by $step s", sub { $node->clock->step($step) } ] } -0.05, -0.4, 1.5));
 @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @events;
 
-# Makes each event once, and then random events until the time is over. After the last event the loop runs once more.
+# Runs each event once, and then random events until the time has elapsed. The last round of the loop runs without an
+# event.
 my $end = time + ($ENV{SNOWFLAKE_TEST_SECONDS} // 0);
 my @left = @events;
 for (my $last = 0; !$last;)
@@ -233,7 +234,7 @@ foreach my $glance (@glances)
 }
 is($changed, 0, 'the rows below each earlier result are the same at the end');
 
-# A run in which little happened would also pass, so check the numbers.
+# Without these checks a run with few transactions and few results would also pass.
 my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, count(*) FROM events GROUP BY 1');
 cmp_ok($count{$_} // 0, '>', 0, "transactions of kind $_ have inserted rows") foreach grep { $_ ne 'rollback' } sort keys %transactions;
 is($count{rollback}, undef, 'no row of a transaction that was rolled back exists');

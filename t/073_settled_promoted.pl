@@ -1,5 +1,5 @@
 # Tests settled_before() on a promoted standby that has prepared transactions with minted ids. The result stays below
-# each of these ids until its transaction is committed or rolled back.
+# the id of each prepared transaction until this transaction ends.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ sub prepare
 	return $id;
 }
 
-# The prepared transaction "old" is in the base backup. "over" and "young" arrive by WAL, and "over" ends before the
-# promotion. A fourth transaction is only open.
+# The prepared transaction "old" is in the base backup. The prepared transactions "over" and "young" reach the standby
+# by WAL. Transaction "over" ends before the promotion. The fourth transaction is open, but not prepared.
 my $old = prepare('old');
 $primary->backup('with a prepared transaction');
 my $standby = Snowflake::Node->create_from_backup('standby', $primary, 'with a prepared transaction', has_streaming => 1);

@@ -1,4 +1,4 @@
-# A clock that a test sets for a server. The library clock.c, which the server preloads, reads from a file how far the
+# Sets the clock of one server for a test. The library clock.c, which the server preloads, reads from a file how far the
 # wall clock is off.
 #
 # Only CLOCK_REALTIME is changed. The time since boot and the monotonic clock stay right, as on a real machine whose
@@ -13,12 +13,12 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# If several clocks have the same $library, the first one builds it.
+# Clocks with the same $library share this file, which the first clock builds.
 sub new
 {
 	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
-	# Later changes write into this file in place, because servers have mapped it.
+	# Later changes overwrite the file in place, because servers have mapped the file.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
 	my $source = dirname(__FILE__) . '/clock.c';
@@ -42,7 +42,8 @@ sub set
 	return;
 }
 
-# Sets what the kernel reports about synchronization. With undef the kernel reports the values of this machine.
+# Sets what the kernel reports about synchronization. If the argument is undef, the kernel reports the values of this
+# machine.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;
@@ -87,7 +88,7 @@ sub step
 
 sub offset { return $_[0]{offset}; }
 
-# The environment for a process that must use this clock.
+# Returns the environment variables for a process that must use this clock.
 sub environment
 {
 	my ($self) = @_;
@@ -103,8 +104,8 @@ sub build
 	return $target;
 }
 
-# Checks that the library does not change the time since boot. If the library changed this time, every test of jumps
-# ahead would pass for the wrong reason.
+# Checks that the library does not change the time since boot. If the library changed the time since boot, every test of
+# jumps ahead would pass for the wrong reason.
 sub _check
 {
 	my ($self) = @_;

@@ -1,5 +1,5 @@
-# A copy of the library that expects another form of the shared memory, as another version of it does. Only the numbers
-# are changed, in the file.
+# Makes a copy of the library that expects another form of the shared memory, like another version of the library. Only
+# the numbers in the library's file are changed.
 
 package Snowflake::Form;
 
@@ -10,7 +10,7 @@ use File::Path qw(make_path);
 use File::Spec;
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 
-# The directory of the copy, for dynamic_library_path. %form: abi, most_databases.
+# Returns the directory of the changed copy, for dynamic_library_path. %form can have abi and most_databases.
 sub directory
 {
 	my ($node, %form) = @_;
@@ -25,7 +25,7 @@ sub directory
 	return $directory;
 }
 
-# Lets a server that is not started use a library with this form.
+# Lets a server that is not running load the changed copy of the library.
 sub install
 {
 	my ($node, %form) = @_;

@@ -1,5 +1,6 @@
 # Records all ids that clients received. Checks that each id is unique over all server runs, and that the ids of a shard
-# ascend within a session and from one run to the next. Databases are independent, so of() returns a ledger for each.
+# ascend within a session and from one run to the next. Databases are independent, so of() returns a separate ledger for
+# each database.
 
 package Snowflake::Ledger;
 
@@ -16,9 +17,9 @@ sub new
 		shard_bits => $bits{shard_bits} // 13,
 		others => {},     # database => ledger
 		holder => {},     # id => session
-		last => {},       # session => shard => last id
-		highest => {},    # shard => highest id of this server run and the earlier ones
-		floor => {},      # shard => highest id of the earlier server runs
+		last => {},       # the last id of each session and shard
+		highest => {},    # the highest id of each shard in all server runs
+		floor => {},      # the highest id of each shard in the earlier server runs
 		faults => [],
 		count => 0 }, $class;
 }

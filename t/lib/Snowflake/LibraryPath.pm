@@ -1,6 +1,6 @@
-# Makes a server installation whose snowflake libraries are not in the server's library directory, but in another
-# directory of dynamic_library_path. Image volumes and Nix place libraries in a directory of dynamic_library_path. The
-# control files and scripts stay in place.
+# Makes a server installation in which the snowflake libraries are not in the server's own library directory. The server
+# finds the libraries by dynamic_library_path, as with image volumes and Nix. The extension's control files and SQL
+# scripts stay in their usual directory.
 
 package Snowflake::LibraryPath;
 

@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# Makes the files for a node, which must not be running.
+# Makes the files that describe a simulated machine. The node must not be running.
 sub new
 {
 	my ($class, $node) = @_;
@@ -19,7 +19,7 @@ sub new
 	return bless { directory => $directory }, $class;
 }
 
-# Sets the contents of /etc/machine-id. With undef the file does not exist.
+# Sets the contents of /etc/machine-id. If $id is undef, the file does not exist.
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
 # Sets what the kernel shows about the block device, by the names of the files below the device's directory in sysfs.
@@ -31,7 +31,7 @@ sub set_disk
 	return;
 }
 
-# Sets the kernel's clock source and the processor's flags. With undef the file does not exist.
+# Sets the kernel's clock source and the processor's flags. If $id is undef, the file does not exist.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

@@ -5,7 +5,7 @@ package Snowflake::Node;
 use strict;
 use warnings FATAL => 'all';
 
-# Directory that all tests of a run share.
+# All tests of a run share this directory.
 my $work;
 
 # By default PostgreSQL::Test records the used ports in the server's installation, which may not be writable.
@@ -27,7 +27,8 @@ use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
-# Like init() of PostgreSQL::Test::Cluster. Without special options this init() copies the result of one initdb.
+# Like init() of PostgreSQL::Test::Cluster. Without special options init() copies a data directory that initdb made
+# once.
 sub init
 {
 	my ($self, %params) = @_;
@@ -50,7 +51,8 @@ sub create
 	my $install_path = delete $params{install_path};
 	my $node = $class->new($name, $install_path ? (install_path => $install_path) : ());
 	$node->init(%params);
-	# PostgreSQL::Test of version 18 writes this setting for every server, but older servers do not start with it.
+	# PostgreSQL::Test of version 18 writes autovacuum_worker_slots for every server, but older servers do not start
+	# with this setting.
 	$node->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $install_path;
 	$node->append_conf('postgresql.conf',
 		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
@@ -60,10 +62,11 @@ sub create
 	return $node;
 }
 
-# Whether the tests preload the library: not in a second run, with SNOWFLAKE_PRELOAD=off.
+# Returns whether the tests preload the library. SNOWFLAKE_PRELOAD=off disables the preload.
 sub preloads { return ($ENV{SNOWFLAKE_PRELOAD} // 'on') ne 'off'; }
 
-# create(), then starts the server with the extension in the database postgres. %params: also clock, the time to set.
+# Creates a node and the extension in the database postgres, and starts the server. %params are those of create(), and
+# clock, the time to set.
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -93,8 +96,8 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# Preloads another library in the server's processes. The arguments are its source in C (or undef), and environment
-# variables.
+# Preloads another library in the server's processes. The arguments are the library's source in C (or undef), and
+# environment variables.
 sub preload
 {
 	my ($self, $source, %environment) = @_;
@@ -121,7 +124,7 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with settings (text). They replace the settings of the last call of start_with().
+# Starts or restarts the server with settings (text). The settings replace those of the last call of start_with().
 sub start_with
 {
 	my ($self, $settings, $mode) = @_;
@@ -198,8 +201,8 @@ sub add_tools
 	return;
 }
 
-# Creates the functions of snowflake_alias for base32 and ULIDs. The C code of these functions is in the library
-# snowflake.
+# Creates the functions of snowflake_alias for base32 and ULIDs. The library snowflake contains the C code of the
+# functions for base32 and ULIDs.
 sub add_text_forms
 {
 	my ($self, $database) = @_;
@@ -219,7 +222,7 @@ sub ids
 	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
 }
 
-# Statements of a typical application: single ids, batches, transactions that roll back.
+# Runs statements of a typical application: single ids, batches, and transactions that roll back.
 my $MIX = <<'SQL';
 SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
 SELECT unnest(snowflake.next_ids(7, 5000));

@@ -12,8 +12,8 @@ use File::Path qw(make_path);
 use IPC::Run;
 use Time::HiRes qw(gettimeofday);
 
-# Makes the data directory $data. The first caller that uses $work runs @initdb to make the template, and the others
-# wait.
+# Makes the data directory $data. The first caller runs @initdb in $work to make the template, and other callers wait
+# for the template.
 sub instantiate
 {
 	my ($work, $data, @initdb) = @_;

@@ -1,4 +1,4 @@
-# Four clients that write until they are stopped. Each statement is a transaction, and the first error is kept.
+# Runs four clients that write until they are stopped. Each statement is a transaction, and the first error is kept.
 
 package Snowflake::Writers;
 

@@ -1,10 +1,10 @@
-// Library that a test preloads into a server to change its wall clock: the kernel's clock plus an
-// offset, or a time that stands still. The library also replaces what the kernel reports about
-// synchronization. The time since boot and the monotonic clock stay right.
+// Changes the wall clock of a server into which a test preloads this library. The changed clock is
+// the kernel's clock plus an offset, or stands still. The library also replaces what the kernel
+// reports about synchronization. The time since boot and the monotonic clock stay right.
 //
-// The functions allocate nothing and take no lock, because PostgreSQL reads the clock in its
-// handler of SIGALRM, which may interrupt malloc(). The functions read mapped memory instead of a
-// file, so the clock stays cheap.
+// The functions of this library allocate nothing and take no lock. PostgreSQL reads the clock in
+// its handler of SIGALRM, which may interrupt malloc(). The clock's offset is in mapped memory,
+// because reading a file for each call would be slow.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,16 +20,16 @@
 // Snowflake::Clock writes this structure into a mapped file while servers run.
 struct Setting {
   int64_t offset_ns;
-  int64_t frozen_ns;     // time at which the clock stands still, since 1970; 0: the clock runs
-  int64_t synchronized;  // 0: as this machine; 1: synchronized; 2: not synchronized
-  int64_t late_ns;       // how late the kernel's timer ticks, and so the coarse clock, are
+  int64_t frozen_ns;     // the time since 1970 at which the clock stands still, or 0
+  int64_t synchronized;  // 0 for this machine's own state, 1 if synchronized, 2 if not
+  int64_t late_ns;       // the delay of the kernel's timer ticks and of the coarse clock
 };
 
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// Without the file the server must not start: with the true time it would pass tests for the wrong
-// reason.
+// If the clock's file is missing, the server must not start. With the true time a test could pass
+// for the wrong reason.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);

@@ -1,6 +1,6 @@
-// Library that a test preloads into a server to simulate another machine, disk and clock source.
-// The server then reads the files that describe them from the directory in SNOWFLAKE_MACHINE. If a
-// file is missing in this directory, it does not exist for the server.
+// Simulates another machine, disk and clock source for a server into which a test preloads this
+// library. The server reads the files that describe the machine from the directory in
+// SNOWFLAKE_MACHINE. A file that is missing in this directory does not exist for the server.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
