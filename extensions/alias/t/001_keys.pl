@@ -120,8 +120,8 @@ write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# A new version of a key is first added below the topmost line, so that servers use it only to decode. If the new
-# version were in the topmost line at once, a server could make aliases that another server cannot decode yet.
+# A new version of a key is first added below the topmost line, so that servers use it only to decode. If the
+# topmost line had the new version at once, a server could make aliases that another server cannot decode yet.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -171,7 +171,7 @@ $session->quit;
 sub memory_of
 {
 	my ($session) = @_;
-	no warnings 'portable';    # addresses have more than 32 bits
+	no warnings 'portable';    # addresses on this platform have more than 32 bits
 	my $file = $node->basedir . '/memory';
 	foreach (1 .. 5)
 	{
@@ -186,7 +186,7 @@ sub memory_of
 		my $error = $session->{stderr};
 		$session->{stderr} = '';
 		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
-		note($error);    # a piece was freed in the meantime
+		note($error);    # the session has freed a piece of memory in the meantime
 	}
 	die 'the memory cannot be read';
 }
@@ -216,14 +216,13 @@ write_keys("photos 1 $key{two}\nother 0 $key{three}\n");
 	$core->quit;
 }
 
-# A key file with 800 keys.
 write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key{four}, 0, 56), $_ } 1 .. 800);
 is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', 'each of 800 keys makes another alias');
 write_keys("photos 1 $key{two}\n");
 
 # A statement uses one state of the key file. Parallel workers would read the file again, and the file may have been
-# edited without a reload. Therefore alias() and the related functions are not parallel safe. If a user's function hides
-# a call of alias() from the planner, the call fails in the parallel worker.
+# edited without a reload. The functions that make aliases are not parallel safe for this reason. If a user's function
+# hides a call of alias() from the planner, the call fails in the parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -250,7 +249,7 @@ is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'ph
 write_keys("photos 1 $key{two}\n");
 
 # ALTER SYSTEM accepts snowflake_alias.key_file if the session has loaded the library. From PostgreSQL 17 on, ALTER
-# SYSTEM accepts it in every session.
+# SYSTEM accepts snowflake_alias.key_file in every session.
 my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
 $node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM fails in a session that has not loaded the library')
   if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
@@ -276,8 +275,8 @@ my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_al
 is($altered, 0, 'ALTER SYSTEM works after LOAD') or diag($alter_error);
 is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'ALTER SYSTEM has written the setting');
 
-# Every role can read snowflake_alias.key_file until the session has loaded the library. After that, only roles with
-# pg_read_all_settings can read the setting.
+# Every role can read snowflake_alias.key_file until the session has loaded the library. After the library is loaded,
+# only roles with pg_read_all_settings can read the setting.
 my $show = 'SHOW snowflake_alias.key_file';
 my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
 is(($plain->($show))[1], 'snowflake_alias.keys', 'an ordinary role can read the setting before the library is loaded');

@@ -1,5 +1,6 @@
 # Runs the statements of doc/outside.md in their order. Compares the page's vectors with the server, and the decoders in
-# doc/examples with both. Compares the functions and the setting on the page and in doc/reference.md with the catalogue.
+# doc/examples with both. Compares the functions and the setting in doc/outside.md and in doc/reference.md with the
+# catalogue.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +19,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements run on the README's table with the one row that the page shows. If a statement has an argument $1, it
-# is the text form of that row's id.
+# The statements run on the README's table with the one row that the page shows. The argument $1 of a statement is the
+# text form of the row's id.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
@@ -106,7 +107,7 @@ is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),
 	$node->safe_psql('postgres', "SELECT snowflake.to_base62(id), snowflake.to_base32(id), snowflake.to_uuid(id), snowflake.to_ulid(id), snowflake.alias(id, 'photos'), snowflake.digits(id, 'photos'), snowflake.token(id, 'photos') FROM (VALUES ($shown\::bigint)) v (id)"),
 	'the first table of the page shows the right forms');
 
-# Checks that the page and the reference list exactly the functions of the extension.
+# Checks that doc/outside.md and doc/reference.md list exactly the functions of the extension.
 my $reference = slurp_file("$FindBin::RealBin/../../../doc/reference.md");
 my $functions = $node->safe_psql('postgres', <<~'SQL');
 	SELECT string_agg(DISTINCT proname, ' ' ORDER BY proname)
@@ -122,7 +123,7 @@ is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $refe
 	join("\n", map { s/(\w+)$/$by{$1}/r } split /\n/, $node->safe_psql('postgres', q{LOAD 'snowflake_alias'; SELECT name, boot_val, context FROM pg_settings WHERE name LIKE 'snowflake\_alias.%'})),
 	'the reference has the right default and context of each setting');
 
-# Texts to decode: the vectors, texts with one error, and texts with characters that look like ASCII but are not.
+# Makes texts to decode: the vectors, texts with one error, and texts with characters that look like ASCII but are not.
 my @texts;
 foreach (@vectors)
 {
@@ -144,7 +145,7 @@ foreach my $number (1 .. 1500)
 # Texts with correct check symbols.
 push @texts, map { [ '32c', $_ ] } $node->ids('SELECT snowflake.to_base32(trunc(random()::numeric * 9223372036854775808)::bigint, true) FROM generate_series(1, 300)');
 
-# The results of the server for these texts.
+# Stores the results of the server for all texts.
 my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $bytes };
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$

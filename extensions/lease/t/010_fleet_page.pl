@@ -1,6 +1,6 @@
 # Runs the commands of doc/fleet.md: they set up three servers, and each statement of "Getting out of trouble" solves
-# its problem. Only names of machines, lengths of time and the time of the day are replaced. Also compares the page's
-# table of messages with the sources.
+# its problem. The test replaces only names of machines, lengths of time and the time of day. Also compares the table of
+# messages in doc/fleet.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -61,7 +61,7 @@ sub debian
 		shared_preload_libraries = 'pg_stat_statements'
 		include_dir = 'conf.d'
 		CONF
-	# The test already runs as the account that runuser would use.
+	# The script replaces runuser, because the test already runs as the right account.
 	append_to_file("$base/bin/runuser", "#!/bin/sh\nshift 3\nexec \"\$\@\"\n");
 	append_to_file("$base/bin/chown", "#!/bin/sh\n");
 	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
@@ -106,7 +106,7 @@ sub mint { return $_[0]->ids('SELECT snowflake.next_id(g % 40) FROM generate_ser
 sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 
-# "Three servers": one of them already mints in a static region.
+# Runs the section "Three servers", in which one server already mints in a static region.
 
 my $title = 'Three servers';
 my $lease_server = Snowflake::LeaseServer->new('lease_server');
@@ -149,7 +149,7 @@ my $told = $lease_server->safe_psql('fleet', next_block($title));
 like($told, qr/^[024]\|$_\|held\|127\.0\.0\.1\|/m, "the lease server shows a region of $_") foreach sort keys %server;
 section_ends($title);
 
-# "Getting out of trouble": what the server and the lease server show.
+# Runs the statements in "Getting out of trouble" that show the state of a server and of the lease server.
 
 $title = 'Getting out of trouble';
 like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d/, 'the statement on a server shows its lease');
@@ -185,7 +185,7 @@ ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message ~ '^renewed' FROM snowflake.lease}) or die 'not renewed';
 push @ids, mint($server{north});
 
-# "A lease has to end, or a server is gone", and "A machine is gone".
+# Runs the sections "A lease has to end, or a server is gone" and "A machine is gone".
 
 $title = 'A lease has to end, or a server is gone';
 my $held = $server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease');
@@ -204,8 +204,8 @@ like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# "The lease server was promoted, or restored". The test changes the stored timeline. Later the test changes rows
-# without a new signature.
+# Runs the section "The lease server was promoted, or restored". The test changes the timeline that the lease server has
+# stored. Later the test changes rows without updating their signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
@@ -223,7 +223,7 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# The smaller skew prevents that the lease of a recently started server ends.
+# A smaller skew protects the lease of a server that has just started.
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
@@ -235,7 +235,7 @@ is($west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease'), $
 push @ids, mint($west);
 section_ends($title);
 
-# "The lease server is lost": the roles of the lease server are lost, too.
+# Runs the section "The lease server is lost", after the roles of the lease server were lost, too.
 
 $title = 'The lease server is lost';
 my $fleet = $lease_server->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet');
@@ -261,8 +261,7 @@ section_ends($title);
 
 is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
 
-# Checks that each function is on the page or has a comment which marks it as internal, and that the page names no
-# internal function.
+# Checks that doc/fleet.md contains each function that no comment marks as internal, and no internal function.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $lease_server->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL

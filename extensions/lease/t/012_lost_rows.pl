@@ -1,6 +1,6 @@
 # Tests a server with a leased region that is recovered to an earlier time and runs at the same time as its original.
-# Also tests an asynchronous failover. The recovered server and the promoted standby have clocks that are behind. Each
-# leases another region than the original, so no id repeats, not even that of a lost row.
+# Also tests an asynchronous failover. The recovered server and the promoted standby have clocks that are behind. Both
+# lease another region than the original, so no id repeats, not even that of a lost row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -54,7 +54,7 @@ sub mints_through_lost_time
 	my ($node, $what) = @_;
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM photos'), '40000', "$what: some rows are lost");
-	$node->clock->set($marked / 1000 - time - 5);    # whole seconds, and a session has to start
+	$node->clock->set($marked / 1000 - time - 5);    # leaves a few seconds to start a session
 	$twice += mint($node);
 	is($node->safe_psql('postgres', "SELECT snowflake.time_of(min(id)) < '$until' FROM photos WHERE snowflake.region_of(id) <> 0"), 't',
 		"$what: its first id is earlier than the last lost one");

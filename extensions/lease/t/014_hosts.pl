@@ -1,5 +1,5 @@
 # Tests several hosts in "snowflake.lease_conninfo". If a host does not grant a lease, whatever the reason, the server
-# tries the next host and continues to mint. This holds for every position of that host in the list.
+# tries the next host and continues to mint. This must work for every position of the failing host in the list.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +33,7 @@ $lease_server->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# The kernel accepts connections to this socket, but no process answers.
+# The kernel accepts connections to this port, but no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $lease_server->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -116,7 +116,7 @@ like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port
 	'the log names the host that waits for an operator, and where the solutions are');
 $server->stop;
 
-# A connect_timeout that is less than the default limit of an attempt.
+# Tests a connect_timeout that is less than the default time limit of an attempt.
 my $patient = Snowflake::Node->create('patient', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 60s\nsnowflake.lease_conninfo = 'host=127.0.0.2 port="
 	  . $lease_server->port . " connect_timeout=1 user=alpha'\n");
 $patient->start;

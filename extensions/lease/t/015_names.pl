@@ -60,7 +60,7 @@ $server->start;
 ok(looked_up(), 'after a restart a child process of the worker looks up the name');
 stops('an immediate stop while a name is looked up', 'immediate');
 
-# The look-up ends with a message when its time limit is over, and is repeated.
+# The name look-up fails when its time limit is over, and is repeated.
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
@@ -74,7 +74,7 @@ $resolver->set('fleet.example' => \@never);
 stops('a fast stop with a region', 'fast');
 like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');
 
-# A name that does not exist.
+# Tests a host name that does not exist.
 $resolver->set('fleet.example' => [0]);
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the lease server: "fleet.example" has no address: %' FROM snowflake.lease}),

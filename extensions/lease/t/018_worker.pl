@@ -65,7 +65,7 @@ renewed('the lease is renewed after the worker was cancelled');
 is(worker(), $cancelled, 'the worker is the same process after a cancel');
 like($server->log_content, qr/ERROR:  canceling statement/, 'the log shows the cancel');
 
-# An error of PostgreSQL in the worker: it has no file descriptor left.
+# Makes PostgreSQL raise an error in the worker, which has no file descriptor left.
 my $limited = worker();
 my %used = map { m{/(\d+)$} ? ($1 => 1) : () } glob "/proc/$limited/fd/*";
 my ($free) = grep { !$used{$_} } 0 .. 1000;

@@ -36,7 +36,7 @@ ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM sn
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'health() shows that the database does not mint while only its clock is ahead');
 unlike($server->log_content, qr/snowflake accepts a clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
-# The clock of the lease server is stepped, too.
+# Steps the clock of the lease server, too.
 $lease_server->clock->set(7200);
 ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');

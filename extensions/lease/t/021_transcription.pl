@@ -83,7 +83,7 @@ $seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|ta
 cmp_ok($seen{$_} // 0, '>', 20, "the case $_ occurs " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# After confirm_data_loss() a server that holds a lease continues: its renewal of a region without a holder is granted.
+# After confirm_data_loss() a renewal of a region without a holder is granted, so a server that holds a lease continues.
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)

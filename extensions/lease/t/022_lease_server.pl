@@ -65,8 +65,8 @@ like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: 
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'the script fails if it runs a second time');
 
-# If the fleet has the wrong layout, an operator can call create_fleet() again. The call fails if a server may have
-# minted an id.
+# If the fleet has the wrong layout, an operator can call create_fleet() again. The second call of create_fleet() fails
+# if a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
 like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server's layout is not the fleet's/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases/, 'create_fleet() fails while a server has a lease');
@@ -95,8 +95,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# The time that a request waits for the lock does not count as a difference of clocks. The decision takes account of
-# grants that were made during the wait.
+# The time that a request waits for the lock does not count as a difference of clocks. The decision respects grants that
+# were made while the request waited.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $lease_server->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
@@ -181,7 +181,7 @@ my $again = $lease_server->ask(%renewal, newest => $over->{number}, term => $ove
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'after confirm_data_loss() the holder keeps its lease');
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'after confirm_data_loss() no other server gets a region');
 
-# The restored rows are older than the first request. Regions without a row must begin as late as the others.
+# Restores rows that are older than the first request. Regions that have no row must begin as late as the other regions.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},
 	'-c', 'UPDATE snowflake_fleet.fleet SET timeline = 99' ], 'a fleet without requests is made');

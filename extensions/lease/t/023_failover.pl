@@ -92,8 +92,9 @@ $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
 like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them/, 'the answer lists what can have changed the files');
-# A snapshot of the disk has the same birth time. The lease server detects a restored snapshot when a server with a
-# newer answer sends a request. After the detection the lease server refuses all requests.
+# A restored snapshot of the disk has the same birth time as the original files. The lease server detects a restored
+# snapshot when a server with a newer answer sends a request. After the lease server has detected a snapshot, it refuses
+# all requests.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'after the snapshot was detected, requests of other servers get the status halted');

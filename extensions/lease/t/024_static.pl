@@ -20,7 +20,7 @@ my $copied = "snowflake.region = 3\n" . conf('alpha');
 sub health { return $_[0]->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'); }
 sub conflict { return $_[0]->safe_psql('postgres', 'SELECT conflict FROM snowflake.lease'); }
 
-# One server with a static region, which is then restarted.
+# Starts and restarts one server with a static region.
 my $first = Snowflake::Node->create_running('first', conf => $copied);
 $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
 is($first->safe_psql('postgres', 'SELECT region, until IS NULL, length_ms, missed_renewals, conflict, last_message FROM snowflake.lease'),
@@ -31,7 +31,7 @@ $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowf
 is(conflict($first), '', 'after a restart the view lease shows no conflict');
 is(health($first), 't|', 'after a restart health shows no conflict');
 
-# Two servers with the same configuration file.
+# Starts a second server with the same configuration file.
 my $second = Snowflake::Node->create_running('second', conf => $copied);
 foreach my $node ($first, $second)
 {

@@ -1,6 +1,6 @@
 // Prints random requests and the decisions of the reference model, one per line: trace SEED STEPS.
-// A test compares them with those of the SQL functions. The times of the requests are near each
-// other, so that they often meet the limits of leases.
+// A test compares the decisions with those of the SQL functions. The times of the requests are near
+// each other, so that they often meet the limits of leases.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -82,7 +82,7 @@ LeaseRequest random_request() {
   request.until_ms = request.floor_ms + below(30'000);
   request.incarnation = std::max<int64_t>(1, request.incarnation);
   request.highest_ms = std::max<int64_t>(0, request.highest_ms);
-  if (percent(20) && fleet.adopt_ms != 0) {  // a holder from before a recovery
+  if (percent(20) && fleet.adopt_ms != 0) {  // the holder of a lease that was granted before a recovery
     request.call = LeaseCall::renew;
     request.region = static_cast<int32_t>(below(std::ssize(regions)));
     request.term = percent(70) ? fleet.lasting + below(2) : fleet.lasting - 1;
@@ -93,8 +93,8 @@ LeaseRequest random_request() {
   return request;
 }
 
-// Returns mostly the server's own regions. Sometimes the regions of another server, as after a
-// change of the configuration.
+// Returns mostly the server's own regions. Sometimes returns the regions of another server, as if
+// the configuration had changed.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
   const auto count = static_cast<int32_t>(std::ssize(regions));

@@ -82,7 +82,7 @@ my $before = map_of($control);
 $control->refuses(@{ $refused{$_} }, $_) foreach sort keys %refused;
 is(map_of($control), $before, 'refused calls have not changed the map');
 
-# Copies of the map on other servers.
+# Tests copies of the map on other servers.
 my $old = $fleet->control('SELECT snowflake_fleet.export_map()');
 $fleet->control("SELECT snowflake_fleet.move(17, 'c', 'a'); SELECT snowflake_fleet.drop_server('c')");
 $fleet->push_map('a');
@@ -107,7 +107,7 @@ is($b->safe_psql('postgres', "SELECT snowflake_fleet.with_timeouts('$_->[0]')"),
   foreach [ 'postgres://a?b:c?d@h:1/db?connect_timeout=3', 'postgres://a?b:c?d@h:1/db?', 'connect_timeout=3' ], [ 'postgresql://h', 'postgresql://h?', '' ];
 $a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pull_map() fails without dblink');
 
-# Changes of the map at the same time.
+# Several sessions change the map at the same time.
 my @writers = map { $control->start_writer("SELECT snowflake_fleet.assign('[$_,$_]', 'a') FROM generate_series(1, 20);\n") } 100 .. 103;
 my %seen;
 $seen{$_}++ foreach map { @{ $control->finish_writer($_)->{ids} } } @writers;
@@ -120,7 +120,7 @@ is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'opt
 	SELECT * FROM snowflake_fleet.options_of(E'h=\'\' i = j\\k')
 	SQL
 
-# A control database without the extension snowflake.
+# Tests a control database without the extension snowflake.
 $control->safe_psql('postgres', 'CREATE DATABASE plain');
 $control->safe_psql('plain', "CREATE EXTENSION snowflake_routing CASCADE; SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT snowflake_fleet.assign('[0,4)', 'a')");
 $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55000, message => 'extension "snowflake" is not installed', hint => 'server_of_shard' },

@@ -14,7 +14,7 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 5 ], b => [ 6 .. 10 ], c => [ 11 .. 15 ] }, routers => ['router']);
 my $router = $fleet->node('router');
 
-# PL/Proxy calls these functions of the data servers, which find the schema by the id.
+# PL/Proxy calls these two functions on the data servers. Each function finds the schema by the id.
 my $user = <<~'SQL';
 	CREATE FUNCTION sign_up(near bigint, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE id bigint;
@@ -99,8 +99,7 @@ $fleet->push_map('router');
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session follows the next copy of the map');
 $session->quit;
 
-# Ordinary roles can make calls, with their own rights. use_plproxy() does not change other objects of the schema
-# plproxy.
+# Ordinary roles can call functions of the router, with their own rights.
 $_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role can make a call');

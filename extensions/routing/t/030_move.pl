@@ -130,7 +130,7 @@ is($only->($second, dump_of($north)), '', 'after the move back the definitions a
 like($mover->run('--shard' => 20, '--from' => 'a', '--drop-source')->{output}, qr/rows of shard_20_moved|schema shard_20_moved is dropped/, '--drop-source drops the kept schema');
 is($mover->run('--shard' => 20, '--from' => 'b', '--drop-source')->{status}, 0, '--drop-source also succeeds on the other server');
 
-# Settings of the servers that prevent a move.
+# Tests settings of the servers that prevent a move.
 $north->append_conf('postgresql.conf', 'wal_level = replica');
 $north->restart;
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The source has wal_level = replica, and it takes logical\./, 'a move is refused if the source has wal_level = replica');

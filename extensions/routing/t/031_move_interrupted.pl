@@ -30,8 +30,9 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Steps at which the program is killed: its name, what makes the program wait there, and the output that shows the step.
-# A change of the map waits at its commit, because the program first rehearses the change and rolls it back.
+# Each step at which the program is killed has a name, a statement for which the program waits, and the output that
+# shows the step. A change of the map waits at its commit, because the program first rehearses the change and rolls it
+# back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -166,7 +167,7 @@ is($over->{status}, 0, 'a move whose slot was lost succeeds') or diag($over->{ou
 like($over->{output}, qr/copy starts over/, 'the output shows that the copy starts again');
 is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'the target has all rows after the copy started again');
 
-# Two programs for the same shard at the same time.
+# Runs two programs for the same shard at the same time.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 5, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;

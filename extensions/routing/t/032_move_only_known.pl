@@ -18,7 +18,8 @@ $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE EXTENSION citext; GR
 $south->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'b'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (1); CREATE DOMAIN counted AS integer DEFAULT 2});
 $north->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'c'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (2); CREATE DOMAIN counted AS integer DEFAULT 1});
 
-# Objects that prevent a move: the message that names the object, and the statements that make and remove the object.
+# Each object that prevents a move is listed with the message that names it, and with the statements that make and
+# remove it.
 my $mood = "CREATE TYPE shard_1.mood AS ENUM ('well')";
 my @refused = (
 	[ 'no primary key', 'Table shard_1.photos needs a primary key that is not deferrable', 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_pkey', 'ALTER TABLE shard_1.photos ADD PRIMARY KEY (id)' ],
@@ -129,7 +130,7 @@ is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|o
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", 'a constraint and a trigger with names like those of a fence exist on the target');
 
 # A tenant may alter the check of a shared domain while rows arrive. The check must run as the role of the move, which
-# has no other rights.
+# has no superuser rights.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);

@@ -78,8 +78,8 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A copied shard whose program has ended still occupies a worker. Another program that waits for a worker reports this
-# move. The view moves shows this move, and a lost slot.
+# A copied shard whose program has ended still occupies a worker. If another program waits for a worker, its message
+# names the move that occupies the worker. The view moves shows the ended program's move and its lost slot.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

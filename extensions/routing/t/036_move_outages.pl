@@ -23,11 +23,11 @@ $control->reconfigure(statement_timeout => '20s');
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 2000) n") foreach 0 .. 9;
 $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->restart foreach $north, $south;
 
-# Opens a transaction to which these timeouts do not apply.
+# Opens a transaction without the timeouts that the test has set for sessions.
 sub hold
 {
 	my ($node, $sql) = @_;
-	# Sets this for the connection, because the first statement may come later than the timeouts allow.
+	# Sets the timeouts when the connection starts, because the first statement may come too late.
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
 	$session->query_safe('BEGIN');
@@ -148,7 +148,7 @@ is($mute_end->{status}, 0, 'the shard is moved although a server is silent');
 like($mute_end->{output}, qr/the map is not on all servers: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, 'the program names the server without the map');
 $fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
 
-# The program is suspended while writers wait. The servers end its sessions by timeouts.
+# The program is suspended while writers wait. Timeouts of the servers end the program's sessions.
 $north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[11,12]'); INSERT INTO shard_11.users (name) VALUES ('old'); INSERT INTO shard_12.users (name) VALUES ('old')");
 $fleet->control("SELECT snowflake_fleet.assign('[11,12]', 'a')");
 $south->safe_psql('postgres', <<~'SQL');
@@ -166,8 +166,8 @@ $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
 is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, 'if the program is run again with --verify, the shard moves');
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', 'all rows are moved');
 
-# Each wait of the program has a limit: for a server that stops responding while its rows are read, or while the
-# snapshot for counting them is opened, and for a snowflake-push-map that does not end.
+# The program must not wait without limit if a server stops responding or a snowflake-push-map does not end. The server
+# stops while its rows are read, or while the snapshot for counting the rows is opened.
 sub backend
 {
 	my ($node, $which) = @_;
@@ -248,7 +248,7 @@ $_->quit foreach @writers;
 is(ends_within($move, 100, 'many tables')->{status}, 0, 'a shard with many tables moves');
 note "a writer waited $longest s at most";
 
-# nextval() while the schema is fenced and after the move.
+# Calls nextval() while the schema is fenced and after the move.
 $north->safe_psql('postgres', "CREATE SEQUENCE shard_9.jobs CACHE 10; SELECT nextval('shard_9.jobs')");
 $fleet->control('CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $stock = hold($north, "SELECT nextval('shard_9.jobs')");

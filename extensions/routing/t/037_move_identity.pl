@@ -44,8 +44,8 @@ sub put_back
 	return;
 }
 
-# Kills the program right after the map has changed. The program waits at that point, because the push of the map needs
-# this lock.
+# Kills the program right after the map has changed. The program waits for a lock that it needs to send the map to
+# servers.
 sub killed_after_the_map
 {
 	my ($shard, @more) = @_;
@@ -75,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# The source is restored from a snapshot of its disk, with its slots. The target must not have the lost rows, and must
-# have later rows.
+# The source is restored from a snapshot of its disk, with its slots. After the restore the target must have only the
+# restored rows and later ones.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -179,7 +179,7 @@ sub clean
 	return;
 }
 my @missing = (
-	# shard, state, the missing server, options, the message, and a statement that then passes
+	# each line: shard, state, the missing server, options, the message, and a statement that then succeeds
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source has forgotten the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 has the rows that had arrived, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is lifted: the source takes writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
@@ -234,7 +234,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the source as well');
 is($mover->leftovers, '', '... and nothing is left over');
 
-# The target was created again under the same name, so it has no record of the move. The move can still be aborted.
+# The target was created again under the same name, so it has no record of the move. A move to such a target can still
+# be aborted.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');

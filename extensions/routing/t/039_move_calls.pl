@@ -16,8 +16,8 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 sub quote { return Snowflake::Fleet::quote($_[0]); }
 
-# The schema has a view, a function and a generated column, which snowflake-move-shard refuses. The user creates them on
-# both sides.
+# The schema has a view, a function and a generated column, which snowflake-move-shard refuses. The user creates these
+# objects on both servers.
 my $own = 'CREATE VIEW shard_1.v AS SELECT name FROM shard_1.users; ALTER TABLE shard_1.users ADD g text GENERATED ALWAYS AS (upper(name)) STORED';
 $north->safe_psql('postgres', "$own; INSERT INTO shard_1.users (name) SELECT 'old' FROM generate_series(1, 100); INSERT INTO shard_1.photos (user_id) SELECT id FROM shard_1.users LIMIT 7; CREATE PUBLICATION mine FOR TABLE shard_1.users, shard_1.photos");
 $south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); $own");
@@ -40,7 +40,7 @@ is($mover->leftovers, "a: publication mine\n", 'only the user\'s publication rem
 $south->safe_psql('postgres', 'CREATE SUBSCRIPTION mine CONNECTION ' . quote($fleet->conninfo('a')) . ' PUBLICATION mine');
 $south->poll_query_until('postgres', "SELECT count(*) = 2 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
 
-# Publications that do not publish all changes, rows or columns of a table.
+# Tests publications that do not publish all changes, rows or columns of a table.
 foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update, delete')}, 'SET TABLE shard_1.users, shard_1.photos WHERE (id > 0)', 'SET TABLE shard_1.users, shard_1.photos (id, user_id, number)', 'DROP TABLE shard_1.photos')
 {
 	$north->safe_psql('postgres', "ALTER PUBLICATION mine $part");
@@ -49,7 +49,7 @@ foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update,
 	$south->refuses($take->(), { %order, message => 'table shard_1.\w+ is not filled completely by subscription mine', detail => 'row filter', hint => 'Publish all' }, "taking over fails with this change of the publication: $part");
 	$north->safe_psql('postgres', "SELECT snowflake_fleet.release_shard(1); ALTER PUBLICATION mine SET (publish = 'insert, update, delete, truncate'); ALTER PUBLICATION mine SET TABLE shard_1.users, shard_1.photos");
 }
-# The subscription is behind, because its apply worker waits for this lock.
+# The lock delays the apply worker, so the subscription is behind.
 my $lock = $south->session;
 $lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');
 $north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('last')");
@@ -70,7 +70,7 @@ $north->refuses('SELECT snowflake_fleet.release_shard(1)', { %order, message => 
 $north->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, 'the renamed schema refuses writes');
 is($north->safe_psql('postgres', 'SELECT shard, schema, side, state, other, is_running, wal_status FROM snowflake_fleet.moves'), '1|shard_1_moved|source|kept|replication of your own|f|', 'the view moves shows the renamed schema');
 
-# Ordinary roles may not call these functions.
+# Ordinary roles may not call the functions for moves.
 $north->safe_psql('postgres', 'CREATE ROLE nobody LOGIN');
 $north->refuses("SET ROLE nobody; SELECT snowflake_fleet.$_", { sqlstate => 42501, message => 'permission denied' }, "denied: $_") foreach 'fence_shard(0)', "take_over('{}', 'x')", 'release_shard(0)', "forget_move(0, 'source')";
 

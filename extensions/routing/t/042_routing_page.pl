@@ -1,4 +1,4 @@
-# Runs the statements of doc/routing.md with psql in their order. Only the names of machines are replaced.
+# Runs the statements of doc/routing.md with psql in their order. The test replaces only the names of machines.
 
 use strict;
 use warnings FATAL => 'all';
@@ -109,7 +109,7 @@ is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHER
 delete @blocks{ grep { /Citus|Moving|move|The calls/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 
-# Checks that each function of the extension is on the page, or has a comment which marks it as internal.
+# Checks that doc/routing.md contains each function of the extension, unless a comment marks the function as internal.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $node{control}->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(p.oid, 'pg_proc'), 20)
 	  FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'

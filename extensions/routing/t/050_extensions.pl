@@ -14,7 +14,7 @@ use Test::More;
 my $node = Snowflake::Node->create('main', conf => "snowflake.region = 1\n");
 $node->start;
 
-# Returns all orders of the items.
+# Returns all permutations of the items.
 sub orders
 {
 	my (@items) = @_;
@@ -40,14 +40,14 @@ foreach my $order (orders(@names))
 }
 is(scalar(@creations), 90, 'there are 90 orders of CREATE EXTENSION');
 
-# Queries for the objects of each extension, and for all objects after CREATE and after DROP.
+# The first query lists the objects of each extension, and the second one all objects that remain after DROP.
 my $objects = q{SELECT 'objects ' || md5(string_agg(format('%s %s %s', e.extname, o.type, o.identity), ',' ORDER BY e.extname, o.type, o.identity COLLATE "C"))
 	FROM pg_extension AS e JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e',
 	pg_identify_object(d.classid, d.objid, d.objsubid) AS o WHERE e.extname ~ '^snowflake'};
 my $remaining = join ' UNION ALL ', map { "SELECT 'remains $_ ' || oid FROM $_ WHERE oid >= 16384" }
   qw(pg_class pg_proc pg_namespace pg_type pg_opclass pg_event_trigger pg_extension pg_trigger pg_rewrite);
 
-# Drops in the reverse order of another creation, so that many combinations of both orders are tested.
+# The order of DROP is the reverse of another CREATE order, so that many combinations are tested.
 my @script = 'SET client_min_messages = error';
 foreach my $number (0 .. $#creations)
 {

@@ -59,7 +59,7 @@ sub commit
 	{
 		my ($row, $state) = run($session, $sql);
 		return $row if $state eq '00000';
-		# The fence has refused the statement, or the table is no longer on this server.
+		# The fence has refused the statement, or the server no longer has the table.
 		if ($state =~ /^(40001|40P01|42P01|3F000)$/)
 		{
 			print $log "refused\n";
@@ -78,7 +78,7 @@ my $n = 0;
 my $parent = getppid;
 until (-e $stop || getppid != $parent)
 {
-	sleep 0.005;  # because one process applies the changes of all clients on the target
+	sleep 0.005;  # limits the load, because one process applies the changes of all clients on the target
 	my $name = "w${number}_" . ++$n;
 	my $id = commit("INSERT INTO shard_$shard.users (name) VALUES ('$name') RETURNING id");
 	print $log "insert $id $name $server\n";

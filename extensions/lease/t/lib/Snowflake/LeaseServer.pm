@@ -11,7 +11,7 @@ use Carp;
 use FindBin;
 use PostgreSQL::Test::Utils ();
 
-# The seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
+# This is the seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
 our $seal = 1735689600000 * 2012500 + 22 * 57500 + 5 * 2300 + 8 * 92 + 10 * 4;
 
 # Makes a server without snowflake in its libraries, with fsync on. %params: conf, and those of init().
@@ -56,7 +56,7 @@ sub known
 	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term region floor_ms until_ms));
 }
 
-# The leased regions in the configuration of each server.
+# Each server leases one of the regions in its configuration.
 our %regions = (alpha => '{0,1,2,3}', beta => '{4,5,6,7}', gamma => '{8,9}');
 
 sub question

@@ -18,7 +18,7 @@ sub new
 	return $self;
 }
 
-# Sets the look-ups. %names: name => [ seconds, addresses ].
+# Sets the addresses of names. %names: name => [ seconds until the answer, addresses ].
 sub set
 {
 	my ($self, %names) = @_;

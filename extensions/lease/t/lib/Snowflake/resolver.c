@@ -1,9 +1,9 @@
-// Names that a test makes up, preloaded into a server: a file says of each what its addresses are,
-// and whether the name server answers at all. Numbers and Unix sockets are the C library's, as
-// ever.
+// Replaces the look-up of host names in a server into which a test preloads this library. A file
+// contains the addresses of each name, and whether the name server answers. The C library resolves
+// numeric addresses and Unix sockets as usual.
 //
-// Lines of the file: name, seconds until it is answered, addresses. If the file does not contain a
-// name, the C library looks up the name.
+// A line of the file has a name, the seconds until the answer, and addresses. If the file does not
+// contain a name, the C library looks up the name.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -26,8 +26,7 @@ sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control'
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
 sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
-# Runs a killed move again. If its rows were not counted before it was killed, the move fails until it is run with
-# --force.
+# Runs a killed move again. If the killed move had not counted its rows, the move fails until it is run with --force.
 sub run_again
 {
 	my ($self, @arguments) = @_;
@@ -100,7 +99,7 @@ sub leftovers
 	} $self->{fleet}->nodes;
 }
 
-# Compares the rows of a shard with the journals. Returns the first few differences as text.
+# Compares the rows of a shard with the journals. Returns a few of the differences as text.
 sub differences
 {
 	my ($self, $node, $shard, $expected) = @_;
@@ -143,7 +142,8 @@ sub stop_writers
 	return;
 }
 
-# Lines of a journal: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused", "error ...".
+# A journal has these lines: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused", "error
+# ...".
 sub result_of
 {
 	my ($self, $writer) = @_;
