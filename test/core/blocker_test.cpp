@@ -27,8 +27,8 @@ Facts healthy() {
   return facts;
 }
 
-// The blockers in the order in which blocker() returns them. If several are present, the first one
-// of this list must be returned.
+// Lists the blockers in the order in which blocker() returns them. If several blockers are present,
+// blocker() must return the first one of this list.
 struct Fault {
   Blocker blocker;
   void (*make)(Facts&);

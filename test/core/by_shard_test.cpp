@@ -44,8 +44,8 @@ TEST(ByShard, TheShardDoesNotDependOnTheRegion) {
   }
 }
 
-// PostgreSQL hashes rows and constants of any kind. A number that is not an id also needs a
-// partition, always the same one.
+// PostgreSQL hashes rows and constants, which can be any number. A number that is not an id also
+// needs a partition, which must always be the same.
 TEST(ByShard, AnyNumberHasAShard) {
   for (const auto name : {"instagram", "twitter", "js53", "41/0/12", "20/0/0"}) {
     const Layout layout = layout_named(name);

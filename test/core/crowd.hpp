@@ -1,9 +1,9 @@
 // Runs many claimers over a few counters, and a conductor that moves the clock and the limit.
 // Claimers can be threads or processes, because all data may be in shared memory.
 //
-// The conductor acts for all writers of the mark. The conductor adopts a mark beyond the limit, and
-// publishes another limit. Positions between the old limit and the new floor are a gap: no claimer
-// may get one of them.
+// The conductor acts for all writers of the high-water mark. The conductor adopts a mark beyond the
+// limit, and publishes another limit. Positions between the old limit and the new floor are a gap:
+// no claimer may get one of them.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ inline constexpr size_t kCounters = 2;
 inline constexpr size_t kJournalSize = 1 << 17;
 
 struct Plan {
-  Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick, 4 shards
+  Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids per tick, 4 shards
   uint64_t lead = 50;
   uint64_t spread = 0;
   uint64_t quota = kJournalSize;  // ids per claimer
@@ -42,8 +42,8 @@ struct Stage {
   std::atomic<uint32_t> finished;
 };
 
-// The ids of one claimer, in the order in which they were claimed. `used` is stored last, so the
-// journal of a killed claimer is valid, too.
+// Contains the ids of one claimer, in the order in which they were claimed. `used` is stored last,
+// so the journal of a killed claimer is valid, too.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;

@@ -79,7 +79,7 @@ TEST(Epoch, RefusesFormatsThatDependOnASetting) {
     EXPECT_FALSE(parse_epoch(text).valid) << text;
 }
 
-// Compares with the C library, over more days than are valid for an epoch.
+// Compares days with the C library, for more days than an epoch can have.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

@@ -16,13 +16,13 @@
 
 namespace snowflake {
 
-// A disk that keeps, over a power failure, only the content of the last fdatasync().
+// Simulates a disk that keeps, over a power failure, only the content of the last fdatasync().
 struct Disk {
   static inline std::string content;
-  static inline int error = 0;  // the error of the next calls, 0: none
+  static inline int error = 0;  // the error of the next calls, or 0 for none
   static inline int folder_syncs = 0;
   static inline std::atomic<int> writers{0};
-  static inline bool overlapped = false;  // whether two threads wrote at the same time
+  static inline bool overlapped = false;  // true if two threads wrote at the same time
 
   static std::string of(int file) {
     char text[512];
@@ -33,11 +33,11 @@ struct Disk {
 
 }  // namespace snowflake
 
-// Replaces the function of the C library.
+// Replaces fdatasync() of the C library.
 extern "C" int fdatasync(int file) {
   if (snowflake::Disk::error != 0) return errno = snowflake::Disk::error, -1;
   if (++snowflake::Disk::writers != 1) snowflake::Disk::overlapped = true;
-  usleep(20);  // like a disk, takes time, so that other threads arrive
+  usleep(20);  // takes time like a disk, so that other threads arrive
   snowflake::Disk::content = snowflake::Disk::of(file);
   --snowflake::Disk::writers;
   return 0;
@@ -53,7 +53,8 @@ namespace snowflake {
 inline constexpr Layout kNarrow = parse_layout("41/2+2/4", 0, kDefaultEpoch).layout;
 inline constexpr int64_t kStart = kDefaultEpoch + 1'000'000'000;
 
-// A clock that moves only if a call sleeps or a test moves it. `step` moves only the wall clock.
+// Simulates a clock that moves only if a call sleeps or a test moves it. The function `step` moves
+// only the wall clock.
 struct FakeClocks {
   static inline int64_t now_ms, boot_ms;
 

@@ -28,8 +28,8 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// Keys without an entry share one value. The shared value may be too high for a key, but never too
-// low.
+// Keys for which the table has no entry share one value. The shared value may be too high for a
+// key, but never too low.
 TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();
   for (uint32_t key = 1; key <= 20; ++key) table->raise(key, 1000 + key);

@@ -9,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-// Both examples were published by their authors, so they fix the position of each bit.
+// The authors of both formats published these ids, which fix the position of each bit.
 TEST(Layout, DecodesATweet) {
   const Layout twitter = layout_from("twitter", 0, 1288834974657);
   constexpr uint64_t tweet = 1541815603606036480;  // 2022-06-28 16:07:40.105 UTC
@@ -122,7 +122,8 @@ TEST(Layout, IdsOfAShardGrowWithThePosition) {
   }
 }
 
-// Returns the least position whose id in this origin is greater, and checks the position before.
+// Checks first_position_after(): the returned position has a greater id, and the position before
+// has not.
 TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   Random random(3);
   int carried = 0;
@@ -149,8 +150,8 @@ TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   EXPECT_GT(carried, 1000);
 }
 
-// Checks this rule for every division: a number is invalid if it is negative as bigint or has bits
-// above the time.
+// A number is invalid if it is negative as bigint or has bits above the time. This test checks
+// every division.
 TEST(Layout, ContainsExactlyTheIdsThatCanBeMinted) {
   for_each_division([](const Layout& layout) {
     ASSERT_TRUE(layout.contains(0));

@@ -112,7 +112,7 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
 }
 
 // While an incarnation may still get its region back, it keeps the record of the ids that it issued
-// there. The record must be kept at whichever store the worker is killed.
+// there. At whichever store the worker is killed, the record of the ids must be kept.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -5,9 +5,9 @@ namespace snowflake {
 
 namespace {
 
-constexpr uint64_t kMark = 1;  // the id of a database's mark, which never changes
+constexpr uint64_t kMark = 1;  // each database has one mark, whose id never changes
 
-// The lease that bounds published limits, with or without some rules.
+// Bounds published limits by the lease, with or without some rules of the protocol.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -36,8 +36,8 @@ void World::start(Server& s, bool keep_memory) {
   crash(s);
 }
 
-// A crash restart: shared memory is initialized again, but the postmaster's memory and the disk
-// stay.
+// Simulates a crash restart: shared memory is initialized again, but the postmaster's memory and
+// the disk stay.
 void World::crash(Server& s) {
   s.slots = {};
   for (size_t i = 0; i < s.sessions.size(); ++i) {
@@ -63,7 +63,8 @@ bool World::is_good(Server& s, const Session& session) const {
          s.slots[static_cast<size_t>(session.database)].limits.is_current(session.generation);
 }
 
-// Raises the counters to the mark on the disk. Called before the mark is written or bound.
+// Raises the counters to the mark on the disk. Called before the mark is written or a session is
+// bound.
 void World::adopt_mark(Server& s, size_t database) {
   Slot& slot = s.slots[database];
   slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
@@ -92,7 +93,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit with two loads. Other sessions may run before each of the loads.
+// Reads the published limit with two loads. Other sessions may run before each of these loads.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -102,7 +103,7 @@ void World::take_limit(Server& s, Session& session) {
   const std::optional<uint64_t> taken =
       rules_.reader_checks ? limits.take(generation) : limits.read();
   Meanwhile::run = nullptr;
-  if (session.process != process) return;  // another process has this session now
+  if (session.process != process) return;  // another process has replaced this session
   if (taken && s.up)
     session.limit = *taken;
   else
@@ -116,13 +117,13 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the mark. The limit is published later, or never.
+// Writes and flushes the mark. The limit for this mark is published later, or never.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
   if (layout_.tick_of_position(position) * 1000 + static_cast<uint64_t>(layout_.epoch_ms) >
       static_cast<uint64_t>(clock(s) + lead_ms_))
-    return;  // too far ahead of the clock: the call fails without extending the mark
+    return;  // the call fails without extending the mark, because its id is too far ahead
   const auto database = static_cast<size_t>(session.database);
   adopt_mark(s, database);
   int64_t& mark = s.disk.mark[database];
@@ -144,8 +145,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // The publisher was killed while it holds the lock. Other sessions need no lock to read the
-    // limit, so they claim all ids that the limit allows.
+    // In this step the publisher was killed while it holds the lock. Other sessions need no lock to
+    // read the limit, so they claim all ids below the limit.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -255,8 +256,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // The acknowledged nonce must be one that a grant has answered. With another nonce the lease
-  // server would regard the renewal as that of a copy.
+  // A nonce counts as acknowledged only if a committed grant has answered it. If the nonce is
+  // unknown, the lease server treats the renewal as that of a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -274,7 +275,7 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Without the rule: reads the highest limit, lets sessions claim, and only then withdraws the
+    // If the rule is off, reads the highest limit, lets sessions claim, and only then withdraws the
     // limit.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
@@ -286,7 +287,7 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // Without the rule: reports the mark of one database instead of the highest limit of all.
+    // If the rule is off, reports the mark of one database instead of the highest limit of all.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;
@@ -321,7 +322,7 @@ void World::hear(const Told& told) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Without the rule: the server continues as the same incarnation, with the longer lease.
+      // If the rule is off, the server continues as the same incarnation, with the longer lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

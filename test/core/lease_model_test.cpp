@@ -54,14 +54,14 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
 struct Omission {
   const char* name;
   bool Rules::*rule;
-  uint64_t from;  // the schedule with which the search begins
+  uint64_t from;  // the number of the schedule with which the search begins
 };
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
-// Shows that each rule is needed: without the rule, some schedule breaks a promise. Some cases are
-// rare, so the search begins at a schedule that was found earlier. If the model has changed, the
-// search continues from there.
+// Shows that each rule is needed: without the rule, some schedule breaks a promise. Some violations
+// are rare, so the search begins at a schedule that was found earlier. If the model has changed
+// since then, the search continues from this schedule.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;

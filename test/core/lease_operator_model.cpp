@@ -1,5 +1,4 @@
-// Actions of operators on the fleet of the model, and requests of a server with a wrong
-// configuration.
+// Models actions of operators on the fleet, and requests of a server with a wrong configuration.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -46,8 +45,8 @@ void World::operate() {
   }
 }
 
-// Returns true if a running server has this incarnation. Even if it holds another region now, it
-// may still receive a delayed answer about this one.
+// Returns true if a running server has this incarnation. A server that holds another region now may
+// still receive a delayed answer to this incarnation.
 bool World::lives(int64_t incarnation) const {
   return std::any_of(servers_.begin(), servers_.end(), [&](const Server& s) {
     return s.up && s.memory.view().incarnation == incarnation;

@@ -42,8 +42,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The first answer is lost, so the holder repeats its request. After that, a copy of the holder's
-  // memory renews.
+  // The first answer is lost, so the holder of the region repeats its request. Then a copy of the
+  // holder's memory sends a renewal.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -56,8 +56,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// A renewal from before the recovery arrives late. In the meantime the holder has given the region
-// back, and another incarnation holds it. The late renewal must not get the region.
+// A renewal that was sent before the recovery arrives late. The holder has given the region back
+// before this, and another incarnation holds it. The late renewal must not receive the region.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -71,7 +71,7 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The first holder no longer had the region, so the answer does not give it back.
+    // The first holder had already lost the region, so the answer does not give it back.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -85,7 +85,7 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
 }
 
 // A holder that continues after a recovery gets no more than the longest grant, because the next
-// recovery relies on this. The next holder must begin after all grants.
+// recovery relies on this. The next holder of the region must begin after all grants.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -107,8 +107,9 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// The recovered database uses numbers again. A lost grant is given back late, when the same
-// incarnation holds the region under a new grant with the same number. The new grant must not end.
+// After a recovery the lease server uses numbers of grants again. A lost grant is given back late.
+// The same incarnation then holds the region under a new grant with the same number. The new grant
+// with this number must not end.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -117,7 +118,7 @@ TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   const LeaseAnswer again = ask(acquire(1));
   ASSERT_EQ(again.grant, held.grant);
   LeaseRequest late = give_back(held, kNow);
-  late.term = fleet.term;  // known from an answer that granted nothing
+  late.term = fleet.term;  // the server learned this term from an answer that granted nothing
   late.newest = 0;
   EXPECT_EQ(ask(late).status, AnswerStatus::lost);
   EXPECT_EQ(regions[static_cast<size_t>(again.region)].incarnation, 1);
@@ -204,7 +205,7 @@ TEST_F(Recovery, NothingLostKeepsLeasesAndNoticesWhatWasLost) {
   LeaseRequest request = renew(held);
   EXPECT_EQ(ask(request).status, AnswerStatus::granted);
   EXPECT_EQ(ask(request).grant, held.grant);
-  request.newest = held.number + 1;  // more than the newest number of the old term
+  request.newest = held.number + 1;  // greater than the newest number of the old term
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);
 }
 

@@ -1,19 +1,21 @@
-// The reference model of the lease server, which defines the answer to each request.
+// Defines the answer of the lease server to each request, as a reference model.
 //
 // The shipped implementation is decide() in extensions/lease/src/sql/decide.sql. The random
 // schedules of lease_model_test.cpp run this model. extensions/lease/t/021_transcription.pl
 // compares the answers of this model with those of decide(), request by request.
 //
-// The caller holds the lease server's lock. Each function reads the rows and the clock, and changes
-// the rows. The caller then commits the rows, and sends the answer when the commit is durable.
+// The caller must hold the lease server's lock. Each function reads the rows and the lease server's
+// clock, and changes the rows. The caller then commits the rows, and sends the answer when the
+// commit is durable.
 //
 // Invariants, per region:
 //  1. A region is granted only to its own server.
-//  2. floor and until only increase, and floor <= until. Exceptions: if a region is given back, its
-//     until becomes its holder's highest limit. If a holder is dead, until becomes its clock plus
-//     lead and reserve. If a holder continues after a recovery, the region gets its floor again.
-//  3. A new holder's floor is at least the until or highest limit of every earlier holder.
-//  4. until is at least the end of every grant, even of a lost one: see confirm_data_loss(). No
+//  2. `floor` and `until` only increase, and floor <= until. Exceptions: if a region is given back,
+//     its `until` becomes the highest limit of its holder. If a holder is dead, `until` becomes its
+//     clock plus lead and reserve. If a holder continues after a recovery, `floor` becomes that of
+//     the holder again.
+//  3. The `floor` of a new holder is at least the `until` or highest limit of every earlier holder.
+//  4. `until` is at least the end of every grant, even of a lost one: see confirm_data_loss(). No
 //     grant is longer than the longest grant.
 #pragma once
 
@@ -24,10 +26,10 @@
 namespace snowflake {
 
 enum class RegionState : uint8_t {
-  given_back,  // by its holder; also the state before the first grant
+  given_back,  // the holder returned the region, or it was never granted
   held,
   revoked,  // by an operator
-  lost,     // grants may have been lost, but the holder may continue
+  lost,     // the grant may have been lost, but its holder may continue
 };
 
 struct LeasedRegion {
@@ -36,33 +38,33 @@ struct LeasedRegion {
   int64_t incarnation = 0;  // the holder, 0: none
   int64_t grant = 0;        // number of the last grant
   int64_t nonce = 0;        // of the holder's last request
-  int32_t server = -1;      // the server of the region; -1: not requested yet
+  int32_t server = -1;      // the server of the region, or -1 before the first request
   RegionState state = RegionState::given_back;
 };
 
 struct FleetState {
-  int64_t term;        // when the fleet was made or last recovered by an operator: see term_at()
-  int64_t newest;      // number of the newest answer
-  int64_t newest_ms;   // the newest time that server and lease server both have reached
-  int64_t longest_ms;  // the longest grant: lease plus lead
-  int64_t skew_ms;     // how far clocks may be apart
-  bool halted;         // rows are older than an answer: all requests wait for confirm_data_loss()
+  int64_t term;           // the time at which the fleet was made or last recovered: see term_at()
+  int64_t newest;         // number of the newest answer
+  int64_t newest_ms;      // the newest time that both the server and the lease server have reached
+  int64_t longest_ms;     // the longest grant: lease plus lead
+  int64_t skew_ms;        // the maximum difference between two clocks
+  bool halted;            // true if rows are older than an answer: see confirm_data_loss()
   int64_t reported_term;  // the newest term that a server has named
   int64_t began;          // `newest` when the term began
   int64_t lasting;        // the oldest term whose leases continue
-  int64_t adopt_ms;       // earlier leases that end later continue; 0: none continues
+  int64_t adopt_ms;       // leases that end after this time continue, or none if 0
 };
 
-// Terms ascend in the order in which they begin. So a grant of an earlier recovery, which the next
-// recovery may have lost, is known to be over. If two recoveries happen in the same millisecond,
-// they differ by the salt of 20 bits.
+// Each term is greater than all earlier terms. A grant of an earlier recovery, which the next
+// recovery may have lost, is then known to be over. If two recoveries happen in the same
+// millisecond, they differ by the salt of 20 bits.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
 
 namespace lease_detail {
 
-// Makes an answer that decides nothing. It has no number.
+// Makes an answer that grants nothing. It has no number.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -82,7 +84,7 @@ constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, Ans
   return result;
 }
 
-// The end of a lease, and whether a region is free, are decided by the earlier of both clocks.
+// The earlier of two clocks decides whether a lease has ended and whether a region is free.
 constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) noexcept {
   return std::min(request.clock_ms, clock_ms);
 }
@@ -104,9 +106,9 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// Returns the time from which the region may be granted. The end of a region that was given back
-// may be ahead of the clock by its holder's reserve. If the end is further ahead, the holder's
-// clock was wrong, and the region is not granted yet.
+// Returns the time from which the region may be granted. If a region was given back, its end may be
+// ahead of the clock by its holder's reserve. If this end is further ahead, the holder's clock was
+// wrong, and the region is not granted yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
@@ -114,7 +116,7 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
 }
 
 // Chooses a free region of a server. If minting can continue at once in the region that was given
-// back last, choose() returns that region. Otherwise choose() returns the region that has been
+// back last, choose() returns this region. Otherwise choose() returns the region that has been
 // unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
@@ -147,9 +149,9 @@ constexpr int32_t held_by(std::span<const LeasedRegion> regions, std::span<const
 constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
-  // A repeated request gets the same region, because the first answer may have been lost. The grant
-  // gets a new number. If the incarnation has sent a request to give the old grant back, that
-  // request then has no effect.
+  // A repeated request gets the same region, because the first answer may have been lost. The
+  // repeated grant gets a new number. If the incarnation has sent a request to give the old grant
+  // back, that request then has no effect.
   int32_t number = held_by(regions, own, request);
   if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 
@@ -169,11 +171,11 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// Returns true if a holder from before a recovery may continue. If a lease ends after adopt_ms, it
-// was the last lease of its region: the next holder would begin at its end, and the clocks have not
-// reached this end. The holder must renew in the term that began with the recovery. A renewal of an
-// earlier term may be late, and the region may have been given back and granted again in the
-// meantime. A lease that an operator has revoked does not continue.
+// Returns true if a holder of a lease that was granted before a recovery may continue. A lease that
+// ends after adopt_ms was the last lease of its region. The next holder would begin at its end,
+// which the clocks have not reached. The holder must renew in the term that began with the
+// recovery. A renewal of an earlier term may be late, and the region may have been given back and
+// granted again in the meantime. A lease that an operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -204,9 +206,9 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Gives a region back. A recovery that lost answers uses their numbers again. So if the returned
-// grant is newer than the newest answer of its holder in this term, the grant was lost, and the
-// request has no effect.
+// Gives a region back. After a recovery the lease server uses the numbers of lost answers again. If
+// the returned grant is newer than the newest answer of its holder in this term, the grant was
+// lost. The request then has no effect.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -244,15 +246,15 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// Returns the newest number of a term, as far as it is stored. Answers of an earlier term that were
-// lost do no harm.
+// Returns the newest number of a term, as far as the database has stored it. Lost answers of an
+// earlier term do no harm.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Halts the fleet if a server has a newer answer than this database. A newer answer shows that the
-// lease server was restored to an earlier state, so it must not grant to any server.
+// Stops all grants of the fleet if a server has a newer answer than this database. A newer answer
+// shows that the lease server was restored to an earlier state.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -261,8 +263,8 @@ constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) no
   fleet.halted = true;
 }
 
-// Answers a request. `own` has the regions in the configuration of the requesting server. REQUIRES
-// for renew and give_back: 0 <= request.region < regions.size().
+// Answers a request. The argument `own` has the regions in the configuration of the requesting
+// server. REQUIRES for renew and give_back: 0 <= request.region < regions.size().
 constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
                              std::span<const int32_t> own, const LeaseRequest& request,
                              int64_t clock_ms) noexcept {
@@ -278,8 +280,8 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // Only a clock that is ahead is detected here. If the clock seems to be behind, the request may
-  // have taken long, so the server checks this when it gets the answer.
+  // This check detects only a clock that is ahead. A clock that seems to be behind may belong to a
+  // slow request, so the server checks the clock when it receives the answer.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
@@ -298,8 +300,8 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   return lease_detail::acquire(fleet, regions, own, request, clock_ms);
 }
 
-// Returns true if the lease server's clock is behind `newest_ms`. In this state operators' calls
-// fail.
+// Returns true if the lease server's clock is behind `newest_ms`. If the clock is behind,
+// operators' calls fail.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
@@ -311,9 +313,9 @@ constexpr void revoke(LeasedRegion& region) noexcept {
   region.state = RegionState::revoked;
 }
 
-// Ends the lease of a region whose holders have stopped. Their ids were ahead of their clocks by at
-// most `ahead_ms`, which is lead plus reserve. REQUIRES: !clock_is_behind(); the holders stopped
-// before `now_ms`; the holders' clocks were ahead by at most the skew.
+// Ends the lease of a region whose holders have stopped. The ids of the holders were ahead of their
+// clocks by at most `ahead_ms`, which is lead plus reserve. REQUIRES: !clock_is_behind(); the
+// holders stopped before `now_ms`; the holders' clocks were ahead by at most the skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -321,7 +323,7 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a term. A server that has received an answer of this term ignores other copies of this
+// Begins a term. A server that has received an answer of the new term ignores other copies of this
 // database.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
@@ -330,14 +332,14 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
 }
 
 // Continues with all leases, because this database has every decision. REQUIRES !fleet.halted, or
-// that the request which halted the fleet was false.
+// that a false request has halted the fleet.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
 // Continues after decisions were lost. Every region begins after all grants that may have been
-// lost. `silent` is true if this copy has granted nothing since it was restored. REQUIRES that
-// `now_ms` is at most the skew before each lost grant.
+// lost. The argument `silent` is true if this copy has granted nothing since it was restored.
+// REQUIRES that `now_ms` is at most the skew before each lost grant.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {

@@ -9,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-constexpr int64_t kUnit = 1000;  // unit of time: a lease lasts 4, clocks may differ by 1
+constexpr int64_t kUnit = 1000;  // the unit of time: a lease lasts 4 units, clocks may differ by 1
 constexpr int64_t kBegin = kDefaultEpoch + 1'000'000'000;
 constexpr int kRegions = 2;
 constexpr std::array<int32_t, kRegions> kOwn{0, 1};
@@ -20,7 +20,7 @@ struct Run {
   int64_t term = 0, newest = 0, grant = 0, floor = 0, until = 0, highest = 0;
   int32_t region = kNoRegion;
   bool giving_back = false;
-  bool sent = false, told = false;  // whether a request or an answer is on its way
+  bool sent = false, told = false;  // true if a request or an answer is on its way
   LeaseRequest request{};
   LeaseAnswer answer{};
   int64_t sent_at = 0;
@@ -34,19 +34,19 @@ struct Small {
   bool moved = false, lost = false;
   int64_t now = kBegin, lease_server_off = 0, drawn = 10;
   std::array<Run, 2> runs{};
-  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // a bit per unit of time
+  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // has one bit for each unit of time
   bool violated = false;
 };
 
 struct SmallRules {
-  bool identity_checked = true;  // a restored lease server waits for an operator
+  bool identity_checked = true;  // a restored lease server must wait for an operator
   bool floors_kept = true;       // a new holder begins where the last lease ends
 };
 
 class Explorer {
  public:
   explicit Explorer(const SmallRules& rules) : rules_(rules) {}
-  // Returns true if some order of `depth` steps leads to a violation.
+  // Returns true if any order of `depth` steps leads to a violation.
   bool search(const Small& world, int depth) {
     if (world.violated) return true;
     if (depth == 0) return false;
@@ -189,11 +189,11 @@ class Explorer {
     }
   }
 
-  // Makes a step of one run of the server. Returns false if the step is not possible now.
+  // Makes a step of one server run. Returns false if the step is impossible in this state.
   bool act_run(Small& w, size_t i, int step) const {
     Run& r = w.runs[i];
     switch (step) {
-      case 0:    // the run sends a request, and gets the answer at once
+      case 0:    // the run sends a request, and receives the answer at once
       case 1:    // the answer is lost
       case 2: {  // the answer comes later
         if (step == 2 && r.told) return false;
@@ -203,7 +203,7 @@ class Explorer {
         if (step == 2) r.told = true, r.answer = answer, r.sent_at = w.now;
         return true;
       }
-      case 3:  // a request that is decided later
+      case 3:  // the run sends a request that is decided later
         if (r.sent) return false;
         r.sent = true;
         r.request = request_of(w, r);
@@ -220,7 +220,7 @@ class Explorer {
         r.told = false;
         hear(w, r, r.answer, r.sent_at);
         return true;
-      case 6: {  // a restart: only the database has a record of the run's ids
+      case 6: {  // the run restarts: only the database has a record of its ids
         r = Run{};
         r.incarnation = ++w.drawn;
         return true;
@@ -228,7 +228,7 @@ class Explorer {
       case 7:
         if (r.region == kNoRegion || r.giving_back) return false;
         r.giving_back = true;
-        r.until = 0;  // the run does not mint any more
+        r.until = 0;  // the run mints no more ids
         return true;
       default:
         return false;
@@ -252,14 +252,14 @@ class Explorer {
         w.old_fleet = w.fleet;
         w.old_regions = w.regions;
         return true;
-      case 4:  // the lease server is restored, and detects it
+      case 4:  // the lease server is restored, and detects the restore
         if (w.old_fleet.term == 0 || w.moved) return false;
         w.lost = w.old_fleet.newest != w.fleet.newest || w.old_fleet.term != w.fleet.term;
         w.fleet = w.old_fleet;
         w.regions = w.old_regions;
         w.moved = true;
         return true;
-      case 5: {  // an operator with a right clock confirms the true state
+      case 5: {  // an operator confirms the true state with a right clock
         if (!w.moved && !w.fleet.halted) return false;
         if (w.lease_server_off != 0) return false;
         if (!w.lost && !w.fleet.halted) {

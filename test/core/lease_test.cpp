@@ -192,8 +192,8 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   EXPECT_EQ(ask(restarted).status, AnswerStatus::granted) << "a new worker knows no nonce";
 }
 
-// A refusal, as after a switch-over of the lease server, must not change which nonce is
-// acknowledged.
+// A refusal, for example after a switch-over of the lease server, must not change the acknowledged
+// nonce.
 TEST_F(Lease, ARefusalAcknowledgesNothing) {
   LeaseNonce nonce{10, 0};
   LeaseRequest request = acquire(1);
@@ -238,7 +238,7 @@ TEST_F(Lease, ALeaseServerThatIsBehindHaltsForEverybody) {
 
 TEST_F(Lease, TermsAreInTheOrderOfTheirRecoveries) {
   LeaseRequest request = acquire(1);
-  request.term = term_at(kNow - 5, 9);  // a term of a recovery that this database lacks
+  request.term = term_at(kNow - 5, 9);  // the term of a recovery that is unknown to this database
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
   request.term = term_at(kNow + 5, 9);
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);

@@ -1,7 +1,7 @@
-// A small model of a fleet: servers with databases, sessions and a worker, a lease server, and all
-// events that can happen, one step at a time. The decisions are made by the code under test. The
-// glue in src/pg must make its steps in the order of this model. `Rules` can switch single rules
-// off, to show that each is needed.
+// Models a fleet in small steps: servers with databases, sessions and a worker, a lease server, and
+// all events that can happen. The decisions of the model are made by the code under test. The code
+// in src/pg must make its steps in the same order as this model. `Rules` can turn off single rules
+// of the protocol, to show that each rule is needed.
 #pragma once
 
 #include <array>
@@ -43,14 +43,13 @@ struct Rules {
   bool old_is_stopped = true;       // the old lease server is stopped before an operator confirms
 };
 
-// An atomic word whose writer may be killed. When the writer has made its last store, later stores
-// have no effect.
+// Models an atomic word whose writer may be killed. After the last store of a killed writer, later
+// stores have no effect.
 struct Kill {
-  static inline int stores_left = -1;  // -1: no process will be killed
+  static inline int stores_left = -1;  // -1 if no process will be killed
   static bool dead() { return stores_left == 0; }
 };
-// Lets other sessions run once between the loads of one session, before the load with the given
-// number.
+// Lets other sessions run once, before the load with the given number of one session.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -86,16 +85,16 @@ inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
 inline constexpr int kSessions = 3;
 
-// The durable state, for a backup, a standby or a crash.
+// Models the durable state, for a backup, a standby or a crash.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
-  std::array<uint64_t, kDatabases> observed{};  // raised by observe(): later positions are above it
+  std::array<uint64_t, kDatabases> observed{};  // raised by observe(), below later positions
 };
 
 struct Session {
   int database = 0;
   bool attached = false;
-  uint64_t process = 0;  // the number of the process among all that have attached
+  uint64_t process = 0;  // the ordinal number of the process that has attached
   uint32_t generation = 0;
   int64_t incarnation = 0;
   int32_t region = kNoRegion;
@@ -103,7 +102,7 @@ struct Session {
   std::optional<int64_t> written_mark;  // flushed, but not yet published
 };
 
-// The part of shared memory that belongs to one database.
+// Models the part of shared memory that belongs to one database.
 struct Slot {
   std::array<uint64_t, kShards> counters{};
   ModelLimits limits;
@@ -111,13 +110,13 @@ struct Slot {
 
 struct Worker {
   bool giving_back = false;
-  LeaseRequest back{};  // the request to give back, sent again until it is answered
+  LeaseRequest back{};  // the request to give back, which is sent until it is answered
   LeaseNonce nonce{1, 0};
 };
 
 struct Server {
   bool up = false;
-  int role = 0;  // the login role; a clone has that of its original
+  int role = 0;  // the login role, which a clone has in common with its original
   int64_t clock_off = 0;
   int64_t born = 0;
   ModelMemory memory;
@@ -136,7 +135,7 @@ struct Asked {
   size_t server;
   LeaseRequest request;
 };
-// A grant: an incarnation may issue ids of a region from `floor_ms` to before `until_ms`.
+// In a grant an incarnation may issue ids of a region from `floor_ms` to before `until_ms`.
 struct Grant {
   int64_t incarnation;
   int32_t region;
@@ -167,7 +166,7 @@ class World {
   }
 
  private:
-  // lease_member_model.cpp: the actions of a server
+  // Actions of a server, defined in lease_member_model.cpp
   int64_t clock(const Server& s) const { return now_ + s.clock_off; }
   void start(Server& s, bool keep_memory);
   void crash(Server& s);
@@ -189,7 +188,7 @@ class World {
   bool is_good(Server& s, const Session& session) const;
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
 
-  // lease_world_model.cpp: events that happen to servers
+  // Events that happen to servers, defined in lease_world_model.cpp
   void step();
   void step_server(size_t number);
   void step_clock();
@@ -214,30 +213,30 @@ class World {
   Rules rules_;
   Layout layout_;
   int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
-  bool tame_;        // the lease server's clock is right to within max_skew
-  bool recoveries_;  // the lease server is recovered to earlier states, and its clock is right
+  bool tame_;               // true if the lease server's clock is right to within max_skew
+  bool recoveries_;         // true if earlier states are restored, with a right clock
   bool wild_lease_server_;  // the lease server's clock is right only during operators' calls
-  bool forgetful_;  // the lease server is restored without detection, operators err, no clones
-  std::vector<std::vector<int32_t>> own_;  // for each role the regions in its configuration
+  bool forgetful_;          // true if restores are not detected and operators err, without clones
+  std::vector<std::vector<int32_t>> own_;  // the configured regions of each role
   int64_t now_;
   uint64_t processes_ = 0;
-  bool faults_ = false;  // run() has begun, and settle() has not
+  bool faults_ = false;  // true after run() has begun, and before settle() begins
   int64_t lease_server_off_ = 0;
   std::vector<Server> servers_;
   LeaseServer lease_server_;
   std::optional<LeaseServer> old_;  // the old lease server, which runs next to the promoted one
   std::vector<LeaseServer> lease_server_backups_;
-  bool lease_server_moved_ = false;  // the lease server has another timeline or system
-  bool nothing_lost_ = false;        // whether no decision is lost, if the lease server has moved
-  bool lease_server_replaced_ = false;  // older files were restored, without a new timeline
+  bool lease_server_moved_ = false;     // true if the lease server has another timeline or system
+  bool nothing_lost_ = false;           // true if the moved lease server has lost no decision
+  bool lease_server_replaced_ = false;  // true if older files were restored, without a new timeline
   std::vector<std::pair<int, Durable>> backups_;
   std::vector<Asked> asked_;
   std::vector<Told> told_;
   std::unordered_set<uint64_t> ids_;
-  std::unordered_set<int64_t> recorded_;  // nonces that a committed grant has answered
-  std::vector<Grant> grants_;  // all committed grants, also those that the lease server lost
+  std::unordered_set<int64_t> recorded_;  // nonces that committed grants have answered
+  std::vector<Grant> grants_;  // all committed grants, including those that the lease server lost
   std::unordered_map<int64_t, int64_t> furthest_;  // by incarnation: its latest time
-  // By incarnation: the last position of each database and shard.
+  // Contains for each incarnation the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;

@@ -1,5 +1,5 @@
-// The events of the model: messages that are late, doubled, lost or out of order, crashes, kills,
-// clones, wrong clocks, operators, and a lease server in an earlier state.
+// Makes the events of the model: messages that are late, doubled, lost or out of order, crashes,
+// kills, clones, wrong clocks, operators, and restores of the lease server.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -31,7 +31,7 @@ World::World(Random random, const Rules& rules)
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
   lease_server_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
-  // Without the rule each server may be granted every region.
+  // If the rule is off, each server may be granted every region.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
@@ -80,9 +80,10 @@ void World::step() {
         const size_t i = random_.below(told_.size());
         const Told told = told_[i];
         if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The worker may be killed at any store. The postmaster restarts all processes after that.
+        // The worker may be killed at any of its stores. After a kill the postmaster restarts all
+        // processes.
         Server& s = servers_[told.server];
-        // Sessions may be extending the mark when the answer arrives, and continue at once.
+        // When the answer arrives, sessions may be extending the mark, and continue at once.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -134,7 +135,7 @@ void World::step_server(size_t number) {
       break;
     case 4:
       if (s.worker.giving_back && random_.percent(20)) {
-        // The worker fails and is started again, while its message is still on its way.
+        // The worker fails and is started again, while its message is still being sent.
         s.worker = Worker{};
         s.worker.nonce = {draw(), 0};
       } else if (random_.percent(20)) {
@@ -204,9 +205,9 @@ void World::decide_one(size_t index) {
   LeaseServer next = asked_one;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // Files that are restored in place have no new timeline. The first request of a server with a
-  // newer grant detects the restored files. The model assumes that a server with a newer grant
-  // requests first, which cannot be guaranteed.
+  // Restoring files in place makes no new timeline. The first request of a server with a newer
+  // grant detects the restored files. The model assumes that a server with a newer grant sends a
+  // request first, which cannot be guaranteed.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -225,8 +226,8 @@ void World::decide_one(size_t index) {
   if (committed) note_grant(request, answer);
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
-  // Without the rule: the server uses an answer whose commit failed, because the rows arrive before
-  // the commit.
+  // If the rule is off, the server uses an answer whose commit failed, because the rows arrive
+  // before the commit.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
@@ -267,8 +268,8 @@ void World::fail_lease_server() {
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // Promotes a standby that may lack commits, and the old lease server may continue; or restores a
-  // backup on another server or in place.
+  // Promotes a standby that may lack commits, while the old lease server may continue. Otherwise
+  // restores a backup on another server or in place.
   const LeaseServer before = lease_server_;
   if (random_.percent(60))
     lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];
@@ -336,14 +337,13 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // Lets a lease and the skew pass. After that time every region is free or held by a server that
-  // mints.
+  // Lets a lease and the skew pass. Then every region is free or held by a server that mints.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;
   for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
     now_ += 1000;
-    recover();  // once more, if a server knows a later recovery than this database
+    recover();  // recovers again if a server knows a later recovery than this database
     for (size_t i = 0; i < servers_.size(); ++i) {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {

@@ -31,7 +31,7 @@ LeaseAnswer granted() {
   return answer;
 }
 
-// Limits that are bound to mark 1, without a published limit.
+// Binds limits to mark 1, without a published limit.
 struct Bound : testing::Test {
   ModelLimits limits{};
   uint32_t generation = limits.bind(1, 0, kOwn).generation;
@@ -78,7 +78,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The next session finds the same low mark, and does not withdraw a limit again.
+  // The next session sees the same low mark, and does not withdraw a limit again.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -109,7 +109,7 @@ TEST_F(LimitsTest, AreKnownAfterTheCountersAreRaised) {
   EXPECT_TRUE(limits.has_recorded(kNow));
 }
 
-// A server with two databases that holds region 2.
+// Models a server with two databases that holds region 2.
 struct LeasedLimits : testing::Test {
   ModelMemory memory{};
   ModelLimits first{}, second{};
@@ -217,7 +217,7 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
 }
 
 // Between two loads of a reader, the limit is withdrawn and one of another generation is published.
-// The reader must not get the new limit.
+// The reader must not get the limit of the other generation.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};
@@ -233,8 +233,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts a withdrawal at each step. After its first store no session can take the old limit,
-// and no limit of the old generation can be published.
+// Interrupts the withdrawal of a limit at each step. After the first store of a withdrawal no
+// session can take the old limit, and no limit of the old generation can be published.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -270,8 +270,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// The time of each limit contains the generation. So the test detects a session that takes a limit
-// of another generation.
+// The time of each limit encodes its generation. A test can thus detect a session that takes a
+// limit of another generation.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

@@ -41,7 +41,7 @@ TEST_F(MintOriginTest, IsChangedByNewerSessionsOnly) {
 TEST_F(MintOriginTest, IsConfirmedByANewerSession) {
   origin.offer(kFirst, 1, kAll);
   EXPECT_FALSE(origin.offer(kThird, 1, kAll));
-  // A session that started between a change and its withdrawal.
+  // This session started between a change and its withdrawal.
   EXPECT_FALSE(origin.offer(kSecond, 2, kAll));
   EXPECT_EQ(origin.region(), 1);
 }

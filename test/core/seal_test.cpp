@@ -8,7 +8,7 @@
 namespace snowflake {
 namespace {
 
-// Existing databases contain these numbers, so they must never change.
+// Existing databases contain these seals, so they must never change.
 TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("instagram")),
             1735689600000 * 2012500 + 22 * 57500 + 13 * 92 + 10 * 4);
@@ -37,7 +37,7 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged table may contain any number. If the number is accepted, it must be the seal of the
+// A damaged table may contain any number. A number that is accepted must be the seal of the
 // returned layout.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);

@@ -1,12 +1,13 @@
 // Runs the shipped code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
-// This file compiles both headers with an atomic type of the test. The code gets another namespace,
-// so that the linker does not mix it with the shipped code. Therefore no core header may be
-// included before this one.
+// This file compiles both headers with an atomic type that the test defines. The code gets another
+// namespace, so that the linker does not mix it with the shipped code. No core header may be
+// included before this file for that reason.
 //
-// An actor must be able to stop in the middle of a function and continue later, but has no stack of
-// its own. So each step runs the actor again from its beginning: it replays the results of earlier
-// steps, makes the next step, and leaves with longjmp() before the step after that. Therefore all
-// data of an actor must be local to its body and need no destructor.
+// An actor has no stack of its own, but must be able to stop in the middle of a function and
+// continue later. Each step therefore runs the actor again from its beginning. The actor replays
+// the results of earlier steps, makes the next step, and leaves with longjmp() before the step
+// after that. All data of an actor must be local to its body and need no destructor, because
+// longjmp() runs none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,10 +35,10 @@ struct Actor {
   jmp_buf left;
 };
 
-// The actor that makes the next step. Outside of a schedule it is null, and steps are made
-// directly.
+// Points to the actor that makes the next step. Outside of a schedule the pointer is null, and
+// steps are made directly.
 inline Actor* current = nullptr;
-// Decides whether a weak exchange that could succeed fails spuriously.
+// Decides whether a weak exchange fails spuriously although it could succeed.
 inline std::function<bool()> fails_for_no_reason;
 
 template <class Make>
@@ -85,8 +86,8 @@ class interrupted_atomic {
     return static_cast<T>(
         stepped::step([&] { return static_cast<uint64_t>(exchange(value_, value_ + value)); }));
   }
-  // Packs the two results of the step into one number: whether the exchange was made, and the value
-  // found.
+  // Packs both results of the step into one number: whether the exchange was made, and the found
+  // value.
   bool compare_exchange_weak(T& expected, T desired, memory_order) noexcept {
     const T wanted = expected;
     const uint64_t result = stepped::step([&] {
@@ -115,13 +116,13 @@ class interrupted_atomic {
 namespace stepped {
 
 // Counts through all schedules. A schedule decides which actor makes each step, and which exchanges
-// fail spuriously. If another actor makes a step although the last one could continue, that is a
-// preemption. The numbers of preemptions and of spurious failures in a schedule are limited.
+// fail spuriously. A preemption is a step of another actor although the last one could continue.
+// Each schedule has a limited number of preemptions and of spurious failures.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}
 
-  // Runs the actors to their end in one schedule.
+  // Runs all actors to their end in one schedule.
   void run(std::vector<Actor*> actors) {
     int preemptions_left = preemptions_;
     int failures_left = failures_;
@@ -148,7 +149,7 @@ class Schedules {
     fails_for_no_reason = nullptr;
   }
 
-  // Goes to the next schedule. Returns false if there is none.
+  // Goes to the next schedule. Returns false if there is no next schedule.
   bool next() {
     path_.resize(at_);
     at_ = 0;

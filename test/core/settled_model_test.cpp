@@ -11,9 +11,9 @@ using stepped::Schedules;
 constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
 constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
-constexpr size_t kMost = 8;  // the most transactions and readings in a schedule
+constexpr size_t kMost = 8;  // the largest number of transactions and readings in a schedule
 
-// A transaction: the tick of its first id, and its place in the order of commits.
+// Records the tick of a transaction's first id, and its place in the order of commits.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
   uint64_t committed = UINT64_MAX;  // the number of earlier commits
@@ -23,15 +23,15 @@ struct Reading {
   uint64_t began = UINT64_MAX;  // the number of the step
   uint64_t returned = UINT64_MAX;
   uint64_t settled = 0;
-  uint64_t seen = 0;  // the number of transactions that the snapshot sees
+  uint64_t seen = 0;  // the number of transactions that the reader's snapshot sees
 };
 
-// The state that all actors share. Commits and snapshots are single steps, because PostgreSQL makes
-// both under one lock.
+// Contains the state that all actors share. Commits and snapshots are single steps, because
+// PostgreSQL makes both under one lock.
 struct World {
   Shard counters[kCounters]{};
   OpenMints slots[kSessions]{};
-  OpenMints prepared{};  // for one prepared transaction at a time
+  OpenMints prepared{};  // only one transaction can be prepared at a time
   Settled settled{};
   Transaction transactions[kMost]{};
   Reading readings[kMost]{};
@@ -48,7 +48,7 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // The actor may run this several times, and each run sets the same values.
+    // The actor may run this code several times, and each run sets the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -68,7 +68,7 @@ struct World {
           return least;
         },
         [&] { return prepared.since(); });
-    // The reader's snapshot is its next step.
+    // The reader takes its snapshot in its next step.
     of.seen = stepped::step([&] { return commits; });
     of.returned = stepped::step([&] { return steps++; });
   }
@@ -160,8 +160,7 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// A session commits a transaction and begins a second one, so its slot then has the tick of the
-// second.
+// A session commits one transaction and begins another, so its slot has the tick of the second one.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

@@ -1,5 +1,5 @@
-// Tests settle() and the records of transactions that mint. ThreadSanitizer checks their memory
-// order on any machine.
+// Tests settle() and the records of transactions that mint. ThreadSanitizer checks the memory order
+// of these records on any machine.
 #include "core/settled.hpp"
 
 #include <gtest/gtest.h>
@@ -133,9 +133,9 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// `before` represents what a session did before a claim. `before` is not atomic on purpose. If the
-// claim's exchange were not a release, or the load of the floor not an acquire, there would be a
-// data race on `before`. `claimed` is relaxed, so it does not order the two threads.
+// The variable `before` represents what a session did before a claim. This variable is not atomic
+// on purpose. Without a release in the claim or an acquire in the load of the floor, there would be
+// a data race on `before`. `claimed` is relaxed, so it does not order the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -185,7 +185,7 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// If a reader finds the counters already raised, it relies on the reader that raised them.
+// A reader that finds raised counters relies on the reader that raised them.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

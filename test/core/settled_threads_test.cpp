@@ -33,7 +33,7 @@ struct Crowd {
   std::atomic<size_t> writing{kWriters};
   std::atomic<size_t> moves{0};
   std::mutex lock;
-  std::vector<uint64_t> first_ticks;  // of the transactions in order of commits
+  std::vector<uint64_t> first_ticks;  // the first ticks of transactions in the order of commits
 
   // Protected by the lock.
   void commit(uint64_t first_tick) {
@@ -104,7 +104,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // Computes, for each commit, the least tick of this commit and all later ones.
+  // Computes for each commit the least tick of this and all later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {
@@ -117,7 +117,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
       before = settled;
     }
   }
-  // A result that never increases would also pass, so check that it has increased.
+  // A result that never increases would also pass, so its increase is checked.
   EXPECT_GE(crowd->moves.load(), kMoves);
   std::printf("%zu transactions, %zu readings, %zu moved the cursor\n", least.size(),
               readings[0].size() + readings[1].size(), crowd->moves.load());

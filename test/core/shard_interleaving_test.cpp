@@ -1,10 +1,10 @@
 // Tests one claim with other claims and floors between its atomic steps, in every interleaving.
-// Threads reach some interleavings only by luck. Some machines never reach others, for example
-// spurious failures of compare_exchange_weak.
+// Tests with threads reach some interleavings only by luck. Some machines never reach certain
+// interleavings, for example spurious failures of compare_exchange_weak.
 //
 // This file compiles shard.hpp with an atomic type of the test. The code gets another namespace, so
-// that the linker does not mix it with the shipped code. Therefore no core header may be included
-// before shard.hpp, but all standard headers that it needs must be.
+// that the linker does not mix it with the shipped code. No core header may be included before
+// shard.hpp for that reason, but all standard headers that it needs must be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 1
 constexpr uint64_t kStart = 10 * 16;
 constexpr Bounds kBounds{10, 4, kStart + 60, 0};
 
-// Counts through all sequences of choices, like an odometer with a varying number of digits.
+// Enumerates all sequences of choices, like an odometer with a varying number of digits.
 class Choices {
  public:
   size_t choose(size_t options) {

@@ -1,6 +1,6 @@
-// A model of a shard to compare the real one with: pairs of tick and sequence number, which advance
-// one id at a time. The model shares no code with the implementation, which uses neither pairs nor
-// single steps.
+// Models a shard as pairs of tick and sequence number, which advance one id at a time. Tests
+// compare the real shard with this model. The model shares no code with the implementation, which
+// uses neither pairs nor single steps.
 #pragma once
 
 #include <compare>

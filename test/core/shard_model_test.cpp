@@ -1,5 +1,5 @@
-// Compares each step of random schedules with the model. Also checks separately that ids are unique
-// and ascend, because implementation and model could have the same fault.
+// Compares each step of random schedules with the model. Also checks that ids are unique and
+// ascend, because implementation and model could have the same fault.
 #include "shard_model.hpp"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ class Schedule {
   }
 
   void step_clock() {
-    if (random_.percent(20)) {  // the clock catches up with the counters, as while a call waits
+    if (random_.percent(20)) {  // the clock catches up with the counters, as if a call waits
       now_ = layout_.tick_of_position(counters_[random_.below(counters_.size())].last());
     } else if (random_.percent(35)) {
       now_ -= std::min(now_, random_.below(random_.percent(20) ? 5000 : 10));
@@ -145,7 +145,7 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // A batch takes all positions that are available, so after a smaller batch none is left.
+    // A batch takes all available positions, so after an incomplete batch none is left.
     if (claim.count < wanted) {
       const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);

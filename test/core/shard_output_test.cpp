@@ -46,7 +46,7 @@ TEST(Counters, AddUp) {
   Shard counter{};
   counter.statistics.add(1, 0, 0, 100);
   counter.statistics.add(50, 1, 3, 900);
-  counter.statistics.add(7, 1, 0, 500);  // counted later than a higher claim
+  counter.statistics.add(7, 1, 0, 500);  // this claim is counted after a higher claim
   EXPECT_EQ(counter.statistics.ids, 58u);
   EXPECT_EQ(counter.statistics.batches, 2u);
   EXPECT_EQ(counter.statistics.borrowed, 3u);

@@ -14,8 +14,8 @@
 namespace snowflake {
 namespace {
 
-// Uses buffers of exactly the size of the text and the ranges, so that AddressSanitizer reports
-// reads and writes past their ends.
+// Each buffer has exactly the size of its text or ranges, so that AddressSanitizer reports reads
+// and writes past the end.
 class Parsed {
  public:
   explicit Parsed(std::string_view text) : ranges_(new ShardRange[kMaxShardRanges]) {

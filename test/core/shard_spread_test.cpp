@@ -39,12 +39,12 @@ TEST(ShardSpread, ZeroAndOneBeginAtZero) {
 
 TEST(ShardSpread, TheWholeTickWrapsToZero) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(50));  // the last position of tick 49 is used
+  counter.raise_floor(layout.first_position(50));  // tick 49 is used up to its last position
   EXPECT_EQ(mint(counter, 60, layout.ids_per_tick()), layout.first_position(60));
   EXPECT_EQ(mint(counter, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
 
-// If a burst continues in the next tick, this tick does not get a spread sequence number.
+// If a burst continues in the next tick, the first sequence number of that tick is 0.
 TEST(ShardSpread, ABurstCarriesToSequenceZero) {
   Shard counter{};
   mint(counter, 100, 8, layout.ids_per_tick() - 1);  // sequences 1 to 1023
@@ -57,7 +57,7 @@ TEST(ShardSpread, ABurstCarriesToSequenceZero) {
 
 TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(10) + 6);  // the last used sequence number is 5
+  counter.raise_floor(layout.first_position(10) + 6);  // sequence numbers up to 5 are used
   const uint64_t start = layout.first_position(20) + 6;
   const Claim refused = counter.claim(layout, {20, 0, start, 8}, 1);
   EXPECT_EQ(refused.outcome, Outcome::at_limit);
@@ -78,8 +78,8 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
-// The same if a reader calls settle() in each tick before its id is minted, or in a tick without
-// ids.
+// A reader that calls settle() before the id of a tick, or in a tick without ids, does not change
+// the result.
 TEST(ShardSpread, SettlingLeavesAllResidues) {
   for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
     Shard counter{};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-// 16 ids a tick, and all 64 bits in use: the last minted tick is 2^40 - 1.
+// This layout has 16 ids per tick and uses all 64 bits, so the last minted tick is 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;
@@ -63,7 +63,7 @@ TEST_F(ShardTest, ABatchIsConsecutive) {
 
 TEST_F(ShardTest, ABurstRunsIntoTheNextTicksAsFarAsTheLead) {
   expect_claimed(claim({5, 2, kNoLimit, 0}, 20), at(5, 0), 20);
-  // The claim takes all ids up to the end of tick 7.
+  // This claim takes all ids up to the end of tick 7.
   expect_claimed(claim({5, 2, kNoLimit, 0}, 1000), at(6, 4), 28);
   expect_refused({5, 2, kNoLimit, 0}, Outcome::ahead_of_clock, at(8));
   expect_claimed(claim({6, 2, kNoLimit, 0}, 1000), at(8), 16);
@@ -162,9 +162,9 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(5, 16), 0u);   // all of tick 5
   EXPECT_EQ(borrowed(5, 1), 1u);    // opens tick 6
   EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of tick 6
-  EXPECT_EQ(borrowed(5, 33), 3u);   // ticks 7 and 8, and the first id of 9
-  EXPECT_EQ(borrowed(8, 16), 1u);   // tick 9, which is open, and 10
-  EXPECT_EQ(borrowed(10, 20), 1u);  // tick 10, which the clock has reached, and 11
+  EXPECT_EQ(borrowed(5, 33), 3u);   // opens ticks 7 and 8, and takes the first id of 9
+  EXPECT_EQ(borrowed(8, 16), 1u);   // takes open tick 9, and opens 10
+  EXPECT_EQ(borrowed(10, 20), 1u);  // takes tick 10, which the clock has reached, and opens 11
   EXPECT_EQ(borrowed(30, 40), 2u);  // ticks 30, 31 and 32
   EXPECT_EQ(borrowed(40, 1), 0u);
   counter.raise_floor(at(50));

@@ -36,14 +36,14 @@ inline uint64_t test_seed() {
       }
     }
     std::printf("SNOWFLAKE_TEST_SEED=%" PRIu64 "\n", value);
-    std::fflush(stdout);  // so that fork() does not copy a full buffer
+    std::fflush(stdout);  // empties the buffer, so that fork() does not copy it
     return value;
   }();
   return seed;
 }
 
-// The generator SplitMix64. Its state is one number, so every thread and schedule can have its own
-// generator.
+// The generator SplitMix64. The generator's state is one number, so every thread and schedule can
+// have its own generator.
 class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
@@ -93,8 +93,8 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
 
-  // Returns the groups of a match, with "" for groups that did not match. Returns nothing if the
-  // whole text does not match.
+  // Returns the groups of a match, with "" for groups that did not match. Returns an empty vector
+  // if the whole text does not match.
   std::vector<std::string> match(const std::string& text) const {
     regmatch_t groups[8];
     std::vector<std::string> found;

@@ -14,7 +14,7 @@
 namespace snowflake {
 namespace {
 
-// A simulated machine whose time is a number. Reading one of its clocks takes time.
+// Simulates a machine whose time is a number. Reading one of the machine's clocks takes time.
 struct Machine {
   static inline Random* random = nullptr;
   static inline int64_t true_ns = 0;      // true time since the start of the test
@@ -23,12 +23,12 @@ struct Machine {
   static inline double counted = 0;
   static inline std::array<int64_t, 2> processor_off{};  // cycles
   static inline size_t processor = 0;
-  static inline int64_t read_at_ns = 0;  // true time of the last exact reading
+  static inline int64_t read_at_ns = 0;  // the true time of the last exact reading
   static inline uint64_t exact_readings = 0;
   static inline uint64_t counter_readings = 0;
-  static inline int64_t counter_ns = 0;  // extra time for a reading of the counter
+  static inline int64_t counter_ns = 0;  // the extra time that a reading of the counter takes
   static inline bool interrupted = false;
-  static inline bool instant = false;                           // a reading takes almost no time
+  static inline bool instant = false;                           // whether a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from this time on, milliseconds
 
   // Records the times that the wall clock has shown, a little longer than a reading can be used.
@@ -246,7 +246,7 @@ TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
   for (int i = 0; i < 1000; ++i) {
     clock_.read_ms(true);
     clock_.read(true);
-    // The counter jumps back to a value after the reading, to one before it, and ahead.
+    // The counter jumps to a value after the last reading, to one before it, and ahead.
     Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -324,7 +324,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
 }
 
 // Simulates random faults: steps in both directions, slewing, processors whose counters differ, and
-// interrupted processes. The machine can also sleep while the counter runs, stops, or restarts.
+// interrupted processes. The simulated machine can also sleep while the counter runs, stops, or
+// restarts.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
