@@ -238,7 +238,7 @@ $node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SEQUENCE theirs;
 	CREATE FUNCTION their_id() RETURNS bigint LANGUAGE sql AS
-	  $$SELECT (floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23 | 5 << 10 | nextval('theirs') % 1024$$;
+	  $$SELECT ((floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1314220021721) << 23) | (5 << 10) | (nextval('theirs') % 1024)$$;
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT their_id());
 	CREATE TABLE comments (id bigint PRIMARY KEY DEFAULT their_id());
 	SQL
