@@ -141,7 +141,7 @@ sub planned
 	my ($w, $standby, $behind, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
-	sleep 1;    # after a second, checks that the session has made are out of date
+	sleep 1;    # waits until the session's cached checks are out of date, after a second
 	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
@@ -159,7 +159,8 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# Starts a copy while the original continues. After that there are two lines of history, and the checker checks each.
+# Starts a copy while the original continues. After the start there are two lines of history, and the checker checks
+# both.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;

@@ -1,8 +1,8 @@
-# Faults that end a server run, and steps of the clock during a run and between two runs.
+# Makes faults that end a server run, and steps of the clock during a run and between two runs.
 #
-# Each fault draws its parameters first, so that only the seed decides them. Then it prints them. At its end the server
-# runs with a right clock. A wrong clock stays wrong for a while after the fault, because an id could repeat in that
-# time.
+# Each fault draws its parameters first, so that only the seed decides them. Then it prints them. After each fault the
+# server runs with a right clock. A wrong clock stays wrong for a while after the fault, because an id could repeat in
+# that time.
 package Crashes;
 
 use strict;

@@ -1,5 +1,5 @@
-# The servers of a run against a fleet: servers that lease one of their two regions, a standby of one of them, a server
-# with a static region, and the lease server. The base class World has the clocks, the clients and the manifest.
+# Models the servers of a run against a fleet: servers that lease one of their two regions, a standby of one of them, a
+# server with a static region, and the lease server. The base class World has the clocks, the clients and the manifest.
 package Fleet;
 
 use strict;
@@ -109,9 +109,9 @@ sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
-# Starts the clients. The first one mints few ids at a time. If two servers shared a region, only ids of the same tick
-# would conflict, and a client with large batches uses few ticks. The first client also keeps its session, because a
-# session must not continue in a region that its server has lost.
+# Starts the clients. The first client mints few ids at a time. If two servers shared a region, only ids of the same
+# tick would conflict, and a client with large batches uses few ticks. The first client also keeps its session, because
+# a session must not continue in a region that its server has lost.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;

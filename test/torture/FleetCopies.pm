@@ -87,7 +87,7 @@ sub clone_cold
 }
 
 # Copies the files of a running server without a backup. A copy without a backup may have lost anything, or may not
-# start. The only requirement is that no other server mints its ids.
+# start. The only requirement is that no other server mints the ids of the copy.
 sub clone_live
 {
 	my ($w) = @_;

@@ -1,5 +1,5 @@
-# Faults of one server of a fleet: it crashes, is suspended, loses its region, or has a wrong clock. As in Crashes.pm,
-# each fault draws its parameters first, and at its end the server runs with a right clock.
+# Makes faults of one server of a fleet: it crashes, is suspended, loses its region, or has a wrong clock. As in
+# Crashes.pm, each fault draws its parameters first, and at its end the server runs with a right clock.
 package FleetFaults;
 
 use strict;
@@ -135,7 +135,8 @@ sub postmaster_frozen
 	return sprintf "%s: SIGSTOP of the postmaster for %.1f s", $member->{title}, $hold;
 }
 
-# Suspends all processes of a server, like a suspended machine. Later they continue in the middle of their calls.
+# Suspends all processes of a server, like a suspended machine. When the processes continue, they are in the middle of
+# their calls.
 sub server_frozen
 {
 	my ($w) = @_;
@@ -199,7 +200,7 @@ sub clock_jitter
 	return "clock jitter of $amplitude s on all servers";
 }
 
-# A server observes an id of another server. Its later ids must be above this id, in any region.
+# A server observes an id of another server. Later ids of this server must be above the observed id, in any region.
 sub observe
 {
 	my ($w) = @_;

@@ -1,4 +1,4 @@
-# Faults of the lease server while servers restart and request regions.
+# Makes faults of the lease server while servers restart and request regions.
 package LeaseServerFaults;
 
 use strict;
@@ -60,7 +60,8 @@ sub lease_server_failover
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# Continues with the promoted standby, which has no standby. Its commits wait until it has one or requires none.
+# Continues with the promoted standby, which has no standby. Commits of the lease server wait until it has a standby or
+# requires none.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -73,8 +74,8 @@ sub resume
 	return;
 }
 
-# A network partition: the standby is promoted while the old primary runs. Commits of the old primary wait for the lost
-# standby.
+# Simulates a network partition, in which the standby is promoted while the old primary runs. Commits of the old primary
+# wait for the lost standby.
 sub lease_server_split
 {
 	my ($w) = @_;
@@ -92,8 +93,8 @@ sub lease_server_split
 	return "the lease server's standby promoted, the old one running on for $hold s";
 }
 
-# Promotes a standby that lacks commits, while the old lease server still grants. The new one grants nothing until an
-# operator has stopped the old one.
+# Promotes a standby that lacks commits, while the old lease server still grants. The promoted lease server grants
+# nothing until an operator has stopped the old one.
 sub lease_server_split_async
 {
 	my ($w) = @_;
@@ -209,8 +210,8 @@ sub lease_server_readonly
 	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
-# Suspends the lease server. Requests wait in its sockets, and the servers give up. When the lease server continues, it
-# answers late.
+# Suspends the lease server. Requests wait in the sockets of the lease server, until the requesting servers give up.
+# When the lease server continues, it answers late.
 sub lease_server_frozen
 {
 	my ($w) = @_;
@@ -246,7 +247,7 @@ sub lease_server_unheard
 	my ($lease_server, @others) = ($w->lease_server, $w->members);
 	my $receiver = $lease_server->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver);
-	# At this point a request gets no answer, or the answer of a commit whose wait was cancelled.
+	# While the receiver is stopped, a request gets no answer, or the answer of a commit whose wait was cancelled.
 	$w->relive($_, 'kill') for @others;
 	my $cancelled = 0;
 	for (1 .. 100)
@@ -269,7 +270,7 @@ sub lease_server_unheard
 	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
-# Makes the commit of a grant fail after its rows were sent. The next request gets the region.
+# Makes the commit of a grant fail after its rows were sent. The next request must get this region.
 sub lease_server_uncommitted
 {
 	my ($w) = @_;
@@ -322,7 +323,8 @@ sub lease_server_by_hand
 	return "UPDATE $rows, by hand";
 }
 
-# Restores the files of the lease server, on the same timeline. Servers cannot connect to it before confirm_data_loss().
+# Restores the files of the lease server, on the same timeline. Servers cannot connect to the lease server before
+# confirm_data_loss().
 sub lease_server_restored
 {
 	my ($w) = @_;
@@ -348,7 +350,7 @@ sub lease_server_restored
 	return "the lease server's files put back as they were $lives lives ago";
 }
 
-# A point-in-time recovery of the lease server. The recovered lease server has a new timeline, so it detects the
+# Recovers the lease server to a point in time. The recovered lease server has a new timeline, so it detects the
 # recovery before the first request.
 sub lease_server_pitr
 {

@@ -1,4 +1,4 @@
-# The lease server and its synchronous standby, two servers that exchange their roles.
+# Manages the lease server and its synchronous standby, two servers that exchange their roles.
 package LeaseServerPair;
 
 use strict;
@@ -31,7 +31,7 @@ sub new
 		log_checkpoints = off
 		log_timezone = UTC
 		CONF
-	$self->{archive} = $primary->archive_dir;    # used by both servers, because a standby copies the archive command
+	$self->{archive} = $primary->archive_dir;    # both servers archive into it, by the same command
 	$self->{standby} = Snowflake::LeaseServer->new('lease_server2');
 	$primary->start;
 	$primary->install;

@@ -1,4 +1,4 @@
-# Faults that sessions cause: locks, cancelled statements, limits, and mistakes of administrators.
+# Makes faults that sessions cause: locks, cancelled statements, limits, and mistakes of administrators.
 package Sessions;
 
 use strict;
@@ -115,7 +115,7 @@ sub flushed
 	return 0;
 }
 
-# Lowers the mark as a user. The next extension of the mark raises it again and flushes that. Before the flush a crash
+# Lowers the mark as a user. The next extension of the mark raises and flushes the mark again. Before the flush a crash
 # could repeat ids, so this fault waits for the flush.
 sub alter_mark
 {
@@ -169,7 +169,7 @@ sub write_all_data
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # changes the epoch, which every layout has
+	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # changes only the epoch of the layout
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
@@ -321,7 +321,7 @@ sub observe
 	{
 		next if $w->mint($w->main, $group->{name}, $group->{line}) ne '';
 		$next = $w->{last_id} + 1;
-		last if $next % $w->{ids_per_tick};    # otherwise the next id is not the next number
+		last if $next % $w->{ids_per_tick};    # the last number of a tick has no next number
 	}
 	my $sent;
 	my $observed = $w->next_door(sub {
@@ -329,7 +329,8 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# From this point on the observed id counts as returned. If clients continue, one of them may have received it before.
+	# From this point on the observed id counts as returned. If clients continue, one of them may have received the id
+	# earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -366,8 +367,9 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Makes several faults in a database of its own. Its mark is a day ahead, an ordinary role requests ids, and DROP
-# EXTENSION is rolled back. The database is copied, and its shards are as far ahead of the clock as permitted.
+# Makes several faults in a separate database. The database has a mark that is a day ahead, an ordinary role requests
+# ids, and DROP EXTENSION is rolled back. The database is copied, and its shards are as far ahead of the clock as
+# permitted.
 sub next_door
 {
 	my ($w) = @_;

@@ -1,4 +1,4 @@
-# Runs against the SQL engine: which faults apply to it, and a fault for prepared transactions.
+# Chooses the faults that apply to the SQL engine, and makes a fault for prepared transactions.
 package SqlEngine;
 
 use strict;

@@ -1,5 +1,5 @@
-# The state of a run: servers with clocks that can be set, databases, clients, and the manifest that lists the events
-# for the checker.
+# Contains the state of a run: servers with clocks that can be set, databases, clients, and the manifest that lists the
+# events for the checker.
 package World;
 
 use strict;
@@ -10,7 +10,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 
-# The layouts of runs: bits of time, region, shard and sequence, and the tick in ms.
+# Lists the layouts of runs: bits of time, region, shard and sequence, and the tick in ms.
 my %presets = (
 	fleet     => [ 41, 5, 8,  10, 1 ],
 	instagram => [ 41, 0, 13, 10, 1 ],
@@ -24,7 +24,7 @@ sub new
 {
 	my ($class, %self) = @_;
 	my $self = bless {%self}, $class;
-	$self->{base}   = 0;     # seconds that the clocks of the run are ahead of this host's clock
+	$self->{base}   = 0;     # seconds by which the clocks of the run are ahead of this host's clock
 	$self->{lines}  = 0;
 	$self->{groups} = [];
 	$self->{client_count} = 0;
@@ -237,7 +237,7 @@ SQL
 }
 
 # A group is a database in which clients mint: {node, name, line, clients, neighbour}. Clients of the neighbour request
-# single ids. The neighbour's clients wait only for the few ticks for which one of them may not run.
+# single ids. The clients of a neighbour wait only for ticks in which one of them cannot run.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -280,9 +280,9 @@ sub stop_clients
 	return;
 }
 
-# Call this before a crash, and continue_after() with the result before the start. Before PostgreSQL 17 the SQL engine
-# cannot flush its mark. So after a crash ids may repeat that were returned shortly before, and are of no committed
-# transaction.
+# Call crash_begins() before a crash, and pass its result to continue_after() before the start. Before PostgreSQL 17 the
+# SQL engine cannot flush its mark. After a crash ids may therefore repeat that were returned shortly before, if no
+# committed transaction used them.
 sub crash_begins
 {
 	my ($self) = @_;
@@ -304,8 +304,8 @@ sub continue_after
 	return;
 }
 
-# Accepts the clock after a start in which it may be far ahead of the mark. Only the SQL engine needs this, because the
-# library accepts the clock at its start.
+# Accepts the clock after a start in which it may be far ahead of the mark. Only the SQL engine needs this call, because
+# the library accepts the clock at its start.
 sub confirm_clock
 {
 	my ($self, $node) = @_;
@@ -340,12 +340,12 @@ sub settles
 }
 
 # Runs an action in the first database. The checker then verifies that no call in the neighbour failed or waited. Use
-# this only for actions that do not affect the whole server, unlike a crash or a step of the clock.
+# this function only for actions that do not affect the whole server, unlike a crash or a step of the clock.
 sub next_door
 {
 	my ($self, $do) = @_;
 	my ($neighbour) = grep { $_->{neighbour} } $self->groups;
-	# After a crash or a step back calls may wait, so this first waits until the neighbour mints.
+	# After a crash or a step back calls may wait, so the function first waits until the neighbour mints.
 	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 30;
 	my $error;
 	until (($error = $self->mint(@$neighbour{qw(node name line)}, 'SET snowflake.max_wait = 0;')) eq '')

@@ -3,14 +3,14 @@
 //   check MANIFEST LOG...
 //
 // History has branches: a restored backup continues from a time in the past, and does not contain
-// later ids. So each id belongs to a *line*. A line begins at a fork of its parent line, and
-// inherits the earlier ids. Rules for each line with its inherited ids:
+// later ids. Each id therefore belongs to a *line*. A line begins at a fork of its parent line, and
+// inherits the earlier ids. These rules apply to each line with its inherited ids:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// In a fleet, where servers lease their regions, these must hold over all lines, including copies
+// In a fleet, where servers lease their regions, these rules apply to all lines, including copies
 // and lines that lost commits:
 //
 //   fleet        no id was returned twice
@@ -25,7 +25,7 @@
 //                is not a static one
 //   time         it lies between the server's clock at minting and max_lead ahead of that
 //
-// Rule for a database while another database of its server is changed:
+// This rule applies to a database while another database of its server is changed:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
@@ -273,7 +273,7 @@ void check_fleet() {
               static_cast<unsigned long long>(found));
 }
 
-// If a call has no result at the end of the run, it has lasted at least until then.
+// A call without a result at the end of the run has lasted at least until then.
 bool delayed(const Apart& apart, int64_t sent, int64_t received) {
   return std::min(received, apart.to) - sent > kDelayedNs;
 }
@@ -289,8 +289,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // Uses the duration by the server's clock if this clock was not stepped, because the client
-      // itself may not have run for a while.
+      // Uses the duration by the server's clock, unless this clock was stepped. The client itself
+      // may not have run for a while.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

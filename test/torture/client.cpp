@@ -1,4 +1,4 @@
-// A client that mints with every function, and records every returned id at once.
+// Mints with every function, and records every returned id at once.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //          [max_wait=MS]
@@ -28,7 +28,7 @@ struct Options {
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
-  int max_wait = -1;  // ms; -1: a random one for each call
+  int max_wait = -1;  // in ms, or -1 for a random value in each call
 };
 
 class Client {
@@ -66,7 +66,8 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // The number of this client in its run. In a long run a process can get the id of an earlier one.
+  // Returns the number of this client in its run. In a long run a process can get the id of an
+  // earlier one.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {
@@ -78,8 +79,8 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // Changes settings that an ordinary user may change. No value of these settings can cause a
-    // duplicate.
+    // Changes settings that an ordinary user may change. The changed settings cannot cause a
+    // duplicate, whatever their values are.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,
@@ -164,8 +165,8 @@ class Client {
         "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
         {shard, count}, [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          // The binary form of an array: dimensions, nulls, type, length, lower bound, and then
-          // length and value of each element.
+          // Decodes the binary form of an array: dimensions, nulls, type, length, lower bound, and
+          // then length and value of each element.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
           const char* value = array + 20 + 4;

@@ -124,8 +124,8 @@ class Connection {
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));
   }
 
-  // Returns the next result, or null at the end. After a deadline it closes the connection and
-  // returns null.
+  // Returns the next result, or null at the end. After a deadline the function closes the
+  // connection and returns null.
   PGresult* next() {
     int64_t deadline = monotonic_ns() + 40'000'000'000;
     bool told_to_stop = false;

@@ -236,7 +236,7 @@ class Grammar {
     }
   }
 
-  // Statements that an ordinary user may not run, or that have no effect.
+  // Returns a statement that an ordinary user may not run, or that has no effect.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
                  "SELECT nextval('snowflake.high_water')",

@@ -33,7 +33,7 @@ struct Line {
   uint32_t parent = 0;
   int64_t fork = 0;
   bool inherits_committed = false;
-  int64_t region = -1;  // the static region, if the other regions are leased
+  int64_t region = -1;  // the static region of a server, if the other regions are leased
 };
 
 // An observed id: every later id of the line must be greater.
@@ -51,14 +51,14 @@ struct Refusal {
   std::string state;
 };
 
-// The time in which the neighbour of a line was changed.
+// Records the time in which the neighbour of a line was changed.
 struct Apart {
   int64_t from, to;
   uint32_t line;
 };
 
-// The layout of ids, implemented a second time from its definition. The product's own header would
-// always agree with itself.
+// Implements the layout of ids a second time, from its definition. A test with the product's own
+// header would always agree with this header.
 struct Format {
   unsigned time = 0, region = 0, shard = 0, sequence = 0;
   int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;

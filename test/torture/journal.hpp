@@ -43,7 +43,7 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // One result of the server while it arrives.
+  // Begins to record one result of the server, which arrives in parts.
   void begin(uint32_t session, uint32_t transaction, int shard, int64_t sent_ns = monotonic_ns()) {
     record_ = Record{};
     record_.magic = kMagic;
@@ -121,7 +121,7 @@ class Journal {
   std::vector<int64_t> ids_;
   std::string buffer_;
   uint64_t minted_ = 0;
-  double spent_ = 0;  // weighted bytes, from which the caller computes its pace
+  double spent_ = 0;  // the weight of the written bytes, from which the caller computes its pace
 };
 
 }  // namespace torture

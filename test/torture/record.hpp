@@ -1,5 +1,6 @@
-// The format of the clients' logs: one record for every result with ids, appended before the
-// client's next request. The format is binary, because a run has tens of millions of ids.
+// Defines the format of the clients' logs. Each result with ids is one record, which is appended
+// before the client's next request. The format is binary, because a run has tens of millions of
+// ids.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +12,28 @@ namespace torture {
 inline constexpr uint32_t kMagic = 0x534e4f57;
 
 enum Kind : uint32_t {
-  kIds = 1,        // followed by `count` ids in the order in which they were returned
+  kIds = 1,        // the record is followed by `count` ids in the order of their return
   kCommitted = 2,  // the server acknowledged the commit of `transaction` of `session`
-  kRefused = 3,    // the result was only an error, `state`
+  kRefused = 3,    // the server returned only an error, `state`
 };
 
 struct Record {
   uint32_t magic;
   uint32_t kind;
-  uint32_t line;         // the line of history that the database belongs to, see check.cpp
-  uint32_t session;      // the number of the client's connection
-  uint32_t transaction;  // the number of the session's transaction
+  uint32_t line;         // the line of history to which the database belongs, see check.cpp
+  uint32_t session;      // the number of the client's database connection
+  uint32_t transaction;  // the number of the transaction in its session
   int32_t shard;         // the requested shard
   uint32_t count;
   uint32_t state;   // the SQLSTATE of an error
-  int64_t sent_ns;  // this host's monotonic clock, which no fault changes
+  int64_t sent_ns;  // by this host's monotonic clock, which no fault changes
   int64_t received_ns;
-  int64_t clock_low_us;   // the server's clock just before and after, in us since 1970;
+  int64_t clock_low_us;   // by the server's clock just before and just after, in us since 1970;
   int64_t clock_high_us;  // 0 if not available
 };
 static_assert(sizeof(Record) == 64);
 
-// An SQLSTATE in 30 bits, as PostgreSQL packs it.
+// Packs an SQLSTATE into 30 bits, as PostgreSQL does.
 inline uint32_t pack_state(const std::string& state) {
   uint32_t packed = 0;
   for (size_t i = 0; i < 5 && i < state.size(); ++i)

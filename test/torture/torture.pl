@@ -32,7 +32,7 @@ Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
-my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: with a long delay only backends flush the mark
+my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # of the WAL writer: if it is long, only backends flush the mark
 my $use_tsc  = (qw(on off))[ rand 2 ];
 $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
@@ -43,7 +43,7 @@ my $region;
 if ($options{sql})
 {
 	$layout = 'fleet' if $layout =~ m{/};
-	$delay  = 200;    # an id may repeat after a crash only if it was returned shortly before
+	$delay  = 200;    # a short delay limits which ids may repeat after a crash
 	$region = $options{region} // ($layout =~ /fleet|twitter/ ? int rand 32 : 0);
 }
 my $w = World->new(
@@ -70,7 +70,7 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
-# Faults of one database happen in the first one. The second database is its neighbour.
+# Faults of one database are made in database d1. The database d2 is the neighbour of d1.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
