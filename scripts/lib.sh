@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Functions that all scripts share: packages, an unprivileged user, a private copy of PostgreSQL.
-# Source it with `set -euo pipefail`. It changes the system's PostgreSQL only by installing missing packages.
+# Functions that all scripts share: packages, an unprivileged user, a private copy of PostgreSQL. Source this file with
+# `set -euo pipefail`. The only change to the system's PostgreSQL is that missing packages are installed.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# The script's own temporary directory, if the script makes one. A variable of the caller must not set it.
+# Contains the script's own temporary directory, if the script makes one. An environment variable of the caller must not
+# set this path.
 work=''
 
 # The scripts parse the output of tools, so they need one fixed locale. Variables of the caller must not select another
@@ -82,8 +83,8 @@ candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(]
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# apt_knows PACKAGE: succeeds if apt can install the package. If not, apt_knows() tries again after apt-get update,
-# because a fresh system has no package lists.
+# apt_knows PACKAGE: succeeds if apt can install the package. If apt does not know the package, apt_knows() tries again
+# after apt-get update, because a fresh system has no package lists.
 apt_knows() {
   command -v apt-cache >/dev/null || return 1
   [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
@@ -133,12 +134,12 @@ install_missing() {
   rm -f "$apt_log"
 }
 
-# How long to wait for other users of apt, in seconds.
+# The scripts wait for other users of apt for this time, in seconds.
 apt_timeout=1800
 
 # alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt. If alone() has to wait, it reports
-# that. A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use locks of another
-# kind. apt-get reports if such a lock is taken.
+# that. A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use other locks. If
+# such a lock is taken, apt-get reports it.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '
@@ -149,7 +150,7 @@ alone() {
       echo "waiting for another script that installs packages" >&2
       flock --timeout "$((until - SECONDS))" 9 || { echo "error: the other script did not end in time" >&2; exit 1; }
     }
-    # The file prevents that the package of the server creates a cluster at its first installation.
+    # This file prevents the package of the server from creating a cluster when it is installed.
     drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
     log=$(mktemp)
     trap '\''rm -f "$log" "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT
@@ -158,7 +159,7 @@ alone() {
     said=""
     while :; do
       status=0
-      # A service that a package starts must not inherit the lock.
+      # A service that a package starts must not inherit the lock of this script.
       DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=0 "$@" >"$log" 2>&1 9<&- || status=$?
       [ $status != 0 ] && grep -q "^E: Could not get lock" "$log" || break
       [ $SECONDS -lt $until ] || { echo "error: another program kept apt locked" >&2; break; }

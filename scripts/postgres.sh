@@ -3,9 +3,9 @@
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, its server is used. Otherwise
-# the choice is, in this order: the newest server in /usr/lib/postgresql with installed headers; the newest server whose
-# headers apt can install, because Debian's server comes without headers; Debian's own server.
+# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, its server is used. Without
+# PG_CONFIG the newest server in /usr/lib/postgresql with installed headers is chosen. If no server has headers, the
+# choice is the newest server whose headers apt can install, or else Debian's own server.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
@@ -16,7 +16,8 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # Root runs the server as this account. The system may lack the account if the server came from another source.
+  # Root runs the server as the account postgres. If the server came from another source than Debian, the system may
+  # lack this account.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
 

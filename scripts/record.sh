@@ -33,8 +33,8 @@ logged() {
   "$@" >>"$log" 2>&1 || status=$?
 }
 
-# once NAME COMMAND...: runs the command for the first stage that calls once() with this name. Other stages wait, and
-# get the same exit status.
+# once NAME COMMAND...: runs the command for the first stage that calls once() with this name. Other stages wait for
+# this command, and get the same exit status.
 once() {
   local name=$1 result=0
   shift
@@ -55,7 +55,7 @@ count() {
   failed=$(grep -Ec "$3" "$1" || true)
 }
 count_tap() { count "$1" '^ok [0-9]+( (- )?[^#]*)?$' '^(not ok |ok [0-9]+.*#|1\.\.0)'; }
-count_regress() {  # matches the output up to PostgreSQL 15, and since 16
+count_regress() {  # matches the output format up to PostgreSQL 15, and the one since 16
   count "$1" '^(test +[^ ]+|     [^ ]+) +\.\.\. ok|^ok [0-9]' '^(test +[^ ]+|     [^ ]+) +\.\.\. FAILED|^not ok [0-9]'
 }
 count_gtest() {

@@ -22,8 +22,8 @@ choose_suite() {
 }
 
 # Sets $pristine to the minimal root of $suite. A new root is moved into place when it is complete, so an interrupted
-# run leaves no incomplete root there. The mounts of debootstrap must end with debootstrap. Otherwise the root could not
-# be removed.
+# run leaves no incomplete root there. The mounts of debootstrap must end with debootstrap. If a mount remained, the
+# root could not be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0

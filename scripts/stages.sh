@@ -23,7 +23,7 @@ build() {
 # Builds with the compiler of the shipped packages.
 build_to_ship() { build g++; }
 
-# Installs into the server under test, $tested. That server is a copy of the server that the build used.
+# Installs into the server under test, $tested. The server under test is a copy of the server that the build used.
 install_into_copy() {
   once shipped build_to_ship && once installed install_generator
 }
@@ -144,7 +144,7 @@ stage_tap() {
   local tree files=${names[tap]:-}
   install_into_copy || return 0
   use_tree run/tap
-  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares these files with the installed files
+  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares these scripts with the installed ones
   [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }
@@ -155,7 +155,7 @@ beside() {
   install_beside "$name" || return 0
   make_beside clang++ "$name" all || true
   libraries=("$work"/*/extensions/"$name"/*.so)
-  if [ -e "${libraries[0]}" ]; then  # an extension that consists only of SQL has no library
+  if [ -e "${libraries[0]}" ]; then  # an extension without C code has no library
     install_missing patch perl
     logged "$log" "$work/g++/scripts/structure" "${libraries[@]}"
     count_tap "$log"

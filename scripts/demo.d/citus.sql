@@ -1,11 +1,12 @@
--- For scripts/citus, on the coordinator: eight logical shards, as the template is.
+-- Makes eight logical shards from a template on the coordinator, for scripts/citus.
 CREATE EXTENSION snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL);
 CREATE TABLE template.photos (
   id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
   user_id bigint NOT NULL REFERENCES template.users);
--- Citus looks at tables that are made by a statement of the client, not by a procedure, so it is told afterwards.
+-- Citus distributes tables that a client's statement makes, but not those of a procedure, so the schemas are
+-- distributed afterwards.
 CALL snowflake.create_shards('template', '[0,8)', commit_each => true);
 SELECT format('SELECT citus_schema_distribute(%L)', 'shard_' || s) FROM generate_series(0, 7) AS s \gexec
 SELECT format('INSERT INTO shard_%s.users (name) SELECT ''user '' || n FROM generate_series(1, 500) AS n', s)

@@ -104,7 +104,8 @@ story() {
   printf '%s' "$plain"
 }
 
-# Mints leased ids while the lease server is stopped. The first lease of a server lasts longer than this.
+# Mints leased ids while the lease server is stopped. The first lease of a server lasts longer than the whole
+# measurement.
 without_lease_server() {
   local gone second
   halt lease_server immediate

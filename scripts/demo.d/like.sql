@@ -1,4 +1,4 @@
--- For pgbench: a user scrolls back to some day and likes the 50 photos from there on.
+-- Simulates in pgbench a user who scrolls back to some day and likes the next 50 photos.
 \set shard random(0, 15)
 \set day random(2, 29)
 \set user_days random(31, 59)

@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 my ($bin, $directory) = @ARGV;
 my $INTERVAL = 0.2;
 
-# Steps of the clock, with their times in seconds. The burst of ids is not a step of the clock.
+# Lists the steps of the clock, with their times in seconds. The burst of ids is not a step of the clock.
 my @EVENTS = (
 	{ at => 4, what => 'burst', seconds => 3 },
 	{ at => 10, what => 'step', by => -0.6 },
@@ -27,7 +27,7 @@ my @EVENTS = (
 	{ at => 25.5, what => 'step', by => -7200 });
 my $END = 29;
 
-# Transactions per second with one id each, for each of these shards. Shard $BURSTING mints in batches.
+# Shows the transactions per second for each shard, with one id per transaction. Shard $BURSTING mints in batches.
 my %RATE = (1 => 300, 2 => 120, 3 => 30);
 my $BURSTING = 5;
 

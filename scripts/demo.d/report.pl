@@ -54,7 +54,7 @@ sub of_shard
 	return $row ? $row->{$what} : undef;
 }
 
-# The longest time without a new id, in seconds, to within the interval of the samples.
+# Returns the longest time in seconds without a new id, to within the interval of the samples.
 sub longest_pause
 {
 	my ($last, @inside) = @_;
@@ -121,7 +121,7 @@ sub story_of
 
 # Drawing
 
-# Returns the frame of a drawing. Its functions x and y compute the position of a time and of a value.
+# Returns the frame of a drawing. The functions x and y of the frame compute the position of a time and of a value.
 sub frame
 {
 	my (%is) = @_;
@@ -286,7 +286,7 @@ sub rate_drawing
 	foreach my $sample (@samples)
 	{
 		my $seconds = $sample->{at} - $since->{at};
-		next if $seconds < 0.1;    # there is one more sample just before a step
+		next if $seconds < 0.1;    # an additional sample was taken just before each step of the clock
 		my ($before, $now) = map { of_shard($_, $shard, 'ids') // 0 } $since, $sample;
 		push @points, [ $sample->{at}, ($now - $before) / $seconds ];
 		$since = $sample;

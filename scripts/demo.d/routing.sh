@@ -2,7 +2,7 @@
 # scripts/demo --routing: runs four servers with 16 shards on three of them, routes by id with Debian's packages, and
 # moves a shard while it is written to. scripts/demo sources this file. The demo leaves no files or processes.
 
-names=(hub north west south)   # hub has the map, and routes
+names=(hub north west south)   # the server hub has the map, and routes
 build_and_install "$demo/source/extensions/lease"
 build_and_install "$demo/source/extensions/routing"
 bin=$("$pg_config" --bindir)

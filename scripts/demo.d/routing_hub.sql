@@ -1,4 +1,4 @@
--- On the router: the cluster functions of PL/Proxy, and a table of foreign partitions, both from the map.
+-- Sets up the router: the cluster functions of PL/Proxy, and a table of foreign partitions. Both follow the map.
 CREATE EXTENSION plproxy;
 CREATE EXTENSION postgres_fdw;
 CALL snowflake_fleet.use_plproxy();

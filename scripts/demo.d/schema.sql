@@ -1,5 +1,5 @@
--- A photo application over 16 logical shards: a schema each, as the template is, with defaults that
--- mint for the shard.
+-- Sets up a photo application with 16 logical shards. Each shard is a schema like the template, with defaults that mint
+-- for this shard.
 CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (
@@ -22,11 +22,11 @@ SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (M
   FROM generate_series(0, 7) AS r
 \gexec
 
--- The tables of pgbench -i, with a key. pgbench's script names the columns that it inserts, so the id comes from the
--- default.
+-- Adds a key to a table of pgbench -i. The script of pgbench names the columns that it inserts, so the id comes from
+-- the default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
--- Every id there is, with the table it is in and the shard that this table belongs to.
+-- Shows every id, with its table and the shard of this table.
 SELECT 'CREATE VIEW all_ids AS '
     || string_agg(format('SELECT %L AS kind, %s AS home, id FROM shard_%2$s.%1$I', kind, shard),
                   ' UNION ALL ' ORDER BY shard)

@@ -1,10 +1,10 @@
--- Minting alone, one session, the query's own cost included. 16 shards, or the capacity of one,
--- 1,024,000 ids a second, would be the measure.
+-- Measures minting alone in one session, including the cost of the query itself. A measurement of
+-- capacity would use 16 shards, because one shard has 1,024,000 ids per second.
 CREATE TEMPORARY SEQUENCE plain;
 CREATE TEMPORARY TABLE speed (position int, what text, ids bigint, seconds float);
 
 
--- Sixteen calls a row, so that the loop over the rows does not drown them.
+-- Each row makes sixteen calls, so that the loop over the rows takes only a small part of the time.
 SELECT 'SELECT ' || string_agg(format('count(snowflake.next_id(%s))', shard), ', ') AS minting,
        'SELECT ' || string_agg('count(nextval(''plain''))', ', ') AS counting
   FROM generate_series(0, 15) AS shard \gset
