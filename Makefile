@@ -10,7 +10,7 @@ DATA_built = $(SCRIPTS_SQL) $(ENGINES)
 engine = $(srcdir)/extensions/migrate/src/sql/engine
 # An install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
 snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
-	by_shard.sql routing.sql adopted.sql drop_guard.sql run_as.sql settled.sql taken_over.sql privileges.sql)
+	by_shard.sql shard_rows.sql adopted.sql drop_guard.sql run_as.sql settled.sql taken_over.sql privileges.sql)
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql shard_copies.sql uncopyable.sql create_shards.sql \
 	partitions.sql alter_shards.sql privileges.sql)
 snowflake_migrate_parts = $(addprefix extensions/migrate/src/sql/, column_ids.sql keys.sql views.sql adopt_checks.sql adopt.sql \

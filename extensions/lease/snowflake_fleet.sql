@@ -8,6 +8,7 @@ BEGIN;
 \ir src/sql/fleet.sql
 \ir src/sql/servers.sql
 \ir src/sql/leases.sql
+\ir src/sql/same_database.sql
 \ir src/sql/decide.sql
 \ir src/sql/ask.sql
 \ir src/sql/operator.sql

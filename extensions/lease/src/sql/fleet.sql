@@ -1,5 +1,4 @@
--- The table "fleet" with its single row, the lock of that row, and the checks that this database knows every lease that
--- it has granted.
+-- The table "fleet" with its single row: how it is created, and the lock and the checks of the calls that change it.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -50,120 +49,6 @@ CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLA
     OPERATOR(pg_catalog.+) 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
-
--- The timeline is read from the WAL, because the control file still has the old one for a while after a promotion.
--- SECURITY DEFINER, because the result must be the same for every caller.
-CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
-                                            OUT database oid, OUT directory timestamptz)
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  IF has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE') THEN
-    SELECT s.system_identifier INTO system_identifier FROM pg_catalog.pg_control_system() AS s;
-  ELSE
-    system_identifier := 0;  -- a managed service
-  END IF;
-  IF has_function_privilege('pg_catalog.pg_stat_file(text)', 'EXECUTE') THEN
-    SELECT s.change INTO directory FROM pg_catalog.pg_stat_file('PG_VERSION') AS s;
-  END IF;
-  timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer;
-  SELECT d.oid INTO database FROM pg_catalog.pg_database AS d WHERE d.datname = current_database();
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the change '
-  'time of the file PG_VERSION; null if the owner may not read it. The snapshot of a disk keeps all of them';
-
--- A signature includes the id of the transaction that wrote the row. So rows that COPY or replication has written do
--- not match. A signature also includes the contents of the row, because a manual statement can follow a function in the
--- same transaction.
-CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  AS $$
-  SELECT pg_catalog.hashtextextended(
-    writer::text OPERATOR(pg_catalog.||) (contents OPERATOR(pg_catalog.-) 'signature'::text)::text, 0)
-$$;
-COMMENT ON FUNCTION snowflake_fleet.signature_of(xid, jsonb) IS
-  'Internal: the signature of a row, from its xmin and its columns';
-
-CREATE FUNCTION snowflake_fleet.foreign_rows() RETURNS text
-  LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
-BEGIN
-  RETURN CASE
-    WHEN EXISTS (SELECT FROM snowflake_fleet.fleet AS f
-                  WHERE f.signature <> snowflake_fleet.signature_of(f.xmin, to_jsonb(f))) THEN 'fleet'
-    WHEN EXISTS (SELECT FROM snowflake_fleet.server AS s
-                  WHERE s.signature <> snowflake_fleet.signature_of(s.xmin, to_jsonb(s))) THEN 'server'
-    WHEN EXISTS (SELECT FROM snowflake_fleet.region AS r
-                  WHERE r.signature <> snowflake_fleet.signature_of(r.xmin, to_jsonb(r)))
-      OR (SELECT count(*) FROM snowflake_fleet.region) <> (SELECT f.region_rows FROM snowflake_fleet.fleet AS f)
-         THEN 'region'
-    END;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS
-  'Internal: a table with rows that no function wrote, or from which rows were deleted; null if all rows are signed';
-
-CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
-DECLARE
-  own xid;
-BEGIN
-  -- In a subtransaction, xmin is the id of the subtransaction.
-  UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
-  own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
-  UPDATE snowflake_fleet.fleet AS f SET signature = snowflake_fleet.signature_of(own, to_jsonb(f));
-  UPDATE snowflake_fleet.server AS s SET signature = snowflake_fleet.signature_of(own, to_jsonb(s)) WHERE s.xmin = own;
-  UPDATE snowflake_fleet.region AS r SET signature = snowflake_fleet.signature_of(own, to_jsonb(r)) WHERE r.xmin = own;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.sign_rows() IS
-  'Internal: signs the rows that this transaction has written. Every function that writes ends with it';
-
-CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  own snowflake_fleet.fleet;
-  place record;
-  foreign_rows CONSTANT text := snowflake_fleet.foreign_rows();
-BEGIN
-  SELECT f.* INTO STRICT own FROM snowflake_fleet.fleet AS f;
-  SELECT w.* INTO STRICT place FROM snowflake_fleet.whereabouts() AS w;
-  detail := CASE
-    WHEN (place.system_identifier, place.timeline, place.database)
-      IS DISTINCT FROM (own.system_identifier, own.timeline, own.database)
-      THEN format('It was restored, promoted or copied: timeline %s of system %s, database %s; it was timeline %s of '
-                  'system %s, database %s.', place.timeline, place.system_identifier, place.database, own.timeline,
-                  own.system_identifier, own.database)
-    WHEN foreign_rows IS NOT NULL
-      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or '
-                  'replication, not by the functions.', foreign_rows)
-    WHEN place.directory IS DISTINCT FROM own.directory
-      THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched '
-                  'them: PG_VERSION was changed at %s, and before at %s.', coalesce(place.directory::text, '?'),
-                  coalesce(own.directory::text, '?'))
-    END;
-  moved := detail IS NOT NULL;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
-  'Internal: whether this database may lack the newest leases, and why';
-
-CREATE FUNCTION snowflake_fleet.require_settled(although_halted boolean DEFAULT false) RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  place CONSTANT record := snowflake_fleet.has_moved();
-  halted CONSTANT boolean := (SELECT f.halted FROM snowflake_fleet.fleet AS f);
-BEGIN
-  IF place.moved OR (halted AND NOT although_halted) THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database may lack the newest leases',
-      DETAIL = coalesce(place.detail, 'A server has a newer grant.'),
-      HINT = 'Read the view snowflake_fleet.health, and confirm what was lost first.';
-  END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS
-  'Internal: an error (55000) until an operator has confirmed what was lost';
 
 -- READ COMMITTED is required, because a caller that has waited for the lock must see the changes of the previous holder
 -- of the lock. The lock is a table lock, because views show its holder.
@@ -232,21 +117,6 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.require_clock(snowflake_fleet.fleet, bigint) IS
   'Internal: an error (55000) if an operator''s call has an earlier time than the newest on record, by more than '
   'max_skew';
-
-CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
-  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-  UPDATE snowflake_fleet.fleet AS f
-     SET system_identifier = w.system_identifier, timeline = w.timeline, database = w.database, directory = w.directory
-    FROM snowflake_fleet.whereabouts() AS w;
-  UPDATE snowflake_fleet.refusal AS f SET since = NULL WHERE f.cause = 'halted';
-  UPDATE snowflake_fleet.region AS r SET until_ms = r.until_ms;
-  UPDATE snowflake_fleet.server AS s SET last_request = s.last_request;
-  PERFORM snowflake_fleet.sign_rows();
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
-  'Internal: records that this database, in its present place and with its present rows, is the one that grants';
 
 CREATE FUNCTION snowflake_fleet.replace_fleet(longest_ms bigint, skew_ms bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
