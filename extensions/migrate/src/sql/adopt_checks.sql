@@ -77,9 +77,9 @@ COMMENT ON FUNCTION snowflake.refuse_hindrances IS
   'Internal: for adopt(): an error that names all that keeps columns from becoming wider';
 
 -- A function that a check or an index calls may not accept bigint. To test this, try_wide() creates an empty table with
--- the same checks and indexes in the same schema, and makes its columns wider. Child tables with checks or indexes of
--- their own are tested, too. If the owner may not create a table there, the test is skipped, and the real statements
--- raise the error.
+-- the same checks and indexes in the same schema, and makes its columns wider. Its name is random, so that no role can
+-- take the name before. Child tables with checks or indexes of their own are tested, too. If the owner may not create a
+-- table there, the test is skipped, and the real statements raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -95,7 +95,7 @@ BEGIN
                   OR EXISTS (SELECT FROM pg_constraint WHERE conrelid = child AND contype = 'c' AND conislocal)
                   OR EXISTS (SELECT FROM pg_index WHERE indrelid = child AND concat(indexprs, indpred) <> ''
                                 AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = indexrelid)) LOOP
-    trial := format('%s.trial_%s', this.home, this.relation::oid);
+    trial := format('%s.%I', this.home, 'trial_' || gen_random_uuid());
     BEGIN
       PERFORM snowflake.run_as(this.relowner, format('CREATE TABLE %s (LIKE %s INCLUDING CONSTRAINTS INCLUDING INDEXES '
                 'INCLUDING STATISTICS)', trial, this.relation)),
