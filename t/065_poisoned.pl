@@ -158,6 +158,7 @@ my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
 my @roots = ("'owned'", "'shared'");
+my @definable = ((map { "'$_', (SELECT min(oid) FROM $_)" } qw(pg_trigger pg_policy pg_rewrite)), map { "'pg_class', 'joe.$_'::regclass" } qw(seen kept));
 my %calls = (
 	observe_all => [''],
 	(map { $_ => [''] } qw(refuse_unreadable warn_of_unread)),
@@ -174,12 +175,11 @@ my %calls = (
 	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50", "'super.viewed', 'id'" ],
 	column_of => ["$photos, 'id'"],
 	refuse_inheritance => ["$photos, 'a', 'b'"],
-	(map { $_ => [ $narrow, $refers ] } qw(attributes_of referring_columns narrow_columns named_columns views_over hindrances try_wide changes_of
-		foreign_keys_of widen_steps parts_over refuse_hindrances)),
-	(map { $_ => [ "'joe.seen'", "'joe.kept'" ] } qw(view_statements parts_of_view grants_on_view)),
-	comments_on => ["'pg_class', 'joe.seen'::regclass"],
-	part_statements => [ map { "'$_', (SELECT min(oid) FROM $_)" } qw(pg_trigger pg_policy pg_rewrite) ],
-	view_hindrances => ["'{joe.seen,joe.kept,joe.viewed}', '{}'"],
+	(map { $_ => [ $narrow, $refers ] } qw(attributes_of referring_columns named_columns dependents hindrances try_wide changes_of
+		foreign_keys_of widen_steps)),
+	(map { $_ => [ @definable ] } qw(create_statement recreate_statements)),
+	grants_on_view => [ "'joe.seen'::regclass", "'joe.kept'::regclass" ],
+	view_hindrances => ["'{joe.seen,joe.kept,joe.viewed}'"],
 	with_children => [$photos],
 	(map { $_ => ["('joe.narrow', 'id')"] } qw(attribute_of sequences_of root_of)),
 	refuse_wide => ["$narrow, true, false"],
@@ -190,7 +190,6 @@ my %calls = (
 	mint_steps => ["('joe.narrow', 'id'), 5, false"],
 	run_plan => [ map { "$step, $_, now()" } qw(true false) ],
 	refuse_locked => ["$step, 1, 'a'"],
-	refuse_other_views => [$step],
 	carry_out => ["'{}', $narrow, 5, true, false, false, '1 min'"],
 	narrow_routines => ["'{joe.photos}'"],
 	remaining => ["$narrow, '{}', false"],

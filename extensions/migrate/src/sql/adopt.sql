@@ -28,10 +28,11 @@ CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowfl
   RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
-  (SELECT v.view, relowner, format('ALTER TABLE %s OWNER TO %s', v.view, relowner::regrole)
-     FROM (SELECT view, level FROM snowflake.views_over(columns)
-           UNION SELECT p.relation, 0 FROM snowflake.parts_over(columns) AS p) AS v (view, level)
-     JOIN pg_class ON oid = v.view WHERE relkind IN ('v', 'm') ORDER BY v.level DESC, v.view)
+  WITH again AS MATERIALIZED (
+    SELECT d.relation, coalesce(max(d.level) FILTER (WHERE d.class = 'pg_class'::regclass), 0) AS level
+      FROM snowflake.dependents(columns) AS d GROUP BY 1)
+  (SELECT a.relation, relowner, format('ALTER TABLE %s OWNER TO %s', a.relation, relowner::regrole)
+     FROM again AS a JOIN pg_class ON oid = a.relation WHERE relkind IN ('v', 'm') ORDER BY a.level DESC, a.relation)
   UNION ALL
   (SELECT t.relation, quote_ident(current_user)::regrole::oid,
           format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', t.relation)
@@ -39,10 +40,9 @@ AS $$
              FROM (SELECT snowflake.with_children(k.relation), k.relation FROM unnest(keys || columns) AS k
                    UNION ALL
                    SELECT r, coalesce(pg_partition_root(r), r)
-                     FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key,
-                          unnest(ARRAY[conrelid, confrelid]::regclass[]) AS r
+                     FROM snowflake.foreign_keys_of(columns), unnest(ARRAY[conrelid, confrelid]::regclass[]) AS r
                    UNION ALL
-                   SELECT p.relation, p.relation FROM snowflake.parts_over(columns) AS p) AS l (relation, root)
+                   SELECT a.relation, a.relation FROM again AS a) AS l (relation, root)
             GROUP BY 1) AS t (relation, root) JOIN pg_class ON oid = t.relation
     WHERE relkind NOT IN ('v', 'm')
     ORDER BY t.root IS DISTINCT FROM (keys[1]).relation, t.root, t.relation <> t.root, t.relation)
@@ -57,24 +57,17 @@ COMMENT ON FUNCTION snowflake.lock_steps IS 'Internal: for adopt(): the locks on
 CREATE FUNCTION snowflake.widen_steps(columns snowflake.key_column[]) RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
-  (SELECT NULL::regclass, relowner, format('DROP %s', p.identity)
-     FROM snowflake.parts_over(columns) AS p JOIN pg_class ON oid = p.relation ORDER BY p.identity)
-  UNION ALL
-  (SELECT NULL, relowner, format('DROP %sVIEW %s', CASE relkind WHEN 'm' THEN 'MATERIALIZED ' END, v.view)
-     FROM snowflake.views_over(columns) AS v JOIN pg_class ON oid = v.view ORDER BY v.level DESC, v.view)
+  WITH again AS MATERIALIZED (
+    SELECT d.*, relowner, concat(upper(i.type), ' ', i.identity) AS name
+      FROM snowflake.dependents(columns) AS d JOIN pg_class ON oid = d.relation,
+           pg_identify_object(d.class, d.object, 0) AS i)
+  (SELECT NULL::regclass, a.relowner, 'DROP ' || a.name FROM again AS a ORDER BY a.level DESC, a.name)
   UNION ALL
   (SELECT NULL, relowner, format('ALTER TABLE %s %s', w.relation, w.changes)
      FROM snowflake.changes_of(columns) AS w JOIN pg_class ON oid = w.relation ORDER BY w.relation)
   UNION ALL
-  (SELECT NULL, s.role, s.statement
-     FROM snowflake.views_over(columns) AS v,
-          snowflake.view_statements(v.view) WITH ORDINALITY AS s (role, statement, n)
-    ORDER BY v.level, v.view, s.n)
-  UNION ALL
-  (SELECT NULL, relowner, s.statement
-     FROM snowflake.parts_over(columns) AS p JOIN pg_class ON oid = p.relation,
-          snowflake.part_statements(p.class, p.object) WITH ORDINALITY AS s (statement, n)
-    ORDER BY p.identity, s.n)
+  (SELECT NULL, coalesce(s.role, a.relowner), s.statement
+     FROM again AS a, snowflake.recreate_statements(a.class, a.object) AS s ORDER BY a.level, a.name, s.n, s.statement)
 $$;
 COMMENT ON FUNCTION snowflake.widen_steps(snowflake.key_column[]) IS
   'Internal: for adopt(): drops what shows or names columns, makes the columns wider, and creates the former again';
@@ -114,7 +107,7 @@ CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowf
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 BEGIN
-  columns := ARRAY(SELECT k FROM unnest(coalesce(columns, ARRAY(SELECT n FROM snowflake.narrow_columns(keys) AS n)))
+  columns := ARRAY(SELECT k FROM unnest(coalesce(columns, ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r)))
     AS k WHERE snowflake.wide_type((snowflake.attribute_of(k)).atttypid) IS NOT NULL);
   PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
   PERFORM snowflake.refuse_rights(ARRAY(SELECT s.locks FROM snowflake.lock_steps(keys, columns) AS s));
@@ -205,7 +198,7 @@ BEGIN
                 'The checked statements do not fit any more.', 'Repeat the call.')
         WHERE steps <> ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence,
                                                                  published) AS s);
-      PERFORM snowflake.run_plan(steps, false, until), snowflake.refuse_other_views(steps);
+      PERFORM snowflake.run_plan(steps, false, until);
       RETURN;
     EXCEPTION WHEN lock_not_available THEN
       IF clock_timestamp() >= give_up THEN
@@ -219,23 +212,6 @@ $$;
 COMMENT ON PROCEDURE snowflake.carry_out(snowflake.key_column[], snowflake.key_column[], integer, boolean, boolean,
   boolean, interval) IS
   'Internal: for adopt(): runs adopt_steps() in one transaction, with short waits for locks that are tried again';
-
--- The old and the new definition of a view are not compared: the new one may lack casts that are no longer needed.
-CREATE FUNCTION snowflake.refuse_other_views(steps snowflake.step[]) RETURNS void
-  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT snowflake.refuse('55000', 'a view that was created again differs from the old one',
-           format('It has also: %s.', string_agg(s.statement, '; ')),
-           'Drop the event trigger or the default privileges that add this, or drop the view first.')
-    FROM unnest(steps) AS d, LATERAL snowflake.view_statements(to_regclass(substring(d.statement,
-           '^DROP (?:MATERIALIZED )?VIEW (.*)'))) AS s
-   WHERE d.locks IS NULL AND s.statement !~ '^CREATE '
-     AND (s.role, s.statement) NOT IN (SELECT t.role, t.statement FROM unnest(steps) AS t)
-  HAVING count(*) > 0
-$$;
-COMMENT ON FUNCTION snowflake.refuse_other_views(snowflake.step[]) IS
-  'Internal: for adopt(): an error where views that were created again have owners, privileges or comments that '
-  'they had not';
 
 CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column name DEFAULT NULL,
                                  rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false,
@@ -252,7 +228,7 @@ BEGIN
   PERFORM snowflake.refuse_null('adopt()', relation::text, shard::text, rewrite::text, drop_sequence::text,
     published::text, dry_run::text, timeout::text), snowflake.refuse_snapshot('adopt()');
   keys := ARRAY[(relation, (snowflake.column_of(relation, id_column)).attname)::snowflake.key_column];
-  columns := ARRAY(SELECT n FROM snowflake.narrow_columns(keys) AS n);
+  columns := ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r);
   steps := ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence, published) AS s);
   remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence));
   IF dry_run THEN

@@ -16,65 +16,47 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS 'Internal: for procedures: an error for all but plain tables';
 
--- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics, and adopt() adapts views.
--- hindrances() returns every other object that depends on the columns.
+-- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
+-- dependents() again. hindrances() returns the other objects that use the columns, the row types, or the views.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH changed AS MATERIALIZED (SELECT * FROM snowflake.attributes_of(columns)),
-  parts AS MATERIALIZED (SELECT p.class, p.object FROM snowflake.parts_over(columns) AS p)
-  SELECT CASE WHEN d.classid = d.refclassid AND d.objid = d.refobjid THEN 'partition key of ' || t.relation
-              ELSE replace(pg_describe_object(d.classid, d.objid, d.objsubid), 'default value for', 'generated') END
-    FROM changed AS t JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = t.relation
-      AND d.refobjsubid = t.attnum
-   WHERE d.classid NOT IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass)
-     AND NOT EXISTS (SELECT FROM pg_class
-                      WHERE d.classid = 'pg_class'::regclass AND oid = d.objid AND relkind IN ('i', 'I', 'S'))
-     AND NOT EXISTS (SELECT FROM pg_attrdef WHERE d.classid = 'pg_attrdef'::regclass AND oid = d.objid
-                                              AND adrelid = t.relation AND adnum = t.attnum)
-     AND NOT EXISTS (SELECT FROM pg_rewrite
-                      WHERE d.classid = 'pg_rewrite'::regclass AND oid = d.objid AND rulename = '_RETURN')
-     AND NOT EXISTS (SELECT FROM pg_trigger
-                      WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND tgparentid <> 0)
-     AND (d.classid, d.objid) NOT IN (SELECT class, object FROM parts)
-  UNION
-  SELECT 'partition key of ' || t.relation
-    FROM changed AS t JOIN pg_partitioned_table ON partrelid = t.relation AND t.attnum = ANY (partattrs::smallint[])
-  UNION
-  SELECT format('several parents of %s.%I', t.relation, t.attname)
-    FROM changed AS t JOIN pg_attribute AS a ON attrelid = t.relation AND a.attnum = t.attnum WHERE attinhcount > 1
-  UNION
-  SELECT format('domain %s of %s.%I', atttypid::regtype, t.relation, attname)
-    FROM changed AS t JOIN pg_type ON pg_type.oid = atttypid WHERE typtype = 'd'
-  UNION
-  SELECT 'type ' || reloftype::regtype FROM changed AS t JOIN pg_class AS c ON c.oid = t.relation WHERE reloftype <> 0
-  UNION
-  SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
-    FROM changed AS r JOIN pg_class AS c ON c.oid = r.relation JOIN pg_type AS t ON t.oid = c.reltype
-    JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
-   WHERE d.classid = 'pg_class'::regclass AND d.objsubid <> 0
-  UNION
-  SELECT h FROM snowflake.view_hindrances(ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v),
-                                          ARRAY(SELECT object FROM parts)) AS h
+  again AS MATERIALIZED (SELECT * FROM snowflake.dependents(columns)),
+  used (relation, attnum) AS (
+    SELECT relation, attnum FROM changed UNION ALL SELECT relation, NULL FROM again WHERE class = 'pg_class'::regclass)
+  SELECT h FROM (
+      SELECT concat(pg_describe_object(d.classid, d.objid, d.objsubid),
+                    CASE WHEN u.attnum IS NULL THEN ', which needs view ' || u.relation END)
+        FROM used AS u JOIN pg_class AS c ON c.oid = u.relation JOIN pg_type AS t ON t.oid = c.reltype
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = u.relation
+                               AND d.refobjsubid = coalesce(u.attnum, d.refobjsubid)
+                            OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
+                               AND (u.attnum IS NULL OR d.classid = 'pg_class'::regclass AND d.objsubid <> 0)
+       WHERE d.deptype <> 'i' AND (d.classid, d.objid) NOT IN (SELECT class, object FROM again)
+         AND (u.attnum IS NULL OR d.classid NOT IN ('pg_constraint'::regclass, 'pg_statistic_ext'::regclass))
+         AND NOT EXISTS (SELECT FROM (
+                 SELECT 'pg_class'::regclass, oid FROM pg_class WHERE relkind IN ('i', 'I', 'S')
+                 UNION ALL SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite WHERE rulename = '_RETURN'
+                 UNION ALL SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgparentid <> 0
+                 UNION ALL SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef
+                            WHERE adrelid = u.relation AND adnum = u.attnum) AS adapted (class, object)
+               WHERE adapted.class = d.classid AND adapted.object = d.objid)
+      UNION
+      SELECT CASE WHEN t.attnum = ANY (partattrs::smallint[]) THEN 'partition key of ' || t.relation
+                  WHEN attinhcount > 1 THEN format('several parents of %s.%I', t.relation, t.attname)
+                  WHEN typtype = 'd' THEN format('domain %s of %s.%I', t.atttypid::regtype, t.relation, t.attname)
+                  WHEN reloftype <> 0 THEN 'type ' || reloftype::regtype END
+        FROM changed AS t JOIN pg_class AS c ON c.oid = t.relation JOIN pg_type ON pg_type.oid = t.atttypid
+        JOIN pg_attribute AS a ON attrelid = t.relation AND a.attnum = t.attnum
+        LEFT JOIN pg_partitioned_table ON partrelid = t.relation
+      UNION
+      SELECT snowflake.view_hindrances(ARRAY(SELECT relation FROM used WHERE attnum IS NULL))) AS f (h)
    WHERE h IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'Internal: for adopt(): what keeps columns from becoming wider: functions, generated columns, partition keys, '
   'domains, uses of the row type, views that cannot be created again';
-
-CREATE FUNCTION snowflake.refuse_hindrances(columns snowflake.key_column[]) RETURNS void
-  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT snowflake.refuse('0A000', 'not all columns that hold ids can be made bigint',
-           format('These objects prevent it: %s.', h.names),
-           CASE WHEN h.names ~ '(^|, )partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
-                WHEN h.names ~ '(^|, )domain ' THEN 'Change these columns to bigint, and repeat the call.'
-                ELSE 'Drop these, repeat the call, and create them again.' END)
-    FROM (SELECT string_agg(DISTINCT n, ', ') FROM snowflake.hindrances(columns) AS n) AS h (names)
-   WHERE h.names IS NOT NULL
-$$;
-COMMENT ON FUNCTION snowflake.refuse_hindrances IS
-  'Internal: for adopt(): an error that names all that keeps columns from becoming wider';
 
 -- A function that a check or an index calls may not accept bigint. To test this, try_wide() creates an empty table with
 -- the same checks and indexes in the same schema, and makes its columns wider. Its name is random, so that no role can
@@ -127,12 +109,13 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.changes_of IS 'Internal: for adopt(): the actions of ALTER TABLE, for each table';
 
-CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF oid
+CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF pg_constraint
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT DISTINCT f.oid
-    FROM snowflake.attributes_of(columns) AS a JOIN pg_constraint AS f ON contype = 'f'
-     AND (conrelid = a.relation AND a.attnum = ANY (conkey) OR confrelid = a.relation AND a.attnum = ANY (confkey))
+  SELECT f.* FROM pg_constraint AS f
+   WHERE contype = 'f' AND EXISTS (SELECT FROM snowflake.attributes_of(columns) AS a
+           WHERE a.relation = conrelid AND a.attnum = ANY (conkey)
+              OR a.relation = confrelid AND a.attnum = ANY (confkey))
 $$;
 COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the foreign keys of columns, on either side';
 
@@ -141,20 +124,15 @@ COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the for
 CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], published boolean) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT snowflake.refuse('55000', 'foreign keys connect tables of several owners: '
-           || string_agg(format('%I of %s', conname, conrelid::regclass), ', ' ORDER BY conname),
-           'Checking them again would run code of one owner with the rights of the other.',
-           'Give the tables to one role, or drop these foreign keys, and create them again in the same transaction.')
-    FROM snowflake.foreign_keys_of(columns) AS f (key) JOIN pg_constraint ON oid = f.key
-    JOIN pg_class AS r ON r.oid = conrelid JOIN pg_class AS t ON t.oid = confrelid
-   WHERE r.relowner <> t.relowner;
-  SELECT snowflake.refuse('55000', 'child tables have other owners than their parents: '
-           || string_agg(DISTINCT c.oid::regclass::text, ', '),
+  SELECT snowflake.refuse('55000', 'tables of several owners are connected: ' || string_agg(c.name, ', ' ORDER BY name),
            'Rewriting them would run code of one owner with the rights of the other.',
-           'Give these tables to the owner of the parent.')
-    FROM unnest(columns) AS k JOIN pg_class AS t ON t.oid = k.relation,
-         snowflake.with_children(k.relation) AS child JOIN pg_class AS c ON c.oid = child
-   WHERE c.relowner <> t.relowner;
+           'Give the tables to one role, or drop these foreign keys, and create them again in the same transaction.')
+    FROM (SELECT format('foreign key %I of %s', conname, conrelid::regclass), conrelid, confrelid
+            FROM snowflake.foreign_keys_of(columns)
+          UNION
+          SELECT format('child table %s', child), k.relation, child
+            FROM unnest(columns) AS k, snowflake.with_children(k.relation) AS child) AS c (name, one, other)
+    JOIN pg_class AS a ON a.oid = c.one JOIN pg_class AS b ON b.oid = c.other WHERE a.relowner <> b.relowner;
   SELECT snowflake.refuse('55000', 'publications send rows of these tables: '
            || string_agg(DISTINCT quote_ident(p.pubname), ', '),
            'A subscriber whose columns are not bigint stops at the first new id.',
@@ -177,8 +155,13 @@ DECLARE
   bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(r))
     FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
 BEGIN
-  PERFORM snowflake.refuse_hindrances(columns),
-          snowflake.refuse('55000', CASE WHEN NOT rewrite THEN format('not all columns are bigint: %s', named) END,
+  PERFORM snowflake.refuse('0A000', 'not all columns that hold ids can be made bigint',
+            format('These objects prevent it: %s.', names),
+            CASE WHEN names ~ '(^|, )partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
+                 WHEN names ~ '(^|, )domain ' THEN 'Change these columns to bigint, and repeat the call.'
+                 ELSE 'Drop these, repeat the call, and create them again.' END)
+     FROM array_to_string(ARRAY(SELECT snowflake.hindrances(columns) ORDER BY 1), ', ') AS names WHERE names <> '';
+  PERFORM snowflake.refuse('55000', CASE WHEN NOT rewrite THEN format('not all columns are bigint: %s', named) END,
             format('Their tables, %s with all indexes, would be rewritten. During this, no session can read or write '
                    'them: about %s seconds at 20 MB a second.', pg_size_pretty(bytes), round(bytes / 2e7, 1)),
             'Pass rewrite => true, or fill a new column, as for UUIDs.'),

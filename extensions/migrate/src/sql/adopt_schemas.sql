@@ -38,7 +38,8 @@ CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schema
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
-  SELECT n.* FROM snowflake.narrow_columns(keys) AS n
+  SELECT r.* FROM snowflake.referring_columns(keys) AS r
+   WHERE snowflake.wide_type((snowflake.attribute_of(r)).atttypid) IS NOT NULL
   UNION ALL
   SELECT n.relation, n.attribute
     FROM snowflake.named_columns(keys) AS n JOIN pg_class AS c ON c.oid = n.relation,
@@ -55,7 +56,8 @@ CREATE FUNCTION snowflake.transactions(changed snowflake.key_column[], minting s
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH RECURSIVE shown AS MATERIALIZED (
-    SELECT k.relation, v.view FROM unnest(changed) AS k, LATERAL snowflake.views_over(ARRAY[k]) AS v),
+    SELECT k.relation, d.relation AS view FROM unnest(changed) AS k, LATERAL snowflake.dependents(ARRAY[k]) AS d
+     WHERE d.class = 'pg_class'::regclass),
   joined (relation, other) AS (
     SELECT k.relation, k.relation FROM unnest(changed) AS k
     UNION
@@ -104,7 +106,7 @@ BEGIN
   remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence)
                      UNION ALL SELECT snowflake.remaining_keys(schemas, leave_out, shard));
   keys := snowflake.keys_of_schemas(schemas, leave_out, '{sequence}');
-  PERFORM snowflake.refuse_hindrances(columns);
+  PERFORM snowflake.refuse_wide(columns, rewrite, published) WHERE columns OPERATOR(pg_catalog.<>) '{}';
   FOR this IN SELECT * FROM snowflake.transactions(columns, keys) LOOP
     steps := ARRAY(SELECT s FROM snowflake.adopt_steps(this.keys, coalesce(this.columns, '{}'), shard, rewrite,
       drop_sequence, published) AS s);

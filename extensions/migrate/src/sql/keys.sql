@@ -115,15 +115,6 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.referring_columns IS 'Internal: for adopt(): columns, then those that refer to them';
 
-CREATE FUNCTION snowflake.narrow_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
-  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT r.relation, r.attribute FROM snowflake.referring_columns(keys) WITH ORDINALITY AS r (relation, attribute, n)
-   WHERE snowflake.wide_type((snowflake.attribute_of((r.relation, r.attribute))).atttypid) IS NOT NULL
-   ORDER BY n
-$$;
-COMMENT ON FUNCTION snowflake.narrow_columns IS 'Internal: for adopt(): referring_columns() that are too narrow';
-
 -- The relations of the application, without those of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp

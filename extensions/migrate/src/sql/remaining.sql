@@ -27,8 +27,9 @@ AS $$
   WITH referring AS MATERIALIZED (SELECT r.relation, r.attribute FROM snowflake.referring_columns(keys) AS r),
   relations (relation) AS (SELECT DISTINCT snowflake.with_children(k.relation)
                              FROM (TABLE referring UNION ALL SELECT c.* FROM unnest(changed) AS c) AS k),
-  views AS MATERIALIZED (SELECT v.view
-    FROM snowflake.views_over(ARRAY(SELECT (relation, attribute)::snowflake.key_column FROM referring)) AS v)
+  views (view) AS MATERIALIZED (
+    SELECT d.relation FROM snowflake.dependents(ARRAY(SELECT r::snowflake.key_column FROM referring AS r)) AS d
+     WHERE d.class = 'pg_class'::regclass)
   SELECT format('%s.%I %s may hold ids: ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %4$s;', n.relation, n.attribute,
                 atttypid::regtype, snowflake.wide_type(atttypid))
     FROM snowflake.named_columns(keys) AS n JOIN pg_attribute ON attrelid = n.relation AND attname = n.attribute
@@ -79,13 +80,13 @@ CREATE FUNCTION snowflake.tell_plan(steps snowflake.step[], columns snowflake.ke
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(r))
-    FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
-  views CONSTANT regclass[] := ARRAY(SELECT v.view FROM snowflake.views_over(columns) AS v);
+  bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(c))
+    FROM snowflake.changes_of(columns) AS w, snowflake.with_children(w.relation) AS c);
   line text;
 BEGIN
   RAISE INFO '-- A transaction that locks % for %:',
-    (SELECT string_agg(s.locks::text, ', ') FROM unnest(steps) AS s WHERE s.locks <> ALL (views)),
+    (SELECT string_agg(s.locks::text, ', ') FROM unnest(steps) AS s
+      WHERE s.locks NOT IN (SELECT oid FROM pg_class WHERE relkind IN ('v', 'm'))),
     CASE WHEN bytes IS NULL THEN 'milliseconds'
          ELSE format('about %s seconds, at 20 MB a second', round(bytes / 2e7, 1)) END;
   FOR line IN SELECT s.statement FROM unnest(steps) AS s
