@@ -12,7 +12,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE regress_app IN SCHEMA "Sales" GRANT SELECT ON 
 GRANT USAGE, CREATE ON SCHEMA person TO regress_app;
 SET search_path = person;
 
--- Ten tables. payment is partitioned by another column, and only its partitions have foreign keys.
+-- Makes ten tables. Table payment is partitioned by another column, and only its partitions have foreign keys.
 CREATE TABLE customer (customer_id serial PRIMARY KEY, store_id smallint NOT NULL DEFAULT 1, name text, active integer DEFAULT 1);
 CREATE TABLE film (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, title text, language_id integer, tag_ids integer[] DEFAULT '{}');
 CREATE TABLE actor (actor_id bigserial PRIMARY KEY, name text);
@@ -41,7 +41,7 @@ INSERT INTO payment (customer_id, rental_id, amount, paid) SELECT n, n, 1, '2026
 INSERT INTO versions (item_type, item, author_id, film_ids) SELECT 'film', n, n, ARRAY[n] FROM generate_series(1, 50) AS n;
 INSERT INTO "Sales"."Order" ("customerId") SELECT n FROM generate_series(1, 50) AS n;
 
--- Twenty views: nested, materialized, of several owners, with everything that can belong to a view.
+-- Makes twenty views: nested, materialized, of several owners, with everything that can belong to a view.
 CREATE VIEW film_list AS SELECT f.id AS film, title, string_agg(a.name, ', ' ORDER BY a.actor_id) AS actors
   FROM film AS f JOIN film_actor ON film_id = f.id JOIN actor AS a USING (actor_id) GROUP BY f.id;
 CREATE VIEW nicer_film_list AS SELECT * FROM film_list WHERE film > 3;
@@ -88,7 +88,8 @@ SET ROLE regress_report;
 GRANT SELECT ON customer_list TO regress_app;
 RESET ROLE;
 
--- Triggers, rules and policies that name ids, in each state. Tables that inherit: a key from a parent, or only other columns.
+-- Makes triggers, rules and policies that name ids, in each state. Makes tables that inherit: a key from a parent, or
+-- only other columns.
 CREATE TABLE visit (id serial PRIMARY KEY, guest integer, day date) WITH (fillfactor = 90);
 CREATE TABLE visit_1 (PRIMARY KEY (id), CHECK (day < '2026-02-01'), FOREIGN KEY (guest) REFERENCES customer) INHERITS (visit);
 CREATE TABLE visit_2 (CHECK (day >= '2026-02-01')) INHERITS (visit);
@@ -117,7 +118,7 @@ CREATE POLICY mine ON badge AS RESTRICTIVE FOR UPDATE TO regress_app, regress_re
 CREATE POLICY "all on it" ON badge USING (holder IN (SELECT id FROM customer_list));
 COMMENT ON POLICY mine ON badge IS 'own';
 
--- Other objects of applications: functions that declare integers
+-- Makes functions that declare integers, as in applications
 CREATE FUNCTION film_in_stock(p_film_id integer) RETURNS SETOF integer LANGUAGE sql AS 'SELECT inventory_id FROM person.inventory WHERE film_id = $1';
 CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS 'DECLARE n int; BEGIN n := NEW.rental_id; RETURN NULL; END';
 CREATE TRIGGER audit AFTER INSERT ON rental FOR EACH ROW EXECUTE FUNCTION audit();
@@ -145,7 +146,7 @@ CREATE TEMPORARY TABLE visits AS SELECT tableoid AS relation, id::bigint, guest:
 CREATE TEMPORARY TABLE films AS TABLE sales_by_film;
 SELECT count(*) AS views, sum(cardinality(comments)) AS comments FROM before;
 
--- The plan of the dry run
+-- Shows the plan of the dry run
 SET client_min_messages = notice;
 \set VERBOSITY terse
 CALL snowflake.adopt_schemas('{person,Sales}', 5);

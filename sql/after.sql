@@ -1,9 +1,10 @@
--- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. This is the receive rule of
--- a hybrid logical clock. next_id_near(id) mints in the shard of another id. This server is region 3. Ids from
--- elsewhere are up to 90 ms ahead of the clock here; max_lead is 100 ms.
+-- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. A hybrid logical clock has
+-- the same rule for messages that it receives. The function next_id_near(id) mints in the shard of another id. This
+-- server is region 3. Ids from elsewhere are up to 90 ms ahead of the clock here; max_lead is 100 ms.
 SELECT snowflake.next_id(240) AS first \gset
 
--- The other ids are from lower, equal and higher regions and shards, at both ends of a tick, each in one statement
+-- The other ids are from lower, equal and higher regions and shards, at both ends of a tick. Each id is tested in a
+-- separate statement.
 CREATE TABLE posts (ahead int, region int, shard int, sequence int, id bigint, reply bigint, replies bigint[]);
 DO $$
 DECLARE
@@ -24,7 +25,7 @@ SELECT count(*) AS posts, count(*) FILTER (WHERE reply > id) AS replies_after,
        count(*) FILTER (WHERE replies[1] > id AND replies[2] > replies[1] AND replies[3] > replies[2]) AS batches_after,
        count(DISTINCT reply) AS replies, bool_and(snowflake.shard_of(reply) = 240 AND snowflake.region_of(reply) = 3) AS here
   FROM posts;
--- ... and the new id is at most one tick after the other id, if the shard was not ahead by itself
+-- The new id is at most one tick after the other id, unless the shard itself was ahead
 SELECT count(*) FILTER (WHERE snowflake.time_of(reply) > greatest(snowflake.time_of(id), snowflake.time_of(:first)) + interval '2 s') AS too_far
   FROM posts WHERE ahead >= 0;
 
@@ -35,7 +36,7 @@ DECLARE
   post bigint;
   reply bigint;
 BEGIN
-  LOOP  -- until the clock has not come to the id by itself
+  LOOP  -- repeats if the clock has reached the time of the post
     post := snowflake.make_id(clock_timestamp() + interval '90 ms', 242, 7, 3);
     reply := snowflake.next_id(242, post);
     EXIT WHEN clock_timestamp() < snowflake.time_of(post);
@@ -53,10 +54,10 @@ END $$;
 SELECT snowflake.next_id(240, NULL) > :first AS null_asks_nothing, cardinality(snowflake.next_ids(240, 5, NULL)) AS batch,
        snowflake.next_id(240, 0) > :first AS zero;
 
--- An id that is too far ahead: the call waits if max_wait allows ...
+-- If an id is too far ahead, the call waits, provided that max_wait allows the wait
 SELECT snowflake.make_id(clock_timestamp() + interval '400 ms', 1, 1) AS post \gset
 SELECT snowflake.next_id(243, :post) > :post AS waited;
--- ... and otherwise is refused, so no caller can push a shard far ahead
+-- If max_wait does not allow the wait, the call fails, so no caller can push a shard far ahead
 SET snowflake.max_wait = 0;
 \set VERBOSITY sqlstate
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '1 min', 1, 1));
@@ -64,10 +65,11 @@ SELECT snowflake.next_ids(244, 3, snowflake.make_id(now() + interval '1 min', 1,
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '10 years', 1, 1));
 SELECT snowflake.next_id(244, 9223372036854775807);
 \set VERBOSITY default
--- ... the time of the hint is never in the past. This also holds for a batch, which may use only half of the lead.
+-- The time in the hint of this error is never in the past. A batch may use only half of the lead, and the hint of its
+-- error also names a later time.
 CREATE FUNCTION said_of_batch(OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
 BEGIN
-  LOOP  -- a server that is held up for 40 ms finds the id near enough
+  LOOP  -- repeats a call that succeeded because the server was held up for 40 ms
     PERFORM snowflake.next_ids(244, 3, snowflake.make_id(clock_timestamp() + interval '90 ms', 1, 1));
   END LOOP;
 EXCEPTION WHEN object_not_in_prerequisite_state THEN

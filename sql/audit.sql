@@ -26,7 +26,7 @@ SELECT region, shard, ids, least_id < 0 AS negative, minted_by, regexp_replace(f
   FROM snowflake.audit('photos', 'id');
 SELECT sum(ids) = (SELECT count(*) FROM photos) AS every_row FROM snowflake.audit('photos');
 
--- audit() of a column that is no key and has NULLs, of a domain, and of a partitioned table
+-- Tests audit() of a column that is no key and has NULLs, of a domain, and of a partitioned table
 CREATE DOMAIN photo_id AS bigint;
 CREATE TABLE comments (photo_id photo_id, note text) PARTITION BY LIST (note);
 CREATE TABLE comments_a PARTITION OF comments FOR VALUES IN ('a');
@@ -81,7 +81,7 @@ SELECT * FROM snowflake.audit('slow', 'id');
 \echo SQLSTATE :SQLSTATE
 RESET statement_timeout;
 
--- Tables and columns that audit() refuses
+-- Tests tables and columns that audit() refuses
 SELECT * FROM snowflake.audit('photos', 'caption');
 SELECT * FROM snowflake.audit('photos', 'nothing');
 SELECT * FROM snowflake.audit('comments');

@@ -1,6 +1,6 @@
 -- next_ids() and last_id().
 
--- Checks of a batch: it has as many ids as requested, in ascending order (and so distinct), of one shard.
+-- Checks that a batch has as many ids as requested, that they ascend, and that all are of one shard.
 CREATE FUNCTION verdict(ids bigint[], OUT ids bigint, OUT ascending bool, OUT shards int[], OUT ticks bigint)
 LANGUAGE sql AS $$
   SELECT count(*), coalesce(bool_and(id > previous), true), array_agg(DISTINCT snowflake.shard_of(id)),
@@ -13,7 +13,7 @@ $$;
 SELECT snowflake.last_id();
 \echo SQLSTATE :SQLSTATE
 
--- One, a few, a tick's worth
+-- Requests one id, a few ids, and as many ids as a tick has
 SELECT ids, ascending, shards, ticks FROM verdict(snowflake.next_ids(200, 1));
 SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 7));
 SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 1024));
@@ -30,7 +30,7 @@ SELECT snowflake.last_id() = ids[1000000] AS last_is_last,
        snowflake.time_of(ids[1000000]) <= clock_timestamp() + interval '100 ms' AS within_the_lead
   FROM batches;
 
--- Single ids and batches of a shard, one after the other
+-- Requests single ids and batches of one shard in turn
 INSERT INTO batches (ids) VALUES (snowflake.next_ids(202, 10)), (ARRAY[snowflake.next_id(202)]),
   (snowflake.next_ids(202, 2000)), (ARRAY[snowflake.next_id(202)]), (snowflake.next_ids(202, 1));
 INSERT INTO batches (ids) SELECT snowflake.next_ids(202, 1 + g % 50) FROM generate_series(1, 500) g;

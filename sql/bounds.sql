@@ -1,15 +1,16 @@
--- From times to ids: min_id(), max_id(), id_range(), created_within(). All bounds are half-open.
+-- Tests the functions that compute ids from times: min_id(), max_id(), id_range(), created_within(). All bounds are
+-- half-open.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- Times around the start of a tick, which is at a whole millisecond
+-- Tests times around the start of a tick, which is at a whole millisecond
 SELECT to_char(at, 'SS.US') AS at, snowflake.decode(snowflake.min_id(at)) AS min_id,
        snowflake.decode(snowflake.max_id(at)) AS max_id
   FROM unnest(ARRAY['2026-03-01 12:00:00.123', '2026-03-01 12:00:00.123001', '2026-03-01 12:00:00.123999',
                     '2026-03-01 12:00:00.124']::timestamptz[]) AS at;
 
 -- min_id(t) is the smallest id whose time is t or later. max_id(t) is the greatest id whose time is t or earlier. The
--- ids just outside of these bounds do not match.
+-- nearest ids outside of both bounds do not match.
 CREATE VIEW times AS
   SELECT timestamptz '2026-03-01 12:00:00.100' + ms * interval '1 ms' + us * interval '1 us' AS at
     FROM generate_series(0, 3) ms, unnest(ARRAY[0, 1, 500, 999]) us;
@@ -38,7 +39,7 @@ SELECT kind, count(*) AS cases, count(*) FILTER (WHERE inside) AS inside,
          WHERE a.at <= b.at) c
  GROUP BY kind ORDER BY kind;
 
--- Ranges: the bounds themselves, open ends, nothing, everything, NULL
+-- Tests ranges: the bounds themselves, open ends, nothing, everything, NULL
 SELECT snowflake.id_range(during), snowflake.id_range(during) = int8range(snowflake.min_id(lower(during)),
                                                                           snowflake.min_id(upper(during))) AS same
   FROM (VALUES (tstzrange '[2026-01-01, 2026-01-02)')) v (during);
@@ -49,7 +50,7 @@ SELECT snowflake.id_range('[2026-01-01,)') AS since, snowflake.id_range('(,2026-
        snowflake.id_range(NULL) IS NULL AS null_range;
 -- No id has a time between two ticks
 SELECT snowflake.id_range('(2026-01-01 00:00:00.0001, 2026-01-01 00:00:00.0009)') AS nobody;
--- Through a domain over tstzrange, and as a column
+-- Tests id_range() for a domain over tstzrange, and for a column
 CREATE DOMAIN period AS tstzrange;
 SELECT snowflake.id_range(period '[2026-01-01, 2026-01-02)') = snowflake.id_range(tstzrange '[2026-01-01, 2026-01-02)') AS same;
 
@@ -104,7 +105,7 @@ SELECT count(*) AS cases, count(*) FILTER (WHERE within) AS within,
                     snowflake.make_id('2059-11-04 19:53:47.775+00', 0, 0)]) id,
        LATERAL (SELECT snowflake.created_within(id, a.at, b.at), snowflake.time_of(id)) c (within, created);
 SELECT at, snowflake.last_id_before(at) FROM moments ORDER BY at;
--- The greatest bigint is the layout's last id, and of no time past its end
+-- The greatest bigint is the layout's last id, so no range of times past the layout's end contains it
 SELECT snowflake.created_within(9223372036854775807, snowflake.time_of(9223372036854775807), 'infinity') AS last,
        snowflake.created_within(9223372036854775807, '2100-01-01', 'infinity') AS past_the_end,
        snowflake.created_within(9223372036854775807, 'infinity', 'infinity') AS never,

@@ -1,4 +1,4 @@
--- Partitions by shard: PARTITION BY HASH (id snowflake.by_shard).
+-- Tests partitions by shard: PARTITION BY HASH (id snowflake.by_shard).
 SET timezone = 'UTC';
 CREATE SCHEMA by_shard;
 SET search_path = by_shard;
@@ -16,7 +16,7 @@ CREATE VIEW misplaced AS
    WHERE tableoid::regclass::text <> 'photos_' || snowflake.shard_of(id) % 8;
 SELECT count(*) AS rows, count(DISTINCT tableoid) AS partitions FROM photos;
 SELECT * FROM misplaced;
--- ... for rows from DEFAULT, COPY and INSERT ... SELECT, and for an UPDATE that moves the row
+-- Also tests rows from DEFAULT, COPY and a query, and an UPDATE that moves the row
 INSERT INTO photos (caption) SELECT 'minted' FROM generate_series(1, 100);
 INSERT INTO photos SELECT snowflake.next_id(n), 'minted' FROM generate_series(16, 31) AS n;
 COPY photos FROM STDIN;
@@ -47,7 +47,7 @@ MERGE INTO photos AS p USING (VALUES (snowflake.make_id('2026-02-01', 7, 0))) AS
 SELECT tableoid::regclass AS partition, caption FROM photos WHERE id = snowflake.make_id('2026-02-01', 7, 0);
 DELETE FROM photos WHERE id = snowflake.make_id('2026-02-01', 7, 0) RETURNING tableoid::regclass AS partition;
 
--- Foreign keys between such tables, on the same shards
+-- Tests foreign keys between tables that are partitioned by shard
 CREATE TABLE likes (id bigint PRIMARY KEY, photo_id bigint NOT NULL REFERENCES photos ON DELETE CASCADE)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE likes_%s PARTITION OF likes FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
@@ -60,7 +60,7 @@ INSERT INTO likes VALUES (snowflake.next_id(5), snowflake.make_id('2027-01-01', 
 DELETE FROM photos WHERE caption = 'minted' AND snowflake.shard_of(id) = 16;
 SELECT count(*) AS likes FROM likes;
 
--- Pruning with constants of every integer type, on either side of the operator, also with numbers that are no ids
+-- Tests pruning with constants of every integer type, on either side of the operator, and with numbers that are no ids
 ANALYZE photos, likes;
 SET enable_bitmapscan = off;
 SET enable_seqscan = off;
@@ -103,7 +103,7 @@ SELECT partitions_read('EXECUTE one(5120)') AS one, partitions_read('EXECUTE one
        partitions_read('EXECUTE small(-1)') AS small, partitions_read('EXECUTE several(''{5120,6144,-1}'')') AS several;
 EXECUTE several('{1024,1023,-1}');
 RESET plan_cache_mode;
--- ... and joins prune for each row
+-- A nested loop join prunes partitions for each row
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_memoize = off;
@@ -117,8 +117,8 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_memoize;
 
--- Joins and aggregates partition by partition. The other table is partitioned by a column that refers to photos, so its
--- rows are next to the rows of photos.
+-- Tests joins and aggregates partition by partition. Table tags is partitioned by a column that refers to photos, so
+-- its rows are next to the rows of photos.
 CREATE TABLE tags (photo_id bigint NOT NULL, tag text) PARTITION BY HASH (photo_id snowflake.by_shard);
 SELECT format('CREATE TABLE tags_%s PARTITION OF tags FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
   FROM generate_series(0, 7) AS r \gexec

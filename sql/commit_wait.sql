@@ -25,7 +25,7 @@ SET snowflake.clock_error = '250us';
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
 SET snowflake.clock_error = 0;
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
--- ... the setting must be within max_clock_error
+-- clock_error must not exceed max_clock_error
 SHOW snowflake.max_clock_error;
 SET snowflake.clock_error = '100.5ms';
 SELECT synchronized, maximum_error_ms FROM snowflake.health;
@@ -34,7 +34,7 @@ SELECT * FROM snowflake.now_bounds();
 SET snowflake.clock_error = '100ms';
 SELECT latest - earliest AS width FROM snowflake.now_bounds();
 
--- Only a superuser may change the setting, because a wrong value would break the promise for all other roles
+-- Only a superuser may change clock_error, because a wrong value would break the promise for all other roles
 CREATE ROLE regress_snowflake_nobody;
 SET ROLE regress_snowflake_nobody;
 SET snowflake.clock_error = 0;
@@ -59,7 +59,7 @@ SET snowflake.clock_error = '10ms';
 SET snowflake.commit_wait = on;
 SELECT mint_and_commit(170, 1);
 CALL is_past('110 ms');
--- ... the greatest id of all shards decides: here an id that was driven ahead, minted before one that was not
+-- The commit waits for the greatest id, even if an id of another shard was minted later
 BEGIN;
 SELECT mint_and_commit(171, 50000);
 SELECT mint_and_commit(172, 1);
@@ -69,14 +69,14 @@ COMMIT;
 CALL is_past('110 ms');
 INSERT INTO committed VALUES ((snowflake.next_ids(171, 51000))[51000]), (snowflake.next_id(172)), (snowflake.next_id(173));
 CALL is_past('110 ms');
--- ... and ids of a savepoint that was rolled back count, too
+-- The commit also waits for ids of a savepoint that was rolled back
 BEGIN;
 SAVEPOINT s;
 SELECT snowflake.next_id(174) AS id \gset
 ROLLBACK TO s;
 COMMIT;
 SELECT clock_timestamp() - interval '110 ms' >= snowflake.time_of(:id) + interval '1 ms' AS past;
--- ... commit wait also applies to COPY, to COMMIT in a procedure, and to PREPARE TRANSACTION
+-- Commit wait also applies to COPY, to COMMIT in a procedure, and to PREPARE TRANSACTION
 BEGIN;
 SELECT mint_and_commit(175, 1);
 PREPARE TRANSACTION 'regress_commit_wait';
@@ -108,8 +108,8 @@ SHOW snowflake.commit_wait;
 SELECT commit_waits - :before AS more, commit_wait_time - :ms > 50 AS ms FROM snowflake.database_stats;
 CALL is_past('110 ms');
 
--- The commit is refused if the wait would be longer than max_wait, or if the clock is not synchronized. In both cases
--- nothing is committed.
+-- The commit is refused if the wait would be longer than max_wait, or if the clock is not synchronized. A refused
+-- transaction commits nothing.
 SET snowflake.commit_wait = on;
 SET snowflake.clock_error = '100ms';
 SET snowflake.max_wait = 0;
@@ -127,7 +127,7 @@ PREPARE TRANSACTION 'regress_commit_wait';
 \echo SQLSTATE :SQLSTATE
 SELECT count(*) FROM committed;
 SELECT count(*) FROM pg_prepared_xacts;
--- ... the session goes on
+-- The session continues after a refused commit
 SET snowflake.clock_error = '1ms';
 SELECT mint_and_commit(178, 1);
 CALL is_past('101 ms');

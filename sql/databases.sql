@@ -1,4 +1,4 @@
--- Several databases of one server: each is a generator of its own.
+-- Tests that each database of a server is a separate generator.
 SELECT current_database() AS home \gset
 SET client_min_messages = warning;
 CREATE DATABASE regress_snowflake_1;
@@ -25,7 +25,7 @@ SELECT lead_ms < 10 AS in_step FROM snowflake.health;
 SELECT snowflake.next_id(230) > :id AS minted;
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', :mark + 86400000) > 0 AS a_day_ahead;
--- ... and observe() does not succeed for an id that only this mark covers
+-- observe() does not succeed for an id that only this raised mark covers
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(:id);
 \c -
@@ -41,7 +41,7 @@ SELECT minting, reason FROM snowflake.health;
 BEGIN;
 DROP EXTENSION snowflake;
 ROLLBACK;
--- ... a mark can be any number
+-- A superuser can set the mark to any number
 SELECT setval('snowflake.high_water', 9223372036854775807) > 0 AS at_the_end_of_numbers;
 DO $$
 DECLARE detail text;
@@ -54,7 +54,7 @@ END $$;
 \c regress_snowflake_3
 SET snowflake.max_wait = 0;
 SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.health;
--- ... after the mark was lowered again, no trace is left in memory or on disk
+-- After the mark was lowered again, no trace is left in memory or on disk
 \c regress_snowflake_2
 SELECT setval('snowflake.high_water', :mark) = :mark AS lowered;
 SELECT snowflake.observe(:id);

@@ -1,9 +1,9 @@
--- From ids to their fields and back, in the default layout: 41 bits of time in milliseconds since
+-- Tests ids and their fields in the default layout: 41 bits of time in milliseconds since
 -- 2025-01-01, 5 bits of region, 8 bits of shard, 10 bits of sequence. This server is region 3.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- Each field by itself, and all of them
+-- Tests each field by itself, and all fields together
 CREATE TABLE corner (id bigint);
 INSERT INTO corner VALUES (0), (1), (1023), (1024), (8388607), (8388608), (123456789012345678),
   (262143), (262144), (9223372036854775807);
@@ -40,7 +40,7 @@ SELECT count(*) AS ids,
        unnest(ARRAY[0, 1, 511, 1023]) AS sequence,
        LATERAL (SELECT timestamptz '2025-01-01 00:00:00+00' + ms * interval '1 ms') t (at),
        LATERAL (SELECT snowflake.make_id(at, shard, sequence, region)) m (id);
--- ... without an argument for the region, the region is 0, whatever the server's region is
+-- Without an argument for the region make_id() uses region 0, whatever the server's region is
 SELECT snowflake.region_of(snowflake.make_id('2026-01-01', 7, 42)) AS region,
        snowflake.make_id('2026-01-01', 7, 42) = snowflake.make_id('2026-01-01', 7, 42, 0) AS the_same;
 
@@ -48,7 +48,7 @@ SELECT snowflake.region_of(snowflake.make_id('2026-01-01', 7, 42)) AS region,
 SELECT d.* FROM unnest(ARRAY['2026-03-01 12:00:00.1239', '2026-03-01 12:00:00.123', '2026-03-01 14:00:00.123+02',
   '2025-01-01 00:00:00.0009']::timestamptz[]) AS at, LATERAL snowflake.decode(snowflake.make_id(at, 7, 42)) d;
 
--- Decoding a minted id returns the time and the place of its minting
+-- Decoding a minted id returns the time, region and shard of its minting
 SELECT clock_timestamp() AS before \gset
 SELECT snowflake.next_id(255) AS id \gset
 SELECT region, shard, created_at >= date_trunc('milliseconds', timestamptz :'before') AS not_before,

@@ -25,7 +25,7 @@ SELECT snowflake.next_ids(NULL, 1);
 SELECT snowflake.next_ids(252, 1);
 \echo SQLSTATE :SQLSTATE
 
--- The default shard: unset, and one that the layout or this server does not have
+-- Tests a default shard that is unset, and one that the layout or this server does not have
 SELECT snowflake.next_id();
 \echo SQLSTATE :SQLSTATE
 SET snowflake.default_shard = 256;
@@ -71,7 +71,7 @@ SET snowflake.default_shard = 60;
 SELECT snowflake.next_id();
 \echo SQLSTATE :SQLSTATE
 RESET snowflake.default_shard;
--- ... and functions that only read work
+-- Functions that only read also work in read-only transactions
 SELECT snowflake.last_id() = :last AS last_id, snowflake.shard_of(:last) AS shard,
        snowflake.min_id('2025-01-01') < :last AS bound FROM snowflake.layout, snowflake.health;
 RESET default_transaction_read_only;
@@ -93,7 +93,7 @@ SELECT snowflake.observe(-1);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(-9223372036854775808);
 \echo SQLSTATE :SQLSTATE
--- The text of these errors contains the current time
+-- The next error messages contain the current time
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(9223372036854775807);
 SELECT snowflake.observe(snowflake.make_id(now() + interval '1 hour', 1, 0));
@@ -124,7 +124,7 @@ SELECT count(*) FROM attempts;
 SELECT snowflake.last_id() AS lost \gset
 INSERT INTO attempts SELECT snowflake.next_id(60), g FROM generate_series(1, 100) g;
 SELECT count(*), min(id) > :lost AS above FROM attempts;
--- ... and in a COPY
+-- COPY fails without a default shard, and succeeds after the shard was set
 ALTER TABLE attempts ALTER id SET DEFAULT snowflake.next_id();
 \set SHOW_CONTEXT never
 COPY attempts (n) FROM stdin;

@@ -1,10 +1,10 @@
--- Tests how often a statement calls next_id(), for each form of which doc/using.md says it: the number of rows, of
--- different ids, and of calls.
+-- Tests how often a statement calls next_id() in each form of doc/using.md: the number of rows, of different ids, and
+-- of calls.
 CREATE EXTENSION snowflake_migrate;
 CREATE TABLE src (n int);
 INSERT INTO src SELECT generate_series(1, 10);
 CREATE TABLE target (n int, id bigint DEFAULT snowflake.next_id(60));
--- The form, the distinct ids among the rows that it leaves in target, the rows, and the calls of next_id() that it took
+-- Returns the form, the number of distinct ids in target, the number of rows, and the number of calls of next_id()
 CREATE FUNCTION counted(form text, VARIADIC commands text[]) RETURNS TABLE (what text, ids bigint, rows bigint, calls bigint) LANGUAGE plpgsql AS $$
 DECLARE
   before bigint := coalesce((SELECT s.ids FROM snowflake.shard_stats AS s WHERE shard = 60), 0);
@@ -44,7 +44,7 @@ SELECT * FROM counted('SELECT DISTINCT', 'INSERT INTO target SELECT DISTINCT 1, 
 CREATE UNIQUE INDEX by_n ON target (n);
 SELECT * FROM counted('ON CONFLICT', 'INSERT INTO target (n) SELECT n FROM src', 'INSERT INTO target (n) SELECT n FROM src ON CONFLICT DO NOTHING');
 DROP INDEX by_n;
--- Forms that return another id than the row's
+-- Tests forms that return another id than the row's
 SELECT * FROM counted('(...).*', 'CREATE TYPE parts AS (a bigint, b bigint)', 'CREATE FUNCTION parted(bigint) RETURNS parts LANGUAGE sql AS ''SELECT $1, $1''',
   'CREATE TABLE expanded AS SELECT (parted(snowflake.next_id(60))).*', 'INSERT INTO target (id) SELECT unnest(ARRAY[a, b]) FROM expanded');
 SELECT * FROM counted('FROM instead', 'CREATE TABLE joined AS SELECT p.* FROM parted(snowflake.next_id(60)) AS p', 'INSERT INTO target (id) SELECT unnest(ARRAY[a, b]) FROM joined');
@@ -68,7 +68,8 @@ DROP TABLE src, target, log, added, expanded, joined;
 DROP FUNCTION counted, falsely_immutable, once, parted;
 DROP TYPE parts;
 
--- A foreign table: a default that was imported mints on the near server; without it the far server does, by set_id()
+-- A foreign table whose default was imported mints on the near server. Without this default the far server mints, by
+-- set_id().
 SELECT current_database() AS near \gset
 \getenv host PGHOST
 \getenv port PGPORT

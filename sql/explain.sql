@@ -3,12 +3,12 @@ CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- An id that was minted here
+-- Explains an id that was minted here
 SELECT snowflake.next_id(161) AS id \gset
 SELECT id = :id AS id, created_at = snowflake.time_of(:id) AS created_at, age BETWEEN interval '-100 ms' AND interval '10 s' AS age,
        region, shard, sequence = snowflake.sequence_of(:id) AS sequence, minted_by, possible, contradiction
   FROM snowflake.explain_id(:id);
--- ... and similar ids: of another region, of another server's shard, and one that nobody has minted yet
+-- Explains similar ids: of another region, of another server's shard, and one that nobody has minted yet
 SELECT region, shard, minted_by, possible, contradiction
   FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 161, 5, region => 4));
 SELECT region, shard, minted_by, possible, contradiction
@@ -20,9 +20,9 @@ SELECT minted_by, possible, regexp_replace(contradiction, '\d{4}-[^;]*', 'TIME')
 SELECT created_at - now() BETWEEN interval '89 min' AND interval '90 min' AS created_at, age BETWEEN interval '-90 min' AND interval '-89 min' AS age, possible,
        regexp_replace(contradiction, '\d{4}-[^;]*', 'TIME') AS contradiction
   FROM snowflake.explain_id(snowflake.make_id(now() + interval '90 min', 161, 0, region => 3));
--- ... ids that are days and years away
+-- Explains ids that are days and years away
 SELECT age >= interval '3 days' AND age < interval '4 days' AS age, possible FROM snowflake.explain_id(snowflake.make_id(now() - interval '3 days', 1, 0, 3));
--- ... ids of an origin that backfill() reserved: given, not given yet, and while the reservation cannot be read
+-- Explains ids of an origin that backfill() reserved: given, not given yet, and while the reservation cannot be read
 CREATE TABLE old (id bigint DEFAULT snowflake.next_id(161), made timestamptz);
 INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
 CREATE INDEX ON old (made) WHERE id IS NULL;
@@ -40,9 +40,9 @@ ROLLBACK PREPARED 'locks the origins';
 RESET lock_timeout;
 DELETE FROM snowflake.backfills WHERE relation = 'public.old';
 DROP TABLE old;
--- A number that some sequence gave
+-- Explains a number that an ordinary sequence gave
 SELECT created_at, region, shard, sequence, minted_by, possible, contradiction FROM snowflake.explain_id(4711);
--- Numbers that are no ids, NULL, and the greatest bigint
+-- Explains numbers that are no ids, NULL, and the greatest bigint
 SELECT * FROM snowflake.explain_id(-1);
 SELECT * FROM snowflake.explain_id(-9223372036854775808);
 SELECT * FROM snowflake.explain_id(NULL);
@@ -56,16 +56,16 @@ SELECT minting, reason, advice, clock BETWEEN now() - interval '1 s' AND clock_t
        covered_until > clock AS covered, lead_ms BETWEEN 0 AND 100 AS lead, abs(drift_ms) < 60000 AS drift,
        layout_ends_at = (SELECT ends_at FROM snowflake.layout) AS ends
   FROM snowflake.health;
--- ... the last refusal
+-- health shows the last refusal
 \set VERBOSITY terse
 SELECT snowflake.next_id(252);
 SELECT last_refusal BETWEEN now() - interval '10 s' AND clock_timestamp() AS last_refusal, last_refusal_cause FROM snowflake.health;
--- ... also in a read-only transaction
+-- health also works in a read-only transaction
 BEGIN READ ONLY;
 SELECT minting FROM snowflake.health;
 COMMIT;
 
--- health in every wrong state, in a database of its own
+-- Shows health in every wrong state, in a separate database
 SELECT current_database() AS base \gset
 CREATE DATABASE regress_health;
 \c regress_health
@@ -83,10 +83,10 @@ SELECT setval('snowflake.seal', :seal - 4) IS NOT NULL AS other_sequence_bits;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT setval('snowflake.seal_local', :seal - 8) IS NOT NULL AS both, setval('snowflake.seal', :seal - 8) IS NOT NULL AS both;
 SELECT minting, reason, advice FROM snowflake.health;
--- ... the id is explained by the layout that the database has: two sequence bits fewer
+-- The id is explained by the layout of the database, which has two sequence bits fewer
 SELECT shard, possible, contradiction FROM snowflake.explain_id(:id >> 2);
 SELECT setval('snowflake.seal_local', :seal) IS NOT NULL AS put_back, setval('snowflake.seal', :seal) IS NOT NULL AS put_back;
--- The mark is lost, unlogged, far ahead, or locked; the sequence is gone
+-- Shows health if the mark is lost, unlogged, far ahead or locked, or if the sequence is gone
 BEGIN;
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 DROP SEQUENCE snowflake.high_water;
@@ -106,7 +106,7 @@ SELECT possible, contradiction FROM snowflake.explain_id(:id);
 ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT snowflake.next_id(1) > 0 AS minted;
--- ... next_id() fails for each of these reasons. Tests in t/ check the reasons that concern the clock.
+-- For each of these reasons in health next_id() fails. Tests in t/ check the reasons that concern the clock.
 \c :base
 DROP DATABASE regress_health;
 DROP EXTENSION snowflake_migrate;

@@ -1,7 +1,7 @@
 -- Tests CREATE EXTENSION and DROP EXTENSION of snowflake, snowflake_shards and snowflake_migrate.
 SET client_min_messages = warning;
 
--- The members of snowflake and of the two other extensions
+-- Lists the members of snowflake and of the two other extensions
 CREATE EXTENSION snowflake_shards;
 CREATE EXTENSION snowflake_migrate;
 SELECT extname, member
@@ -16,7 +16,7 @@ SELECT version, superuser, trusted, relocatable, schema, comment FROM pg_availab
  WHERE name = 'snowflake' AND installed;
 
 -- Labels of the functions: only functions that mint or read the clock are volatile. Functions that mint are unsafe in
--- parallel workers. A NULL shard is an error, so these functions are not strict.
+-- parallel workers. Functions that take a shard are not strict, because a NULL shard is an error.
 SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS parallel, proisstrict AS strict,
        prosecdef AS definer, proconfig IS NOT NULL AS config, proretset AS set, l.lanname AS language
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang
@@ -90,7 +90,7 @@ COMMIT;
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 
--- ... also if it is created twice in one transaction, because no other session knows the first extension
+-- An extension that is created twice in one transaction mints, because no other session knows the first one
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -100,8 +100,8 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
--- ... but not if ROLLBACK TO SAVEPOINT could restore the first mark. The first mark does not cover the ids of the
--- second one, which belongs to another extension or to other storage.
+-- The second extension does not mint if ROLLBACK TO SAVEPOINT could restore the first mark. The first mark does not
+-- cover the ids of the second one, which belongs to another extension or to other storage.
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -119,7 +119,7 @@ ROLLBACK TO first;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
--- ... and if the transaction is rolled back, the next extension mints above the ids that the first one had returned
+-- If the transaction is rolled back, the next extension mints above the ids that the first one had returned
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -137,8 +137,8 @@ CREATE EXTENSION snowflake;
 SELECT last_value >= :limit AS mark FROM snowflake.high_water;
 SELECT snowflake.next_id(200) > :a AS a, snowflake.next_id(201) > :b AS b;
 
--- If DROP and CREATE are in one transaction, calls in it are refused. A rollback would restore the old mark, which does
--- not cover the ids of these calls.
+-- If DROP and CREATE are in one transaction, calls in it are refused. A rollback would restore the old mark, which
+-- would not cover the ids of refused calls.
 BEGIN;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
@@ -152,7 +152,7 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.shard_of(:a) AS decoding_works;
 COMMIT;
 SELECT snowflake.next_id(200) > :a AS after_commit;
--- ... also behind a savepoint
+-- After ROLLBACK TO SAVEPOINT calls succeed again
 BEGIN;
 SAVEPOINT s;
 DROP EXTENSION snowflake;
@@ -204,7 +204,7 @@ ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE
 ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
--- Nothing has been minted in it yet, and still a transaction may not recreate the extension and mint
+-- Even if nothing has been minted, a transaction may not recreate the extension and mint
 BEGIN;
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;

@@ -19,7 +19,7 @@ SELECT snowflake.next_id(210) > 0 AS minted;
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) AS a \gset
 SELECT * FROM verdict;
--- The mark stays where it is until a call moves it
+-- The mark does not move until a call moves it
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT pg_sleep(1.3);
 SELECT last_value = :mark AS idle FROM snowflake.high_water;
@@ -27,21 +27,22 @@ SELECT snowflake.next_id(210) > :a AS minted;
 SELECT last_value > :mark AS moved FROM snowflake.high_water;
 SELECT * FROM verdict;
 
--- A mark that an old dump has lowered is repaired by the next call: first in a running session ...
+-- A mark that an old dump has lowered is repaired by the next call of a running session
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 12345);
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value > :mark AS repaired FROM snowflake.high_water;
 SELECT * FROM verdict;
--- ... then in a session that begins, at once
+-- A session that begins repairs a lowered mark at once
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 0);
 \c -
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- A mark that a dump of another server has raised is respected at its next extension. Ids of every shard are above it.
+-- A mark that a dump of another server has raised is respected at its next extension. Ids of every shard are above the
+-- raised mark.
 SELECT snowflake.next_id(210) > :a AS minted;
 SELECT pg_sleep(1.3);
 SELECT setval('snowflake.high_water', now + 1500) AS raised FROM clock_ms \gset
@@ -91,14 +92,13 @@ SELECT * FROM verdict;
 -- The seal may be unlogged, because it is not written when ids are minted
 SELECT snowflake.shard_of(:a);
 
--- Other properties of the sequence do not matter (20 ms ahead, no more than the lead)
+-- Other properties of the sequence do not affect minting (the mark is then 20 ms ahead, which is within the lead)
 ALTER SEQUENCE snowflake.high_water INCREMENT 2 CACHE 10 CYCLE;
 SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 ALTER SEQUENCE snowflake.high_water INCREMENT 1 CACHE 1 NO CYCLE;
 
--- If the mark is lowered in a database that has not minted in this server run, the value that the server had written
--- still counts
+-- If the mark is lowered before the first id of a server run, ids are still above the value that the server had written
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;

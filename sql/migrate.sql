@@ -8,7 +8,7 @@ SET timezone = 'UTC';
 CREATE SCHEMA moving;
 SET search_path = moving;
 
--- Every kind of refusal of adopt(), with code, detail and hint
+-- Shows every kind of refusal of adopt(), with SQLSTATE, detail and hint
 CREATE FUNCTION refusal(statement text) RETURNS TABLE (what text) LANGUAGE plpgsql AS $$
 DECLARE
   state text; message text; detail text; hint text;
@@ -68,7 +68,7 @@ CREATE TABLE shares (id bigserial PRIMARY KEY);
 CREATE TABLE with_it (id bigint DEFAULT nextval('shares_id_seq'));
 CALL snowflake.adopt('shares', 243, drop_sequence => true);
 
--- A function that makes ids for several tables
+-- Adopts tables whose ids come from one common function
 CREATE FUNCTION theirs() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.make_id(clock_timestamp(), 243, 0)';
 CREATE TABLE one (id bigint PRIMARY KEY DEFAULT theirs());
 CREATE TABLE two (id bigint PRIMARY KEY DEFAULT theirs());
@@ -251,7 +251,7 @@ RESET lock_timeout;
 CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false);
 SHOW lock_timeout;
 SELECT tableoid::regclass, count(*) FROM windows GROUP BY 1 ORDER BY 1;
--- All waits share one deadline, which the first drop exceeds.
+-- All waits of a call share one deadline, which the first drop exceeds.
 SELECT format('CREATE TABLE w_06 PARTITION OF windows FOR VALUES FROM (%L) TO (%L)', snowflake.min_id('2025-06-01'), snowflake.min_id('2025-07-01')) \gexec
 CREATE TABLE deadlines (at timestamptz DEFAULT clock_timestamp(), lock_timeout text);
 CREATE FUNCTION drop_slowly() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -272,8 +272,9 @@ SELECT regexp_replace(r, 'It is [^|]* now,', 'It is ... now,') AS refused FROM (
   ($$'plain', '2025-07-31'$$), ($$'messages', '2025-07-31'$$), ($$'by_text', '2025-07-31'$$)) AS c (arguments),
   LATERAL refusal(format('CALL snowflake.drop_time_partitions(%s)', arguments)) AS r;
 
--- Functions that a check or an index calls must accept bigint. Otherwise the change is refused before anything is done.
--- The same holds for a column that refers to the key. Tables of other roles in the same schema do not disturb this test.
+-- Functions that a check or an index calls must accept bigint. If a function accepts only integer, the change is refused
+-- before anything is done. The functions of a column that refers to the key must also accept bigint. Tables of other
+-- roles in the same schema do not disturb this test.
 CREATE FUNCTION small(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
 CREATE TABLE checked (id integer PRIMARY KEY CHECK (id > 0), n integer, EXCLUDE (id WITH =));
 CREATE INDEX ON checked ((id % 7)) WHERE id > 5;
@@ -351,7 +352,7 @@ SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L,
 CREATE TABLE moving.child () INHERITS (moving_3.notes);
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 DROP TABLE moving.child;
--- Every kind of statement that alter_shards() runs
+-- Runs every kind of statement that alter_shards() allows
 CALL snowflake.alter_shards($$
   CREATE TABLE tags (note bigint REFERENCES notes, tag text, PRIMARY KEY (note, tag));
   ALTER TABLE tags ADD COLUMN made date DEFAULT now(), ADD CHECK (tag > ''), ALTER COLUMN made SET NOT NULL, ENABLE ROW LEVEL SECURITY;
@@ -407,8 +408,8 @@ SELECT refusal(format($$CALL snowflake.backfill('old_too', 'new_id', 'made', 243
 CALL snowflake.backfill('old_too', 'new_id', 'made', 243, utc => true);
 SELECT count(*) AS twice FROM old JOIN old_too USING (new_id);
 SELECT count(new_id), bool_and(snowflake.time_of(new_id) AT TIME ZONE 'UTC' >= made - interval '1 ms') AS not_earlier FROM old_too;
--- An origin whose ids are in a table, or in rows that are not committed, is left out or refused. The same holds for an
--- origin that gets ids later.
+-- An origin whose ids are in a table, or in rows that are not committed, is left out or refused. An origin that gets
+-- ids later is refused, too.
 CREATE TABLE by_hand (id bigint PRIMARY KEY DEFAULT snowflake.next_id(17), n integer) PARTITION BY HASH (id);
 CREATE TABLE by_hand_0 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE by_hand_1 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -466,8 +467,8 @@ DROP TABLE kept;
 SET ROLE regress_moving;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);
 RESET ROLE;
--- The triggers of a table run with the rights of the table's owner. The owner gets no other rights by them, and changes
--- no setting of the caller.
+-- The triggers of a table run with the rights of the table's owner. The owner gets no other rights by these triggers,
+-- and changes no setting of the caller.
 GRANT USAGE ON SCHEMA moving TO regress_moving;
 CREATE TABLE theirs (id bigint DEFAULT snowflake.next_id(9), created_at timestamptz DEFAULT '2026-03-01', who text);
 CREATE INDEX ON theirs (created_at);
@@ -507,13 +508,15 @@ SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE movi
 RESET ROLE;
 SELECT count(*) = :origins AS reserved_nothing FROM snowflake.backfills;
 SELECT DISTINCT who FROM theirs;
--- A role or a statement that is not there is an error, and not a step left out; rows are compared with what was asked
+-- run_as() and query_as() fail if the role or the statement does not exist, and query_as() if the rows have other
+-- columns
 SELECT refusal(format('SELECT snowflake.run_as(%s)', a)) FROM unnest(ARRAY['NULL, ''SELECT 1''', '1, ''SELECT 1''', '10, NULL', '10, ''COMMIT''', '10, ''COPY theirs TO STDOUT''', '10, ''''']) AS a;
 SELECT refusal($$SELECT * FROM snowflake.query_as(10, 'SELECT 1') AS r (n bigint)$$);
 SELECT * FROM snowflake.query_as(10, 'SELECT 1, ''two'' UNION ALL SELECT 3, NULL') AS r (n integer, t text);
 DROP OWNED BY regress_guest;
 DROP ROLE regress_guest;
--- Nor is an origin taken back by whoever may write every table, or backfill: its ids would be given again. One that gave none is
+-- Not even a role that may write every table or call backfill() can free an origin, because its ids would be given
+-- again. An origin that gave no id can be freed.
 CREATE FUNCTION change(text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   done bigint;

@@ -12,7 +12,7 @@ CREATE VIEW verdict AS
     FROM (SELECT id, lag(id) OVER (PARTITION BY snowflake.shard_of(id) ORDER BY n) AS previous
             FROM minted) AS m;
 
--- INSERT: one row, many rows, DEFAULT spelled out, SELECT, SELECT in some order, RETURNING
+-- Mints by INSERT: one row, many rows, DEFAULT spelled out, SELECT, SELECT in some order, RETURNING
 CREATE TABLE photos (PRIMARY KEY (id)) INHERITS (minted);
 INSERT INTO photos (note) VALUES ('one');
 INSERT INTO photos DEFAULT VALUES;
@@ -30,7 +30,7 @@ SELECT count(DISTINCT id) AS ids
   FROM (SELECT unnest(ARRAY[snowflake.next_id(101), snowflake.next_id(101)]) AS id
           FROM generate_series(1, 200)) s;
 
--- COPY: text, CSV with a column list, a WHERE clause
+-- Mints by COPY: text, CSV with a column list, a WHERE clause
 COPY photos (note) FROM stdin;
 copied 1
 copied 2
@@ -65,7 +65,7 @@ INSERT INTO defaulted (note) VALUES ('session again');
 RESET snowflake.default_shard;
 SELECT note, snowflake.shard_of(id) AS shard FROM defaulted ORDER BY n;
 
--- PL/pgSQL: assignment, a loop, an exception that rolls back, COMMIT inside of a procedure
+-- Mints in PL/pgSQL: assignment, a loop, an exception that rolls back, COMMIT inside of a procedure
 DO $$
 DECLARE
   mine bigint;
@@ -102,7 +102,7 @@ CREATE FUNCTION just_an_id() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.ne
 SELECT count(DISTINCT new_photo('function ' || g)) FROM generate_series(1, 20) g;
 SELECT count(DISTINCT just_an_id()) FROM generate_series(1, 20) g;
 
--- Prepared statements, also as generic plans
+-- Mints by prepared statements, also with generic plans
 PREPARE add_photo(text) AS INSERT INTO photos (note) VALUES ($1);
 EXECUTE add_photo('p1'); EXECUTE add_photo('p2'); EXECUTE add_photo('p3'); EXECUTE add_photo('p4');
 EXECUTE add_photo('p5'); EXECUTE add_photo('p6'); EXECUTE add_photo('p7'); EXECUTE add_photo('p8');
@@ -147,8 +147,8 @@ SELECT count(DISTINCT id) AS ids, min(id) > :drawn AS above_the_old FROM drawn;
 SELECT snowflake.next_id(102) AS id INTO TEMP picked FROM generate_series(1, 3);
 SELECT count(DISTINCT id) FROM picked;
 
--- A new column with this default gives each row its own id. PostgreSQL evaluates only non-volatile defaults once for
--- all rows.
+-- A new column whose default is next_id() gives each row its own id. PostgreSQL evaluates only non-volatile defaults
+-- once for all rows.
 CREATE TABLE old (note text);
 INSERT INTO old SELECT 'row ' || g FROM generate_series(1, 2500) g;
 ALTER TABLE old ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(100);
@@ -159,7 +159,7 @@ UPDATE old SET id = DEFAULT WHERE note LIKE 'row 1%';
 SELECT count(DISTINCT id) AS ids FROM (SELECT id FROM old UNION SELECT id FROM photos) u;
 SELECT * FROM verdict;
 
--- Tables partitioned by hash and by shard: a row is routed by the id from its default
+-- In tables that are partitioned by hash or by shard, the id from the default decides the partition of a row
 CREATE TABLE hashed (id bigint PRIMARY KEY DEFAULT snowflake.next_id(100), note text)
   PARTITION BY HASH (id);
 CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
@@ -191,7 +191,7 @@ MERGE INTO users USING (VALUES ('ben'), ('dan')) AS v (name) ON users.name = v.n
 SELECT name, note FROM users ORDER BY name;
 SELECT * FROM verdict;
 
--- Triggers, views, foreign keys, data-modifying CTEs
+-- Mints in triggers, views, foreign keys and data-modifying CTEs
 CREATE TABLE audit (of bigint NOT NULL) INHERITS (minted);
 CREATE FUNCTION note_it() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

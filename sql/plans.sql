@@ -3,7 +3,7 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- A photo a minute, for a week
+-- Makes a photo for each minute of a week
 CREATE TABLE pictures (id bigint PRIMARY KEY, taken timestamptz NOT NULL, note text);
 INSERT INTO pictures
   SELECT snowflake.make_id(at, 1 + n % 16, n % 1024), at, 'photo'
@@ -13,22 +13,22 @@ VACUUM ANALYZE pictures;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
--- created_within() becomes a condition on the primary key: constants ...
+-- A condition with created_within() and constants becomes an index condition on the primary key
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 SELECT count(*), min(taken), max(taken) FROM pictures
  WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
--- ... now() ...
+-- created_within() with now() also becomes an index condition
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, now() - interval '1 day', now());
--- ... parameters of a generic plan ...
+-- created_within() with parameters of a generic plan also becomes an index condition
 SET plan_cache_mode = force_generic_plan;
 PREPARE of_day(timestamptz, timestamptz) AS
   SELECT count(*), min(taken), max(taken) FROM pictures WHERE snowflake.created_within(id, $1, $2);
 EXPLAIN (COSTS OFF) EXECUTE of_day('2025-03-05', '2025-03-06');
 EXECUTE of_day('2025-03-05', '2025-03-06');
 RESET plan_cache_mode;
--- ... another table's column
+-- created_within() with another table's column also becomes an index condition
 CREATE TABLE days (day timestamptz);
 INSERT INTO days VALUES ('2025-03-02'), ('2025-03-08'), ('2025-03-09');
 ANALYZE days;
@@ -45,7 +45,7 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
 
--- The same rows with bounds as min_id() and with a range
+-- Bounds by min_id() and a range of ids find the same rows
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE id >= snowflake.min_id('2025-03-03') AND id <= snowflake.max_id('2025-03-04');
 EXPLAIN (COSTS OFF)
@@ -72,7 +72,7 @@ SET search_path = '';
 SELECT count(*) FROM public.pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 RESET search_path;
 
--- Partitions by time, with bounds that are written as times
+-- Tests partitions by time, with bounds that are written as times
 RESET enable_seqscan;
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake.next_id(40), what text) PARTITION BY RANGE (id);
 CREATE TABLE events_2025_01 PARTITION OF events

@@ -21,7 +21,7 @@ SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
--- Every function refuses, also in other sessions
+-- Every function fails, also in other sessions
 \c -
 SET timezone = 'UTC';
 \set VERBOSITY terse
@@ -42,25 +42,25 @@ SELECT * FROM snowflake.layout;
 SELECT * FROM snowflake.shard_stats;
 SELECT backward_steps >= 0 AS steps FROM snowflake.clock_history;
 \set VERBOSITY default
--- ... and functions in other databases do not refuse
+-- Functions in other databases do not fail
 \c :home
 SELECT snowflake.next_id(220) > 0 AS minting_goes_on;
 \c regress_snowflake
 SET timezone = 'UTC';
 
--- The same if the two layouts are exchanged
+-- Functions also fail if the two layouts are exchanged
 SELECT setval('snowflake.seal_local', last_value) <> :seal AS copied FROM snowflake.seal;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 
--- ... and the sequences exchanged
+-- Functions also fail if the values of the two sequences are exchanged
 SELECT setval('snowflake.seal', :seal) = :seal AS restored;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- A database that was never sealed, and a seal that is no valid layout
+-- Tests a database that was never sealed, and a seal that is no valid layout
 SELECT setval('snowflake.seal_local', 0);
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
@@ -74,8 +74,8 @@ SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowf
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- A dump inserts its seal as a row. The same seal is accepted and not stored. Another seal stops the database, whatever
--- role may have restored the rows: here the owner of a table.
+-- A dump inserts its seal as a row. If this seal is that of the database, it is accepted and not stored. Another seal
+-- stops the database, even if the restoring role is only the owner of a table.
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;
@@ -83,7 +83,8 @@ INSERT INTO snowflake.dumped_seal VALUES (0);
 \echo SQLSTATE :SQLSTATE
 INSERT INTO snowflake.dumped_seal VALUES (NULL);
 CREATE ROLE regress_snowflake_restorer;
--- The trigger function is not for triggers of other tables. The test checks below that such a trigger does no harm.
+-- The trigger function is not for triggers of other tables. A trigger of another table that calls this function does no
+-- harm, as this test checks below.
 SELECT DISTINCT p.oid::regprocedure FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
  WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake') AND prorettype IN ('trigger'::regtype, 'event_trigger'::regtype)
    AND has_function_privilege('regress_snowflake_restorer', p.oid, 'EXECUTE') ORDER BY 1;
@@ -93,7 +94,7 @@ INSERT INTO snowflake.dumped_seal VALUES (:seal);
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220) > :id AS minting_goes_on;
--- ... a table that any role may create is not enough for this, nor is the trigger function by itself
+-- A table that any role may create cannot stop the database, nor can the trigger function by itself
 CREATE TEMPORARY TABLE own (seal bigint);
 \set VERBOSITY terse
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
@@ -134,13 +135,13 @@ SELECT snowflake.shard_of(:id);
 SELECT snowflake.next_id(220);
 SELECT count(*) FROM snowflake.dumped_seal;
 \set VERBOSITY default
--- ... also through replication, and if triggers are disabled for a session
+-- Another seal also stops the database if it comes by replication, or if triggers are disabled for a session
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SET session_replication_role = replica;
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 RESET session_replication_role;
--- ... and also if the inserting role is a member of the role that owns the restored tables
+-- Another seal also stops the database if the inserting role is a member of the role that owns the restored tables
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_restorer;
 SET ROLE regress_snowflake_member;

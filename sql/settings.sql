@@ -1,9 +1,9 @@
--- Settings: defaults, who may change them when, and what is refused.
+-- Tests the settings: their defaults, who may change them when, and which values are refused.
 LOAD 'snowflake';
 SELECT name, setting, unit, context, vartype FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
 SELECT count(*) AS undescribed FROM pg_settings WHERE name LIKE 'snowflake.%' AND (short_desc IS NULL OR short_desc NOT LIKE '%.');
 
--- Settings that a session may change, with values in range and out of range
+-- Tests settings that a session may change, with values in range and out of range
 SET snowflake.default_shard = 16777216;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.default_shard = -2;
@@ -21,7 +21,7 @@ RESET snowflake.max_wait;
 SHOW snowflake.default_shard;
 SELECT boot_val || unit AS default_lead FROM pg_settings WHERE name = 'snowflake.max_lead';
 
--- Settings that a session may not change
+-- Tests settings that a session may not change
 SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.reserve = 0;
@@ -38,11 +38,12 @@ SET snowflake.tick = 10;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.epoch = '2020-01-01';
 \echo SQLSTATE :SQLSTATE
--- ... and a mistyped name
+-- A mistyped name is an error
 SET snowflake.defualt_shard = 5;
 \echo SQLSTATE :SQLSTATE
 
--- Invalid values: each kind of error once. Unit tests have the rest (shard_set_test, layout_parse_test, epoch_test).
+-- Tests each kind of invalid value once. Unit tests check all other invalid values (shard_set_test, layout_parse_test,
+-- epoch_test).
 -- The list of owned shards
 ALTER SYSTEM SET snowflake.owned_shards = '5-2';
 \echo SQLSTATE :SQLSTATE
@@ -64,7 +65,7 @@ ALTER SYSTEM SET snowflake.layout = '54/0/0';
 -- The tick
 ALTER SYSTEM SET snowflake.tick = 5;
 \echo SQLSTATE :SQLSTATE
--- ... the tick is not rounded
+-- The value of a tick is not rounded
 ALTER SYSTEM SET snowflake.tick = '1499us';
 ALTER SYSTEM SET snowflake.tick = 1.5;
 -- (PostgreSQL's own message for a number out of range differs between versions)
@@ -97,7 +98,7 @@ ALTER SYSTEM SET snowflake.max_forward_jump = 0;
 \set VERBOSITY default
 ALTER SYSTEM SET snowflake.sequence_spread = 1025;
 
--- Valid values (reset afterwards, because they would affect later sessions)
+-- Tests valid values, and resets them because they would affect later sessions
 ALTER SYSTEM SET snowflake.owned_shards = ' 0-1023, 2048 ,4096 - 8191 ';
 ALTER SYSTEM SET snowflake.layout = '41/3+10/10';
 ALTER SYSTEM SET snowflake.layout = 'js53';
@@ -110,7 +111,7 @@ ALTER SYSTEM RESET snowflake.layout;
 ALTER SYSTEM RESET snowflake.tick;
 ALTER SYSTEM RESET snowflake.epoch;
 
--- A setting of a database and of a role
+-- Tests a setting of a database and of a role
 CREATE ROLE regress_snowflake_shard;
 ALTER ROLE regress_snowflake_shard SET snowflake.default_shard = 70;
 SELECT current_database() AS home \gset
@@ -135,7 +136,7 @@ BEGIN
   END LOOP;
   RETURN result;
 END $$;
--- (the pause lets the clock pass whatever other tests minted ahead of it)
+-- (the pause lets the clock pass the ids that other tests minted ahead of it)
 SELECT snowflake.next_id(72) > 0 AS minted, pg_sleep(0.2);
 SELECT slowly(72, 6);
 ALTER SYSTEM SET snowflake.sequence_spread = 4;

@@ -1,5 +1,5 @@
--- shard_for() computes a shard for any key, by a hash that other programs can compute, too. Rows are stored by this
--- shard, so the results expected here never change.
+-- shard_for() computes a shard for any key, by a hash that other programs can compute, too. Rows are stored by the
+-- shard of their key, so the results expected here must never change.
 CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA by_hash;
 SET search_path = by_hash;
@@ -9,7 +9,7 @@ SELECT key, snowflake.shard_for(key) FROM unnest(ARRAY[0, 1, 5, -1, 922337203685
 SELECT left(key, 20) AS key, snowflake.shard_for(key) FROM unnest(ARRAY['', 'ann@example.org', 'Ann@example.org', 'Müller', repeat('long', 1000)]) AS key;
 SELECT key, snowflake.shard_for(key) FROM unnest(ARRAY['01941f29-7c00-7000-abcd-ef9876543210', '00000000-0000-0000-0000-000000000000']::uuid[]) AS key;
 
--- The results equal those of the server's SHA-256
+-- shard_for() returns the same shards as a computation with the server's SHA-256
 CREATE FUNCTION pg_temp.worked_out(key text) RETURNS integer LANGUAGE sql AS $$
   SELECT (('x' || left(encode(sha256(convert_to(key, 'UTF8')), 'hex'), 8))::bit(32)::bigint * shards >> 32)::integer FROM snowflake.layout $$;
 SELECT count(*) FILTER (WHERE snowflake.shard_for(n) <> pg_temp.worked_out(n::text)) AS numbers,
@@ -60,7 +60,7 @@ SELECT count(*) = (SELECT count(*) FROM owned) AND count(*) > 380 AS "all", coun
 INSERT INTO orders (customer) VALUES (NULL);
 \echo SQLSTATE :SQLSTATE
 INSERT INTO orders VALUES (17, 'brings its own') RETURNING id;
--- ... the key may have every type that shard_for() accepts, and the id may be in another column
+-- A key may have every type that shard_for() accepts, and the id may be in another column
 CREATE DOMAIN code AS varchar CHECK (value <> '');
 CREATE TABLE keyed (a smallint, b integer, c bigint, d uuid, e varchar(20), f code, hash bigint);
 CREATE FUNCTION pg_temp.mints_by(key text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -73,7 +73,7 @@ BEGIN
   RETURN same;
 END $$;
 SELECT key, pg_temp.mints_by(key) FROM unnest(ARRAY['a', 'b', 'c', 'd', 'e', 'f']) AS key;
--- ... other types are refused, and so is a call in which 'hash' could be the name of a column
+-- Keys of other types are refused, and so is a call in which 'hash' could be the name of a column
 CREATE TABLE refused (id bigint, hash bigint, price numeric, name text COLLATE any_case, customer text);
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hash');
 INSERT INTO refused (customer) VALUES ('ann') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
@@ -85,10 +85,11 @@ CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTI
 \echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hsah');
 \echo SQLSTATE :SQLSTATE
--- ... and the refused statement leaves the existing trigger
+-- A refused CREATE TRIGGER leaves the existing trigger
 INSERT INTO refused (customer) VALUES ('bob') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
 
--- If a map has fewer shards than the layout, shard_for() gets the number of shards. Every key has one of these shards.
+-- If a map has fewer shards than the layout, shard_for() gets the number of shards. Every key gets one of the map's
+-- shards.
 SELECT count(*) FILTER (WHERE snowflake.shard_for(n, shards) <> snowflake.shard_for(n, 256)::bigint * shards / 256
                           AND snowflake.shard_for(n, shards) <> (snowflake.shard_for(n, 256) + 1)::bigint * shards / 256) AS elsewhere,
        min(snowflake.shard_for(n, shards)), max(snowflake.shard_for(n, shards)), count(DISTINCT snowflake.shard_for(n, shards))
@@ -141,14 +142,14 @@ BEGIN
   END LOOP;
 END $$;
 SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) AS shards, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM calm;
--- ... and goes over to the next one that is not ahead, of those that this server owns. A shard that this drove ahead of the
--- clock is ahead for certain if its id still is when the call has ended.
+-- If a shard is ahead, next_id_in() continues with the next owned shard that is not ahead. A shard that this function
+-- drove ahead is certainly ahead if its id still is when the call has ended.
 CREATE FUNCTION pg_temp.goes_over(shards int4range, ahead int[], OUT shard int) LANGUAGE plpgsql AS $$
 DECLARE
   driven bigint[];
 BEGIN
   LOOP
-    PERFORM pg_sleep(0.1);  -- until what was driven before is not ahead any more
+    PERFORM pg_sleep(0.1);  -- until ids of the former round are not ahead any more
     driven := ARRAY(SELECT snowflake.next_id(s, after => snowflake.make_id(clock_timestamp() + interval '90 ms', s, 0)) FROM unnest(ahead) AS s);
     shard := snowflake.shard_of(snowflake.next_id_in(shards));
     EXIT WHEN clock_timestamp() < (SELECT min(snowflake.time_of(id)) FROM unnest(driven) AS id);
@@ -156,10 +157,10 @@ BEGIN
 END $$;
 SELECT pg_temp.goes_over('[20,24)', '{20,21,22}') AS "the last", pg_temp.goes_over('[20,24)', '{21,22,23}') AS "the first", pg_temp.goes_over('[20,24)', '{20,22,23}') AS "another",
        pg_temp.goes_over('[249,256)', '{249}') AS "the next owned", pg_temp.goes_over('[249,256)', '{255}') AS "and back";
--- ... the ids of a burst are in the shards of the range
+-- The ids of a burst are in the shards of the range
 CREATE TABLE burst AS SELECT snowflake.next_id_in('[20,24)') AS id, clock_timestamp() AS at FROM generate_series(1, 30000);
 SELECT count(DISTINCT id) AS ids, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM burst;
--- ... if the range has only one shard, it is used even if it is ahead
+-- If the range has only one shard, it is used even if it is ahead
 SELECT pg_temp.goes_over('[20,20]', '{20}') AS shard;
 SELECT snowflake.next_id_in('[250,253]');
 \echo SQLSTATE :SQLSTATE
@@ -174,7 +175,7 @@ BEGIN READ ONLY;
 SELECT snowflake.next_id_in('[20,24)');
 ROLLBACK;
 
--- next_ids_in(): equal parts of the shards of a range that this server owns, without a wait
+-- next_ids_in() mints equal parts of a batch in the range's owned shards, without a wait
 SET snowflake.max_wait = 0;
 CREATE TABLE batch AS SELECT id, n FROM unnest(snowflake.next_ids_in('[100,120)', 200000)) WITH ORDINALITY AS t (id, n);
 RESET snowflake.max_wait;
@@ -185,7 +186,7 @@ SELECT DISTINCT count(*) AS part, count(*) FILTER (WHERE next <= id) AS descendi
         WINDOW of_shard AS (PARTITION BY snowflake.shard_of(id) ORDER BY n)) AS b GROUP BY snowflake.shard_of(id);
 SELECT snowflake.shard_of(id) AS shard, count(*) FROM unnest(snowflake.next_ids_in('[248,256)', 3000)) AS id GROUP BY 1 ORDER BY 1;
 SELECT array_agg(count ORDER BY count) AS parts FROM (SELECT count(*) FROM unnest(snowflake.next_ids_in('[20,24)', 10)) AS id GROUP BY snowflake.shard_of(id)) AS p;
--- ... fewer ids than shards: each call begins with another shard
+-- If a batch has fewer ids than the range has shards, each call begins with another shard
 SELECT count(DISTINCT snowflake.shard_of((snowflake.next_ids_in('[20,24)', 1))[1])) AS shards FROM generate_series(1, 4);
 SELECT snowflake.next_ids_in('[250,253]', 5);
 \echo SQLSTATE :SQLSTATE
@@ -202,7 +203,7 @@ RESET snowflake.max_wait;
 BEGIN READ ONLY;
 SELECT snowflake.next_ids_in('[20,24)', 5);
 ROLLBACK;
--- ... and calls with literals still mean a shard
+-- Calls of next_ids() with literals still mean a shard
 SELECT cardinality(snowflake.next_ids('5', '3')) AS of_literals, cardinality(snowflake.next_ids('5', '3', '7')) AS after;
 -- next_id($1) means a shard, because no other next_id() has one argument
 PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));

@@ -6,7 +6,7 @@ SET search_path = routing;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
--- has_id(id, key): a table that is partitioned or indexed by shard_of(id)
+-- has_id(id, key) finds a row in a table that is partitioned or indexed by shard_of(id)
 CREATE TABLE routed (id bigint, n int) PARTITION BY LIST (snowflake.shard_of(id));
 CREATE TABLE routed_1 PARTITION OF routed FOR VALUES IN (1);
 CREATE TABLE routed_2 PARTITION OF routed FOR VALUES IN (2);
@@ -23,7 +23,7 @@ EXECUTE by_key(:key);
 RESET plan_cache_mode;
 SELECT count(*) FROM routed WHERE snowflake.has_id(id, NULL);
 
--- has_id(shard, id, key): a table that carries the shard in a column
+-- has_id(shard, id, key) finds a row in a table that has the shard in a column
 CREATE TABLE carried (shard int, id bigint, n int, PRIMARY KEY (shard, id), CHECK (shard = snowflake.shard_of(id)))
   PARTITION BY LIST (shard);
 CREATE TABLE carried_1 PARTITION OF carried FOR VALUES IN (1);
@@ -35,7 +35,7 @@ SELECT n FROM carried WHERE snowflake.has_id(shard, id, NULL);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 
--- set_id(): the shard of another column's id
+-- set_id() mints in the shard of another column's id
 CREATE TABLE users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(7));
 CREATE TABLE posts (id bigint PRIMARY KEY, user_id bigint REFERENCES users, note text);
 CREATE TRIGGER posts_id BEFORE INSERT ON posts FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
@@ -52,19 +52,20 @@ INSERT INTO posts (id, note) VALUES (42, 'by hand') RETURNING *;
 INSERT INTO posts (user_id, note) SELECT min(id), 'returned' FROM users RETURNING snowflake.shard_of(id), id = snowflake.last_id() AS last;
 INSERT INTO posts (note) VALUES ('of nobody');
 \echo SQLSTATE :SQLSTATE
--- Another column for the id, and columns that a table was altered to have
+-- set_id() can set another column for the id, and columns that ALTER TABLE added
 CREATE TABLE comments (gone int, post_id bigint, note text);
 ALTER TABLE comments DROP COLUMN gone;
 ALTER TABLE comments ADD COLUMN comment_id bigint;
 CREATE TRIGGER comments_id BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 INSERT INTO comments (post_id, note) SELECT max(id), 'first' FROM posts RETURNING snowflake.shard_of(comment_id), note;
--- A table that is partitioned by the other column
+-- The table may be partitioned by the column from which set_id() takes the shard
 CREATE TABLE by_user (id bigint, user_id bigint) PARTITION BY HASH (user_id snowflake.by_shard);
 CREATE TABLE by_user_0 PARTITION OF by_user FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE by_user_1 PARTITION OF by_user FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 CREATE TRIGGER by_user_id BEFORE INSERT ON by_user FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('user_id');
 INSERT INTO by_user (user_id) SELECT id FROM users RETURNING tableoid::regclass, snowflake.shard_of(id);
--- ... but not by the column that the trigger sets, because PostgreSQL has chosen the partition before the trigger runs
+-- The table may not be partitioned by the column that the trigger sets, because PostgreSQL chooses the partition before
+-- the trigger runs
 CREATE TABLE by_id (id bigint, user_id bigint) PARTITION BY HASH (id snowflake.by_shard);
 CREATE TABLE by_id_0 PARTITION OF by_id FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE by_id_1 PARTITION OF by_id FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -90,7 +91,7 @@ CREATE TRIGGER again BEFORE INSERT OR UPDATE ON comments FOR EACH ROW EXECUTE FU
 CREATE TRIGGER again AFTER INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH STATEMENT EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'comments'::regclass AND tgname = 'again';
--- ... a partition is checked like its table. If a column is renamed later, the next row fails.
+-- Each partition is checked like its table. If a column is renamed later, the next row fails.
 CREATE TABLE checked (id bigint, owner bigint) PARTITION BY LIST (owner);
 CREATE TABLE checked_part (owner bigint, unused text, id bigint);
 CREATE TRIGGER checked_id BEFORE INSERT ON checked FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('owner');
@@ -120,12 +121,12 @@ COPY photos FROM STDIN;
 SELECT count(*), count(DISTINCT code) AS codes, count(*) FILTER (WHERE snowflake.shard_of(id) = 5) AS "5", count(*) FILTER (WHERE snowflake.shard_of(snowflake.from_base62(code)) = 6) AS "6"
   FROM photos WHERE id <> 42;
 TABLE photos ORDER BY id LIMIT 1;
--- ... the default is recognized, and a default that does not mint is refused
+-- minting_columns() lists the column, and a default that does not mint is refused
 CREATE TABLE counted (id bigserial PRIMARY KEY, caption text);
 CREATE TRIGGER counted_id BEFORE INSERT ON counted FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
 INSERT INTO counted VALUES (NULL, 'by its sequence') RETURNING *;
 SELECT * FROM snowflake.minting_columns() WHERE relation IN ('photos'::regclass, 'counted'::regclass);
--- ... in a partition, and of a domain
+-- A default of a partition and of a domain is also used
 CREATE DOMAIN key AS bigint DEFAULT snowflake.next_id(9);
 CREATE TABLE parts (id key, n int) PARTITION BY LIST (n);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
@@ -134,7 +135,7 @@ INSERT INTO parts VALUES (NULL, 1) RETURNING snowflake.shard_of(id);
 DROP TABLE photos, counted, parts;
 DROP DOMAIN key;
 
--- schema_of(): the schema of an id's shard
+-- schema_of() returns the name of the schema of an id's shard
 SELECT snowflake.schema_of(:key), snowflake.schema_of(:key, 'photos_'), snowflake.schema_of(NULL) IS NULL AS null;
 SELECT snowflake.schema_of(id) AS schema, count(*) FROM routed GROUP BY 1 ORDER BY 1;
 DROP TABLE by_user, routed, carried, posts, users, comments;

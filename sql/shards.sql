@@ -1,4 +1,4 @@
--- A schema for each shard, made from a template.
+-- Tests a schema for each shard, made from a template.
 CREATE EXTENSION snowflake_shards;
 SET timezone = 'UTC';
 SET client_min_messages = warning;
@@ -6,7 +6,7 @@ SET client_min_messages = warning;
 CREATE ROLE regress_shards_owner;
 CREATE ROLE regress_shards_app;
 
--- A template with every kind of object that is copied
+-- Makes a template with every kind of object that is copied
 CREATE SCHEMA "Photo app";
 COMMENT ON SCHEMA "Photo app" IS 'what each shard has';
 GRANT USAGE ON SCHEMA "Photo app" TO regress_shards_app, regress_shards_owner;
@@ -138,14 +138,14 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA more GRANT SELECT ON TABLES TO PUBLIC;
 CALL snowflake.create_shards('more', '[0,2)', 'more_');
 \echo SQLSTATE :SQLSTATE
 SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'more\_%';
--- ... or, on request, all other objects are made
+-- With partial => true all other objects are made
 \set VERBOSITY terse
 CALL snowflake.create_shards('more', '[0,1)', 'more_', partial => true);
 \set VERBOSITY default
 SELECT relname FROM pg_class WHERE relnamespace = 'more_0'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
 
--- The schema refuses ids of another shard. An UPDATE over a router could set such an id, and the router would look for
--- the row elsewhere.
+-- The schema refuses ids of another shard. Without this check an UPDATE over a router could set an id of another shard.
+-- The router would then look for the row elsewhere.
 \set VERBOSITY terse
 INSERT INTO shard_4.users (id, name) VALUES (snowflake.next_id(5), 'elsewhere');
 \echo SQLSTATE :SQLSTATE
@@ -154,7 +154,7 @@ UPDATE shard_4.photos SET id = snowflake.next_id(5);
 \set VERBOSITY default
 
 -- Expressions that mint in another form than next_id(N), or that compare a shard, are not copied. Text that only looks
--- like such an expression is copied.
+-- like a minting expression is copied.
 CREATE FUNCTION public.shards_wrapped() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.next_id(0)';
 CREATE FUNCTION public.shards_set_wrapped() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.h := snowflake.next_id(0); RETURN NEW; END';
 CREATE DOMAIN public.shards_minted AS bigint DEFAULT snowflake.next_id(0);
@@ -207,7 +207,8 @@ SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'l
 SELECT attname, pg_get_expr(adbin, adrelid), col_description(attrelid, attnum)
   FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum WHERE attrelid = 'literal_7.t'::regclass ORDER BY attnum;
 SELECT obj_description('literal_7.t'::regclass, 'pg_class'), pg_get_indexdef('literal_7.t_said_idx'::regclass);
--- Twice is once, and its own copies are as the template, which prints otherwise after one copy
+-- A second call changes nothing, although the server prints the copied expressions in another form than those of the
+-- template
 CALL snowflake.create_shards('literal', '[7,7]', 'literal_');
 SELECT count(*) AS left_over FROM pg_namespace WHERE nspname LIKE 'scratch\_of\_%';
 ALTER TABLE literal_7.t DROP CONSTRAINT shard_of_id;

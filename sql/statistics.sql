@@ -80,7 +80,7 @@ SELECT refusals - :before AS more FROM snowflake.database_stats;
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT setval('snowflake.seal', 17) AS seal;
 \set VERBOSITY terse
--- ... a seal that was checked is trusted for a second
+-- A session trusts a seal for a second after it has checked it
 SELECT pg_sleep(1.1);
 \c -
 SELECT snowflake.next_id(1);
@@ -88,7 +88,7 @@ SELECT cause, refusals FROM snowflake.refusals WHERE cause IN ('seal', 'mark_los
 SELECT setval('snowflake.seal', :seal) = :seal AS put_back;
 \set VERBOSITY default
 
--- Waits that belong to no shard: for a mark that somebody has set ahead, and for another id
+-- Tests waits that belong to no shard: for a mark that somebody has set ahead, and for another id
 SELECT waits AS before, wait_time AS before_ms FROM snowflake.database_stats \gset
 \c -
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + interval '900 ms') * 1000)::bigint) > 0 AS ahead, snowflake.next_id(1) > 0 AS minted;
@@ -112,7 +112,7 @@ SELECT count(snowflake.next_id(9)) FROM generate_series(1, 10);
 SELECT ids FROM snowflake.database_stats;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 9;
 
--- Roles that may read the counters, and roles that may reset them
+-- Tests which roles may read the counters, and which roles may reset them
 CREATE ROLE regress_snowflake_monitor IN ROLE pg_monitor;
 REVOKE SELECT ON ALL TABLES IN SCHEMA snowflake FROM PUBLIC;
 SET ROLE regress_snowflake_monitor;

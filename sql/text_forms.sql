@@ -1,9 +1,9 @@
--- Ids as base62 text, compared with long division in SQL.
+-- Compares ids as base62 text with long division in SQL.
 CREATE SCHEMA text_forms;
 SET search_path = text_forms;
 SET timezone = 'UTC';
 
--- The ends and the examples of the documentation
+-- Tests the ends of the range and the examples of the documentation
 SELECT id, snowflake.to_base62(id)
   FROM unnest(ARRAY[0, 1, 61, 62, 1234, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
@@ -14,7 +14,7 @@ LANGUAGE sql IMMUTABLE AS $$
     FROM generate_series(0, width - 1) AS place
 $$;
 CREATE TABLE tried (id bigint PRIMARY KEY);
--- Every power of 2 and of 62 and its neighbours, every length of random number, and ids of the layout
+-- Tries every power of 2 and of 62 and its neighbours, numbers of every length, and ids of the layout
 INSERT INTO tried
   SELECT DISTINCT id::bigint FROM (
     SELECT trunc(2::numeric ^ e) + d FROM generate_series(0, 63) e, generate_series(-2, 1) d
@@ -84,7 +84,7 @@ SELECT outcome, count(*) > 0 AS seen
  GROUP BY 1 ORDER BY 1;
 SELECT bool_and(snowflake.to_base62(snowflake.from_base62(encoded)) = encoded) AS one_spelling
   FROM fuzzed WHERE encoded ~ '^[0-9A-Za-z]{11}$' AND encoded COLLATE "C" <= 'AzL8n0Y58m7';
--- ... also for long texts
+-- Long texts are refused, too
 SELECT outcome_of('SELECT snowflake.from_base62(repeat(''0'', 1000000))') AS long62;
 
 -- Look-ups by the text form use the key
@@ -97,7 +97,7 @@ EXPLAIN (COSTS OFF) EXECUTE by_base62('00000000000');
 SELECT snowflake.to_base62(id) AS base62 FROM posts WHERE title = 'post 77' \gset
 EXECUTE by_base62(:'base62');
 RESET plan_cache_mode;
--- ... also if the argument is a constant
+-- A constant argument also becomes an index condition
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_base62('0000009Zt7Q');
 -- An index over the text form supports searches by its beginning
 CREATE INDEX posts_base62 ON posts (snowflake.to_base62(id) COLLATE "C");

@@ -1,4 +1,4 @@
--- Ids as UUIDs of version 7, compared with the fields of RFC 9562 computed with numeric.
+-- Compares ids as UUIDs of version 7 with fields that are computed by RFC 9562 in numeric.
 CREATE SCHEMA uuids;
 SET search_path = uuids;
 SET timezone = 'UTC';
@@ -6,7 +6,7 @@ SET timezone = 'UTC';
 SELECT id, snowflake.to_uuid(id)
   FROM unnest(ARRAY[0, 1, 1024, 8388607, 8388608, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
--- Functions that read 16 bytes as a number, and extract some bits of the number
+-- Reads 16 bytes as a number, and extracts some bits of the number
 CREATE FUNCTION number_of(uuid) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
   SELECT sum(get_byte(uuid_send($1), 15 - i) * trunc(256::numeric ^ i)) FROM generate_series(0, 15) i
 $$;
@@ -51,7 +51,7 @@ SELECT snowflake.from_uuid('0194185f-abff-7000-8000-000000000000');
 SELECT snowflake.from_uuid('ffffffff-ffff-7000-8000-000000000000');
 SELECT snowflake.from_uuid('01967c3a-1b2c-7abc-8def-0123456789ab');
 SELECT snowflake.from_uuid(overlay(:'uuid' PLACING '0' FROM 36)::uuid);
--- the smallest UUID of a millisecond, as other programs use it for bounds
+-- other programs use the smallest UUID of a millisecond for bounds
 SELECT snowflake.from_uuid('01967c3a-1b2c-7000-8000-000000000000');
 
 -- A version 7 UUID of another program is never an id, even if its time is in the layout. Every changed bit is detected.

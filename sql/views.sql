@@ -1,4 +1,4 @@
--- The views: layout, shard_stats, health, clock_history.
+-- Tests the views layout, shard_stats, health and clock_history.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
@@ -7,7 +7,7 @@ SELECT bits, time_bits, region_bits, shard_bits, sequence_bits FROM snowflake.la
 SELECT tick_ms, epoch, regions, shards, ids_per_second, ends_at FROM snowflake.layout;
 SELECT abs(used_percent - 100 * extract(epoch FROM now() - epoch) / extract(epoch FROM ends_at - epoch)) < 0.02 AS used
   FROM snowflake.layout;
--- ... agrees with what the functions do
+-- The view layout agrees with the functions
 SELECT snowflake.time_of(0) = epoch AS epoch,
        snowflake.make_id(ends_at - tick_ms * interval '1 ms', shards - 1, ids_per_second::int * tick_ms / 1000 - 1, regions - 1) = 9223372036854775807 AS last_id,
        shards = 2 ^ shard_bits AND regions = 2 ^ region_bits AND ids_per_second = 2 ^ sequence_bits * 1000 / tick_ms AS powers
@@ -29,7 +29,7 @@ SELECT shard, ids, batches, refusals FROM snowflake.shard_stats WHERE shard BETW
 SELECT s.last_id = snowflake.last_id() AS last_id, s.last_time = snowflake.time_of(s.last_id) AS last_time
   FROM snowflake.shard_stats s WHERE shard = 181;
 
--- Another session sees the same, and adds to it
+-- Another session sees the same counters, and adds to them
 \c -
 SET timezone = 'UTC';
 SELECT shard, ids, batches FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189 ORDER BY shard;
@@ -46,15 +46,15 @@ SELECT ids, refusals FROM snowflake.shard_stats WHERE shard = 180;
 -- A burst of 20,000 ids needs 19 ticks more than the clock has passed
 SELECT cardinality(snowflake.next_ids(182, 20000));
 SELECT ids, batches, borrowed_ticks BETWEEN 1 AND 20 AS borrowed FROM snowflake.shard_stats WHERE shard = 182;
--- ... single ids also run ahead of the clock
+-- Single ids also run ahead of the clock
 SELECT count(snowflake.next_id(183)) FROM generate_series(1, 50000);
 SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_stats WHERE shard = 183;
 
--- 600,000 ids at once are six times as many as the lead allows: the call waits ...
+-- 600,000 ids at once are six times as many as the lead allows, so the call waits
 SELECT cardinality(snowflake.next_ids(184, 600000));
 SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > 0 AS wait_time, refusals
   FROM snowflake.shard_stats WHERE shard = 184;
--- ... or is refused if it may not wait
+-- A call that may not wait for so many ids is refused
 SET snowflake.max_wait = 0;
 \set VERBOSITY terse
 SELECT cardinality(snowflake.next_ids(185, 1000000));
@@ -63,7 +63,7 @@ RESET snowflake.max_wait;
 SELECT ids < 1000000 AS some, waits, wait_time, refusals FROM snowflake.shard_stats WHERE shard = 185;
 SELECT snowflake.next_id(185) > last_id AS minting_goes_on FROM snowflake.shard_stats WHERE shard = 185;
 
--- health and clock_history: the clock, the limit, how far ids are ahead
+-- health and clock_history show the clock, the limit, and how far ids are ahead
 SELECT snowflake.next_id(186) AS id \gset
 SELECT clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock,
        minting, reason, covered_until > snowflake.time_of(:id) AS covered,
@@ -73,7 +73,8 @@ SELECT clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock,
   FROM snowflake.health, snowflake.clock_history;
 SELECT to_timestamp(last_value / 1000.0) >= covered_until AS stored_is_not_below_it
   FROM snowflake.high_water, snowflake.health;
--- ... after a burst, several times, because a slow machine may miss it
+-- health shows the lead after a burst. The test repeats bursts, because a slow machine may miss the
+-- lead.
 DO $$
 BEGIN
   FOR i IN 1..100 LOOP
@@ -89,7 +90,7 @@ SELECT minting, reason, covered_until, lead_ms FROM snowflake.health;
 SELECT snowflake.next_id(186) > :id AS minting_goes_on;
 SELECT minting, reason, covered_until > clock AS covered FROM snowflake.health;
 
--- The names of the columns, which queries use
+-- Shows the names of the columns, which queries use
 SELECT attrelid::regclass AS view, string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) AS columns
   FROM pg_attribute
  WHERE attrelid IN ('snowflake.layout'::regclass, 'snowflake.shard_stats'::regclass, 'snowflake.health'::regclass, 'snowflake.clock_history'::regclass)

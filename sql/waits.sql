@@ -1,6 +1,6 @@
--- Tests a clock that is behind the ids. The real clock cannot be stepped in this test. Instead ids are pushed 55
--- seconds ahead of the clock under the greatest lead, and after that the lead is lowered. The test has its own
--- database, so that nothing else waits for the clock to reach these ids.
+-- Tests a clock that is behind the ids. The real clock cannot be stepped in this test. For this reason the test pushes
+-- ids 55 seconds ahead of the clock under the greatest lead, and then lowers the lead. The test has its own database,
+-- so no other test has to wait for the clock.
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake_waits;
 \c regress_snowflake_waits
@@ -29,26 +29,26 @@ SELECT snowflake.next_id(150) > 0 AS minted;
 SET snowflake.max_wait = 0;
 SELECT * FROM refusal('SELECT snowflake.next_ids(150, 1000000)');
 RESET snowflake.max_wait;
--- ... a call that may wait gets the ids
+-- A call that may wait gets the ids
 SELECT cardinality(snowflake.next_ids(150, 200000));
 
 ALTER SYSTEM SET snowflake.max_lead = '60s';
 SELECT pg_reload_conf();
 \c -
 SET timezone = 'UTC';
--- A batch may use half of the lead, 30 seconds, and no more ...
+-- A batch may use half of the lead, 30 seconds, and no more
 SET snowflake.max_wait = 0;
 SELECT snowflake.next_id(151, after => snowflake.make_id(clock_timestamp() + interval '25 s', 151, 0)) > 0 AS "25 s ahead";
 SELECT cardinality(snowflake.next_ids(151, 1000000));
 SELECT snowflake.next_id(151, after => snowflake.make_id(clock_timestamp() + interval '55 s', 151, 0)) > 0 AS "55 s ahead";
 SELECT * FROM refusal('SELECT snowflake.next_ids(151, 10)');
--- ... so that single calls find room beside it
+-- Single calls may use the other half of the lead
 SELECT count(snowflake.next_id(151)) FROM generate_series(1, 10000);
 RESET snowflake.max_wait;
 SELECT snowflake.last_id() AS last \gset
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '20 seconds' AS far_ahead;
 SELECT lead_ms > 20000 AS lead FROM snowflake.health;
--- The mark is above these ids
+-- The mark is above all ids that run ahead
 SELECT last_value > extract(epoch FROM snowflake.time_of(:last)) * 1000 AS covered FROM snowflake.high_water;
 
 -- The lead is lowered
@@ -87,8 +87,8 @@ SELECT pg_reload_conf();
 \c -
 SHOW snowflake.max_lead;
 
--- A mark that is far ahead, as after a start with the clock set back: calls are refused, and each attempt leaves the
--- mark where it is. Otherwise a restart loop would move the mark further and further away from the clock.
+-- If the mark is far ahead, as after a start with the clock set back, calls are refused. A refused call does not move
+-- the mark. If each call moved the mark, a restart loop would move it further and further away from the clock.
 SET timezone = 'UTC';
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 100000) AS raised \gset
 \c -
@@ -96,7 +96,7 @@ SET timezone = 'UTC';
 SELECT * FROM refusal('SELECT snowflake.next_id(152)');
 SELECT * FROM refusal('SELECT snowflake.next_id(153)');
 SELECT last_value = :raised AS mark_same FROM snowflake.high_water;
--- ... and the mark has not been raised
+-- The view health shows why calls are refused
 SELECT minting, reason FROM snowflake.health;
 \c :"home"
 DROP DATABASE regress_snowflake_waits;

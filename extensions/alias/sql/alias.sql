@@ -1,4 +1,4 @@
--- Aliases and tokens, compared with FF1, HKDF and AES that SQL computes from pgcrypto's AES and HMAC.
+-- Compares aliases and tokens with FF1, HKDF and AES that SQL computes from pgcrypto's AES and HMAC.
 SET timezone = 'UTC';
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_alias CASCADE;
@@ -22,7 +22,7 @@ COPY (VALUES ('# made up for this test'), (''),
   TO PROGRAM 'umask 077; cat >snowflake_alias.keys';
 SELECT name, version, writes, check_value FROM snowflake.alias_keys();
 
--- The algorithm of the standard, for any radix and tweak, with halves as numbers
+-- Computes FF1 as the standard defines it, for any radix and tweak, with the halves as numbers
 CREATE FUNCTION bytes(number numeric, count integer) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
   SELECT decode(string_agg(lpad(to_hex((div(number, trunc(256::numeric ^ i)) % 256)::integer), 2, '0'), '' ORDER BY i DESC), 'hex')
     FROM generate_series(0, count - 1) i
@@ -49,7 +49,7 @@ BEGIN
   p := '\x010201'::bytea || bytes(radix, 3) || '\x0a'::bytea || bytes(u % 256, 1) || bytes(n, 4) || bytes(t, 4);
   FOR i IN 0 .. 9 LOOP
     q := tweak || decode(repeat('00', ((- t - width - 1) % 16 + 16) % 16), 'hex') || bytes(i, 1) || bytes(b, width);
-    r := encrypt(p || q, key, 'aes-cbc/pad:none');    -- its last block is the CBC-MAC
+    r := encrypt(p || q, key, 'aes-cbc/pad:none');    -- its last block is the CBC-MAC of the whole message
     c := (a + number(substr(r, length(r) - 15, 4 * ((width + 3) / 4) + 4)))
          % trunc(radix::numeric ^ CASE i % 2 WHEN 0 THEN u ELSE v END);
     a := b;
@@ -58,8 +58,8 @@ BEGIN
   RETURN a * trunc(radix::numeric ^ v) + b;
 END
 $$;
--- ... this algorithm gives the samples that NIST has published: radix 10 without and with a tweak, AES-128 and AES-256,
--- and radix 36
+-- FF1 in SQL gives the samples that NIST has published: radix 10 without and with a tweak, AES-128 and AES-256, and
+-- radix 36
 CREATE FUNCTION in_radix(number numeric, radix integer, width integer) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT string_agg(substr('0123456789abcdefghijklmnopqrstuvwxyz', (div(number, trunc(radix::numeric ^ i)) % radix)::integer + 1, 1), '' ORDER BY i DESC)
     FROM generate_series(0, width - 1) i
@@ -70,7 +70,7 @@ SELECT in_radix(ff1('\x2B7E151628AED2A6ABF7158809CF4F3C', '', 10, 10, 123456789)
        in_radix(ff1('\x2B7E151628AED2A6ABF7158809CF4F3CEF4359D8D580AA4F7F036D6F04FC6A94', '\x3737373770717273373737', 36, 19,
                     (SELECT sum(i * trunc(36::numeric ^ (18 - i))) FROM generate_series(0, 18) i)), 36, 19) AS sample_9;
 
--- The keys' own keys, by HKDF-Expand
+-- Derives a key for each purpose by HKDF-Expand
 CREATE FUNCTION derived(key bytea, purpose text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
   SELECT hmac(convert_to('snowflake_alias ' || purpose, 'UTF8') || '\x01'::bytea, key, 'sha256')
 $$;

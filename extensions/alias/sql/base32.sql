@@ -1,4 +1,4 @@
--- Crockford's base32, compared with long division in SQL.
+-- Compares texts in Crockford's base32 with long division in SQL.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS snowflake_alias CASCADE;
 CREATE SCHEMA base32;

@@ -1,4 +1,4 @@
--- Digits, prefixes, and readers that return NULL. Runs after alias.sql, whose functions compute FF1 in SQL.
+-- Tests digits, prefixes, and readers that return NULL. Runs after alias.sql, whose functions compute FF1 in SQL.
 SET client_min_messages = warning;
 \set photos '\'\\x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\''
 \set posts '\'\\x8fe07d5cbd1a2c8f5d4cbb1e8a3b1ec0f4f8f6dd3df7a1f4e8f6a0b9d1c2e3f4\''
@@ -93,7 +93,7 @@ SELECT form, count(*), bool_and(n IS NULL) AS all_null FROM
                        '+0000000000000000001', repeat('0', 1000000), repeat('é', 100000)]) t,
           unnest(ARRAY['alias', 'token', 'digits', 'prefix']) form) s
  GROUP BY 1 ORDER BY 1;
--- ... the result is NULL exactly if the other reader fails
+-- A function try_from_...() returns NULL exactly if the function from_...() fails
 SELECT function, count(*) FILTER (WHERE id IS NULL) > 0 AS some_null, bool_and((id IS NULL) = (outcome <> 'an id')) AS agree
   FROM (SELECT function, t, outcome_of(format('SELECT snowflake.from_%s(%L, ''posts'')', function, t)) AS outcome,
                CASE function WHEN 'alias' THEN snowflake.try_from_alias(t, 'posts') WHEN 'token' THEN snowflake.try_from_token(t, 'posts')
@@ -116,7 +116,7 @@ SELECT snowflake.digits(4321, 'photos', 9) AS digits \gset
 EXECUTE by_digits(:'digits');
 EXECUTE by_digits('no number');
 
--- No role may call these functions by default
+-- By default no role may call the functions of snowflake_alias
 CREATE ROLE web_server;
 SET ROLE web_server;
 SELECT outcome_of(call) FROM unnest(ARRAY['SELECT snowflake.from_digits('''', '''')', 'SELECT snowflake.try_from_digits('''', '''')', 'SELECT snowflake.try_from_alias('''', '''')',

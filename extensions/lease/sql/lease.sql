@@ -1,4 +1,4 @@
--- Tests requests of a server: acquire, renew, give back, and refusals. Also tests what an operator sees and does.
+-- Tests requests of a server: acquire, renew, give back, and refusals. Also tests what an operator can see and do.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 SET datestyle = iso;
@@ -6,7 +6,7 @@ CREATE EXTENSION snowflake_fleet;
 SELECT snowflake_fleet.add_server('regress_fleet_a'), snowflake_fleet.add_server('regress_fleet_b');
 CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
   AS $$ SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint $$;
--- time 41, region 2, shard 12, sequence 10, tick 1 ms, since 2025
+-- the seal of a layout with 41 bits of time, region 2, shard 12, sequence 10, tick 1 ms, epoch 2025
 SELECT 1735689600000 * 2012500 + 22 * 57500 + 2 * 2300 + 12 * 92 + 10 * 4 AS seal \gset
 CREATE FUNCTION ask(call text, incarnation bigint, regions int[] DEFAULT '{0,1}', region int DEFAULT -1, term bigint DEFAULT 0,
     newest bigint DEFAULT 0, nonce bigint DEFAULT 1, acked bigint DEFAULT 0, ahead bigint DEFAULT 0, length bigint DEFAULT 10100,
@@ -24,7 +24,7 @@ SELECT ask('acquire', 1);
 RESET SESSION AUTHORIZATION;
 CREATE OR REPLACE FUNCTION snowflake_fleet.require_durability() RETURNS void LANGUAGE sql AS '';
 
--- A grant, a repeated request and a renewal
+-- A server gets a grant, repeats its request, and renews the lease
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT *, clock_ms BETWEEN now_ms() - 10000 AND now_ms() AS clock_ok, until_ms BETWEEN now_ms() + 5000 AND now_ms() + 10100 AS until_ok
   FROM ask('acquire', 11) \gset
@@ -38,7 +38,7 @@ SELECT status, until_ms < :until_ms + 40000 AS shorter
   FROM ask('renew', 11, region => 0, term => :term, newest => 3, nonce => 4, acked => 3, ahead => -5000, length => 1000);
 RESET SESSION AUTHORIZATION;
 SELECT until_ms > :until_ms + 40000 AS not_shorter FROM snowflake_fleet.region WHERE region = 0;
--- A server gets its second region, and no third one. It never gets a region of another server.
+-- A server gets its second region, and no third one. A server never gets a region of another server.
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, region FROM ask('acquire', 12);
 SELECT status, until_ms > now_ms() AS later, regexp_replace(detail, '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g') AS detail FROM ask('acquire', 13);
@@ -67,11 +67,12 @@ SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3,
 SELECT now_ms() AS highest \gset
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 2, highest => :highest);
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 2, highest => :highest);
--- The next incarnation begins at this limit
+-- The next incarnation of the server begins at the limit that was given back
 SELECT status, region, floor_ms = :highest AS floor FROM ask('acquire', 14, ahead => 5);
 RESET SESSION AUTHORIZATION;
 
--- A region is free when both clocks have reached the end of its lease. Here the server's clock has not reached it.
+-- A region is free when both clocks have reached the end of its lease. In this test the server's clock has not reached
+-- the end of the lease.
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT until_ms - now_ms() AS left FROM ask('acquire', 22, regions => '{3}', length => 1000) \gset
 SELECT pg_sleep(1.1);
@@ -150,7 +151,7 @@ SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
 UPDATE snowflake_fleet.server SET last_request = last_request WHERE name = 'regress_fleet_a';
 SELECT detail FROM snowflake_fleet.has_moved();
 SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
--- ... also if they are written in the transaction of a function, after it and before it
+-- Rows that were written by hand before or after a function in one transaction are also detected
 BEGIN;
 SELECT regexp_replace(snowflake_fleet.revoke_lease(2), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
 UPDATE snowflake_fleet.region SET until_ms = floor_ms WHERE region = 2;
@@ -211,7 +212,7 @@ SELECT status, number AS last_request, term AS new_term
 SELECT status, region, floor_ms = :floor_ms AS floor, until_ms >= :until_ms AS until
   FROM ask('renew', 21, region => 2, term => :new_term, newest => :last_request, nonce => 5, acked => 4, length => 600000, floor_ms => :floor_ms, until_ms => :until_ms);
 SELECT status FROM ask('acquire', 25, regions => '{2,3}');
--- ... this also holds for a region whose row is missing, but not for a lease that was revoked before
+-- A holder also continues if the row of its region is missing, but not if its lease was revoked before
 SELECT status FROM ask('renew', 26, region => 3, term => :new_term, newest => :last_request, floor_ms => :floor_ms, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_a;
@@ -262,7 +263,7 @@ SELECT status, region FROM ask('acquire', 71, regions => '{2,3}');
 RESET SESSION AUTHORIZATION;
 SELECT snowflake_fleet.remove_server('regress_fleet_c') IS NOT NULL AS removed;
 
--- The clock is behind the recorded time
+-- The clock of the lease server is behind the time that it has recorded
 \set VERBOSITY terse
 UPDATE snowflake_fleet.fleet SET newest_ms = now_ms() + 3600000;
 SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true);
@@ -274,8 +275,8 @@ SELECT snowflake_fleet.confirm_dead(2, '2 s', holder_is_stopped => true);
 \echo SQLSTATE :SQLSTATE
 
 \set VERBOSITY default
--- Static regions: if two runs report at the same time, both are told of the conflict. Runs that report one after the
--- other are a restart.
+-- If two runs of a server report a static region at the same time, both receive the conflict. Runs that report one
+-- after the other are a restart.
 UPDATE snowflake_fleet.fleet SET newest_ms = 0;
 SELECT snowflake_fleet.sign_rows();
 SET SESSION AUTHORIZATION regress_fleet_a;
