@@ -27,7 +27,7 @@ sub has { my ($self, $part) = @_; return exists $self->{$part} }
 # Returns the values of a subject by the number of the run. The result is empty if the subject was not measured.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
-  my $subjects = $self->{$part} // {};    # looked up step by step, because one lookup would create missing hashes
+  my $subjects = $self->{$part} // {};    # in single steps, because one lookup would create missing hashes
   return %{ ($subjects->{$subject} // {})->{$metric} // {} };
 }
 
@@ -44,7 +44,8 @@ sub of { my $self = shift; my %runs = $self->runs(@_); return summary(values %ru
 
 sub median { my $self = shift; my ($median) = $self->of(@_); return $median }
 
-# ratio PART, ABOVE, BELOW: summarizes the quotients of two subjects, run by run. ABOVE and BELOW are [subject, metric].
+# ratio PART, ABOVE, BELOW: summarizes the quotients of two subjects, run by run. ABOVE and BELOW are pairs of [subject,
+# metric].
 sub ratio {
   my ($self, $part, $above, $below) = @_;
   my %above = $self->runs($part, @$above);

@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # moving.pl BIN HOST ROWS ADOPTED FILES: measures what the statements of doc/moving.md cost while clients write. The
-# program calls adopt() for ADOPTED tables of ROWS rows, one by one. After that it runs "From UUIDs" on a table of ROWS
-# rows that two other tables refer to. Four clients write all the while, together 2,000 transactions per second. The
-# program prints samples: the duration of each step, and the longest wait of a client during the step.
+# program calls adopt() for ADOPTED tables of ROWS rows, one by one. Then the program runs "From UUIDs" on a table of
+# ROWS rows, to which two other tables refer. Four clients write at the same time, together 2,000 transactions per
+# second. The program prints samples: the duration of each step, and the longest wait of a client during the step.
 use strict;
 use warnings;
 use FindBin;
@@ -32,7 +32,8 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    # The pause lets the delayed writers catch up. Without the pause, the next attempt would meet all writers at once.
+    # The pause lets the delayed writers catch up. Without a pause the next attempt would meet all waiting writers at
+    # once.
     sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";
@@ -70,8 +71,8 @@ sub start_writers {
   phase('nothing', sub { sleep 3 });
 }
 
-# Adds for each phase the duration of the longest writer's transaction that overlapped the phase, and the rate of
-# transactions that ended in the phase. Fails if a writer saw an error.
+# For each phase, adds the longest duration of a transaction that overlapped the phase, and the rate of transactions
+# that ended in it. Fails if a writer saw an error.
 sub stop_writers {
   my ($prefix) = @_;
   sleep 3;    # pgbench loses log lines that it has not written
@@ -87,7 +88,7 @@ sub stop_writers {
     open my $log, '<', $file or die;
     while (<$log>) {
       my (undef, undef, $us, undef, $s, $fraction) = split;
-      next if ($fraction // '') !~ /^\d+$/;    # a line that was cut off
+      next if ($fraction // '') !~ /^\d+$/;    # pgbench has not completed this line
       my $end = $s + $fraction / 1e6;
       for my $i (0 .. $#phases) {
         my (undef, $from, $to) = @{ $phases[$i] };
@@ -128,8 +129,8 @@ my $page = do { local $/; open my $in, '<', "$FindBin::Bin/../doc/moving.md" or 
 my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has no section \"From UUIDs\"\n";
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
-# Repeats the page's statements for the table comments with the table tags. Within a transaction each line is repeated
-# by itself.
+# Repeats each statement of the page for the table "comments" for the table "tags". Within a transaction each line for
+# "comments" is followed by the same line for "tags".
 sub for_tags {
   my ($statement) = @_;
   return $statement if $statement !~ /comments/;

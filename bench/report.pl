@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # perl -I bench report.pl [--gate] OUT [README]: reads OUT/results and writes OUT/RESULTS.md. If README is given, the
-# program also replaces the text between two marks in README. The sentences are in the templates RESULTS.md.in and
-# performance.md.in. This program computes the numbers and tables that replace the {{names}} in the templates. A
-# paragraph or section is left out if its values were not measured. A single missing value is marked.
+# program also replaces the text between two marks in README. The sentences of the report are in the templates
+# RESULTS.md.in and performance.md.in. This program computes the numbers and tables that replace the {{names}} in the
+# templates. A paragraph or section is left out if its values were not measured. A single missing value is marked.
 use strict;
 use warnings;
 use FindBin;
@@ -37,8 +37,8 @@ sub table {
     map { '| ' . join(' | ', @$_) . ' |' } @rows;
 }
 
-# sum_of PART, SUBJECT, METRIC...: the sum of the medians of these metrics. The list is empty if a metric was not
-# measured.
+# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of these metrics. The list is empty if a metric was
+# not measured.
 sub sum_of {
   my ($part, $subject, @metrics) = @_;
   my @values = map { $samples->median($part, $subject, $_) // return } @metrics;
@@ -47,7 +47,7 @@ sub sum_of {
   return ($sum) x 3;
 }
 
-# The measured subjects of a part, in the given order.
+# Returns the measured subjects of a part, in the given order.
 sub subjects {
   my ($part, $metric, @order) = @_;
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
@@ -183,7 +183,7 @@ aim('ids of two threads of the core on separate words, relative to one thread', 
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# Limits for a machine that others use at the same time. A regression breaks these limits, but noise does not.
+# Sets limits for a machine that others use at the same time. A regression breaks these limits, but noise does not.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;

@@ -5,7 +5,7 @@
 // processor's counter.
 //
 // Every benchmark counts ids as items. Threads share one counter (`_shared`) or have one each
-// (`_own`). Sums over the threads are counters of our own: releases of the library differ in what
+// (`_own`). This file sums over the threads itself, because releases of the library differ in what
 // they divide by the number of threads.
 
 #include <benchmark/benchmark.h>
@@ -56,7 +56,7 @@ class Meter {
   int64_t wall_ = now(CLOCK_MONOTONIC);
 };
 
-// The kernel's clock, as the server reads it if it cannot use the processor's counter.
+// Reads the kernel's clock, as the server does if it cannot use the processor's counter.
 struct KernelClock {
   static int64_t ms() noexcept { return wall_clock_ms(); }
 };
@@ -66,7 +66,7 @@ struct CounterClock {
   TickClock clock;
 };
 
-// Pacing is switched off: what is measured is the work, not the clock's progress.
+// Pacing is turned off, so the benchmark measures the work and not the progress of the clock.
 Bounds bounds_at(const Layout& layout, int64_t ms) {
   return {layout.tick_at(ms), uint64_t{1} << 39, layout.end_position(), 0};
 }
@@ -101,7 +101,7 @@ void swap(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// Clock and swap, without the checks that make the result safe.
+// Reads the clock and swaps the counter, without the checks that make the result safe.
 template <bool own>
 void bare_id(benchmark::State& state) {
   struct alignas(64) Word {
@@ -121,8 +121,8 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The function is flattened like next_id(). Otherwise the claim would be returned through memory
-// instead of registers.
+// The function is flattened like next_id(). Without this attribute the claim would be returned
+// through memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);

@@ -53,8 +53,8 @@ CREATE FUNCTION bench.nanoid() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_nanoid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.nanoid() IS 'NanoID, 21 characters';
 
--- Stop-watches. They call a function of one argument (an integer, or a sequence's oid) in a C loop,
--- with the arguments in turn, so that no executor, protocol or client is in between.
+-- The functions for timing call a function of one argument (an integer, or a sequence's oid) in a C
+-- loop, with the arguments in turn. No executor, protocol or client is in between.
 
 CREATE FUNCTION bench.cpu_ns() RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

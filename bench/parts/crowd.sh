@@ -11,7 +11,7 @@ together() {
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    i=$((i + 1))  # not within the redirection, because the background process expands the redirection
+    i=$((i + 1))  # outside of the redirection, which the background process expands
     sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.3 0.2))" \
       >"$work/rate.$i" &
     pids+=($!)
@@ -51,7 +51,7 @@ for run in $(seq "$(by_form 2 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
-      shard=$((shard + 66))  # not within the substitution, because a subshell would lose the new value
+      shard=$((shard + 66))  # outside of the substitution, because a subshell would lose the new value
       sample "$name" "ids/s, $clients clients" "$run" \
         "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"

@@ -18,8 +18,8 @@ for server in a b; do
 done
 on control -f "$work/source/bench/sql/engines.sql"
 
-# by WHAT SERVER STATEMENT: measures the statements per second of one client. :id is an id of shard 3, which is on the
-# server "a".
+# by WHAT SERVER STATEMENT: measures the statements per second of one client. In STATEMENT, :id is an id of shard 3,
+# which is on the server "a".
 by() {
   local what=$1 server=$2 statement=$3
   unprivileged tee "$work/files/engines.sql" >/dev/null <<END

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures loads by INSERT ... SELECT and COPY, with each kind of key in turn. Kinds of keys with similar results run
+# Measures loads by INSERT ... SELECT and by COPY, with each kind of key in turn. Kinds of keys with similar results run
 # more often.
 begin_results insert
 start_server 'snowflake.max_lead = 60s'

@@ -42,7 +42,7 @@ make_pair() {
 milliseconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (to - from) * 1000 }'; }
 first_id() { on "$1" -o /dev/null -c 'SELECT snowflake.next_id(1)'; }
 
-# Calls with ids that do not run ahead of the clock: the ticks hold more ids than a loop can mint.
+# Measures calls with ids that do not run ahead of the clock, because a tick has more ids than a loop can mint.
 make_pair 1h "snowflake.layout = '41/3+1/19'" 'snowflake.max_lead = 60s'
 rows=$(by_form 20000 10000)
 calls() { printf "%s, " "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1"; printf %s "$1"; }
@@ -88,7 +88,7 @@ for run in $(seq "$(by_form 4 2)"); do
   done
 done
 
-# Calls while the lease server is stopped for half of a lease. The lease was renewed just before the stop.
+# Measures calls while the lease server is stopped for half of a lease. The lease was renewed just before the stop.
 on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
 until [ "$(on leased -c 'SELECT length_ms < 20000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
 ctl lease_server stop -m immediate

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures how one row is read by its id through 16 to 256 partitions by shard. Compares this with a plain table, with
-# hash partitions, and with partitions that the id does not prune.
+# Measures how one row is read by its id through 16 to 256 partitions by shard. Also measures a plain table, hash
+# partitions, and partitions that the id does not prune.
 begin_results route
 start_server "max_locks_per_transaction = 1024"
 rows=$(by_form 500000 100000)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Measures the longest calls under default settings. A session mints at full rate over 64 shards in turn, so no call
-# waits for the clock. Meanwhile the high-water mark is extended twice a second. The histograms of all runs are added
-# up.
+# waits for the clock. During the measurement the high-water mark is extended twice a second. The histograms of all runs
+# are added up.
 begin_results stall
 printf 'subject\trun\tup_to_ns\tcalls\n' >"$out/results/stall_histogram.tsv"
 start_server

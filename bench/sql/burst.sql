@@ -1,4 +1,4 @@
--- Cost of a call in a burst that has run ahead of the clock, and of batches.
+-- Measures the cost of a call in a burst that has run ahead of the clock, and of batches.
 
 INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('(a column)', 'ns, ahead', 'i', :rows),
@@ -9,7 +9,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
 UPDATE bench.subject SET metric = metric || :'suffix';
 CALL bench.measure_calls(current_setting('bench.runs')::int);
 
--- Batches, per id. Here the query's own cost is part of what the user pays, and stays in.
+-- Measures batches, per id, including the query's own cost, which a user pays, too.
 TRUNCATE bench.subject;
 INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('next_ids(10)', 'ns an id', 'SELECT snowflake.next_ids(SHARD, 10) FROM generate_series(1, 20000)', 200000),
@@ -39,7 +39,7 @@ $$;
 
 DELETE FROM bench.sample WHERE run = 0;
 
--- Waiting would have cost no CPU time, and so would not show.
+-- Checks that no call has waited, because a wait takes no CPU time and would not be visible.
 DO $$
 BEGIN
   ASSERT (SELECT coalesce(sum(waits), 0) = 0 FROM snowflake.shard_stats), 'pacing was in the way';

@@ -1,6 +1,6 @@
--- Cost of a call in step with the clock.
+-- Measures the cost of a call whose ids do not run ahead of the clock.
 
--- The SQL engine, under other names than the extension's.
+-- Creates the SQL engine under other names than the extension's.
 CREATE EXTENSION IF NOT EXISTS snowflake_migrate;
 SELECT replace(replace(snowflake.generator_sql(0), 'snowflake_sql', 'engine_sql'), 'snowflake', 'engine') \gexec
 
@@ -37,7 +37,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('decode', 'ns', 'snowflake.decode(i)', :rows / 10),
   ('settled_before', 'ns', 'snowflake.settled_before()', :rows / 10);
 
--- Without the counter: only what mints, and its rivals.
+-- Without the counter, measures only functions that mint, and the alternatives to them.
 DELETE FROM bench.subject WHERE :'suffix' <> '' AND name !~ '^(\(a column\)|C: cl|next_id|nextval)';
 UPDATE bench.subject SET metric = metric || :'suffix';
 

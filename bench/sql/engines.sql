@@ -1,4 +1,5 @@
--- The router: PL/Proxy and postgres_fdw from the map; and the same foreign tables without pruning.
+-- Sets up the router: PL/Proxy and postgres_fdw by the map, and the same foreign tables without
+-- pruning.
 CREATE EXTENSION plproxy;
 CREATE EXTENSION postgres_fdw;
 CALL snowflake_fleet.use_plproxy();

@@ -1,5 +1,5 @@
--- Loads of many rows into a fresh table: INSERT ... SELECT, COPY, COPY by way of a staging table, and COPY
--- of rows that bring ids along which the client fetched before in two batches.
+-- Loads many rows into a fresh table by a query, COPY, COPY with a staging table, and COPY of rows that contain ids.
+-- The client fetched these ids before in two batches.
 
 CREATE PROCEDURE bench.load(how text, key_name text, suffix text, n integer, run integer, files text)
 LANGUAGE plpgsql AS $$
@@ -65,7 +65,7 @@ BEGIN
 END
 $$;
 
--- A run of INSERT or COPY of the keys that are named, beginning with another one in every run.
+-- Runs INSERT or COPY once for each of the named keys. Each run begins with another key.
 CREATE PROCEDURE bench.load_run(how text, names text[], n integer, run integer, files text) LANGUAGE plpgsql AS $$
 DECLARE
   key_name text;

@@ -1,5 +1,5 @@
--- Costs of ids outside the database. The ids have 18 digits, as they have today; every form of them lies in
--- a table, so that what reads a form is not charged for making it.
+-- Measures the costs of ids outside the database. The ids have 18 digits, like ids of today. A table contains every
+-- form of them, so that a function that reads a form is measured without the cost of making it.
 
 CREATE EXTENSION snowflake_alias;
 CREATE TABLE forms AS

@@ -1,5 +1,6 @@
--- One row by its id: a plain table, 16, 64 and 256 partitions by shard, 64 by PostgreSQL's own hash, and 64 that the id
--- does not prune. A prepared statement in a loop, in each mode of planning; CPU time of the backend, less the empty loop.
+-- Reads one row by its id from a plain table, from 16, 64 and 256 partitions by shard, from 64 by PostgreSQL's own
+-- hash, and from 64 that the id does not prune. Measures the backend's CPU time of a prepared statement in a loop, in
+-- each mode of planning, without the time of an empty loop.
 
 CREATE TABLE plain (id bigint PRIMARY KEY, v integer);
 INSERT INTO plain SELECT snowflake.make_id(timestamptz '2026-01-01Z' + i / 1000 * interval '1 ms', i % 256, i % 1000), i
@@ -42,7 +43,7 @@ SELECT format($f$
           FROM (SELECT name FROM way UNION ALL SELECT 'plain') AS x (t)
         UNION ALL SELECT 'nothing', 'found := wanted & 1;') AS f (name, statement) \gexec
 
--- The same with the id written into the statement: pruned when it is planned, once.
+-- Measures the same statement with the id as a constant, which prunes once, when the statement is planned.
 SELECT format($f$
   CREATE FUNCTION fetch_one_%1$s(times integer) RETURNS bigint LANGUAGE plpgsql AS $$
   DECLARE
@@ -89,5 +90,5 @@ END
 $$;
 DELETE FROM bench.sample WHERE run = 0;
 
--- For pgbench, as an application does it: the protocol and the transaction are part of what is compared.
+-- Measures statements of an application with pgbench, including the protocol and the transaction.
 CREATE TABLE cpu (what text, mode text, run integer, statements bigint, ns bigint);

@@ -1,4 +1,4 @@
--- What every part finds in its database: the rivals, a place for samples, and the stop-watch for calls.
+-- Sets up the database of each part: the compared generators, a place for samples, and the functions that time calls.
 
 CREATE EXTENSION snowflake;
 CREATE SCHEMA bench;
@@ -10,8 +10,8 @@ CREATE EXTENSION pgstattuple;
 CREATE SEQUENCE one;
 CREATE SEQUENCE hundred CACHE 100;
 
--- Instagram's function: the layout and the sequence modulo 1024 that were published in 2012, written
--- afresh; first the way that is usually pasted, a statement per step, then as one expression.
+-- Creates Instagram's function as published in 2012, with its layout and the sequence modulo 1024. The first form is
+-- the one usually copied, with a statement for each step; the second form is one expression.
 CREATE SEQUENCE instagram_sequence;
 
 CREATE FUNCTION instagram() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 
--- UUID version 7: the server's own from 18 on.
+-- Creates UUIDs of version 7, with the server's own function from PostgreSQL 18 on.
 DO $$
 BEGIN
   IF current_setting('server_version_num')::int >= 180000 THEN
@@ -71,7 +71,7 @@ INSERT INTO bench.key VALUES
   (13, 'KSUID, text', 'text COLLATE "C"', 'bench.ksuid_text()'),
   (14, 'NanoID', 'text COLLATE "C"', 'bench.nanoid()');
 
--- Samples, and where they come from.
+-- Stores samples and the measured subjects.
 
 CREATE UNLOGGED TABLE bench.sample (subject text, metric text, run integer, value float8);
 
@@ -82,7 +82,7 @@ CREATE FUNCTION bench.with_shard(expression text) RETURNS text LANGUAGE sql VOLA
               ELSE expression END
 $$;
 
--- CPU nanoseconds of running a query whose result nobody fetches.
+-- Returns the CPU nanoseconds of a query whose result nobody fetches.
 CREATE FUNCTION bench.cost(query text) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   before bigint := bench.cpu_ns();
@@ -94,10 +94,12 @@ BEGIN
 END
 $$;
 
--- What is measured by measure_calls() and the like; SHARD as above, NTH is 1 to 10, the number of the column.
+-- Lists the expressions that measure_calls() and similar procedures measure. SHARD is a shard as above, and NTH is the
+-- number of the column, 1 to 10.
 CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
 
--- Costs of calls: ten calls a row, all subjects in turn. `source` gives the columns, with %s for the number of rows.
+-- Measures the costs of calls, ten calls per row, for all subjects in turn. The argument `source` is a query for the
+-- columns, with %s for the number of rows.
 CREATE PROCEDURE bench.measure_round(run integer, source text DEFAULT
     '(SELECT i, now() AS t, tstzrange(now(), now() + ''1 day'') AS r FROM generate_series(1::bigint, %s) AS i OFFSET 0)')
 LANGUAGE plpgsql AS $$
@@ -115,7 +117,7 @@ BEGIN
 END
 $$;
 
--- Takes off what ten columns cost that cost nothing, and the run 0, which warmed up.
+-- Subtracts the cost of ten trivial columns, and deletes run 0, which was for warming up.
 CREATE PROCEDURE bench.net_calls() LANGUAGE plpgsql AS $$
 BEGIN
   DELETE FROM bench.sample WHERE run = 0;

@@ -9,7 +9,7 @@ expect() {  # WHAT WANTED GOT
   echo "ok: $1"
 }
 
-# The PostgreSQL versions whose package is installed.
+# Prints the PostgreSQL versions whose package is installed.
 installed_versions() {
   dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'postgresql-*-snowflake' |
     sed -n 's/^installed postgresql-\([0-9]*\)-snowflake$/\1/p'

@@ -1,4 +1,4 @@
-# Redmine: prints what it finds of its ordinary work. Run by `rails runner`.
+# Works with Redmine, and prints the results of its ordinary work. Run by `rails runner`.
 name = ARGV[0]
 Redmine::DefaultData::Loader.load('en') if Redmine::DefaultData::Loader.no_data?
 User.current = User.where(admin: true).first

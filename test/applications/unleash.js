@@ -1,10 +1,10 @@
-// Unleash: starts the server, and prints what its API finds of its ordinary work.
+// Starts Unleash, and prints what its API returns after ordinary work.
 'use strict';
 
 const { types } = require('pg');
 const { start } = require('unleash-server');
 
-types.setTypeParser(types.builtins.INT8, Number);    // exact, because ids have at most 53 bits
+types.setTypeParser(types.builtins.INT8, Number);    // a number is exact, because ids have at most 53 bits
 
 const name = process.argv[2];
 (async () => {

@@ -332,7 +332,7 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
-                if code != 0 and "no record of having taken over" in output:    # expected if the server was put back
+                if code != 0 and "no record of having taken over" in output:    # expected if the server was restored
                     self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
                     code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:

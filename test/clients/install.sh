@@ -5,8 +5,8 @@
 # the test fails.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
-# These clients run only if they are named. If a client of this list is not available, the test reports that, and does
-# not fail.
+# These clients run only if the caller names them. If a client of this list is not available, the test reports that, and
+# does not fail.
 clients_by_name=(django-width sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
 # install_client CLIENT TREE: installs Debian's packages of the client. Packages of the npm registry go into TREE, the
@@ -53,8 +53,8 @@ install_java() {
   command -v javac >/dev/null || install_missing default-jdk-headless
 }
 
-# unpack_unstable DIRECTORY PACKAGE...: unpacks packages of Debian unstable into the directory. It uses the mirror of
-# this machine, and installs nothing.
+# unpack_unstable DIRECTORY PACKAGE...: unpacks packages of Debian unstable into the directory. The function uses this
+# machine's mirror, and installs nothing.
 unpack_unstable() {
   local directory=$1 mirror options package
   shift

@@ -35,13 +35,13 @@ foreach my $section (split /^(?=## )/m, $page)
 	}
 }
 
-# Every program is on the page.
+# Checks that every program is on the page.
 my @programs = grep { !m{(?:^|/)(?:node_modules|migrations|lib|settings|tests|__init__|tap|Tap)[./]?} }
   map { s{^\Q$here\E/}{}r } glob("$here/*/*.{py,js,pl,php,rb,go,java}");
 cmp_ok(scalar @programs, '>', 20, 'programs');
 ok($linked{$_}, "$_ is on the page") foreach @programs;
 
-# Links to sections, from the page and from the README.
+# Checks links to sections of doc/clients.md, from this page and from the README.
 my %anchor = map { (lc s/[^\w\- ]//gr) =~ tr/ /-/r => 1 } $page =~ /^## (.*)/mg;
 ok($anchor{$_}, "there is a section $_") foreach $page =~ /\]\(#([\w-]+)\)/g,
   slurp_file("$here/../../README.md") =~ m{\(doc/clients\.md#([\w-]+)\)}g;

@@ -22,7 +22,7 @@ if (!@languages)
 my $page = slurp_file("$FindBin::RealBin/../../doc/readers.md");
 my $node = Snowflake::Node->create_running('readers');
 
-# The server's results: a line for each input.
+# Stores the server's results, with a line for each input.
 my @ids = (0, 1, 61, 62, 499712025023222784, ~0 >> 1, -1, -(~0 >> 1) - 1, $node->ids('SELECT snowflake.next_id(7) FROM generate_series(1, 20)'));
 push @ids, map { 1 << $_, (1 << $_) - 1 } 2 .. 62;
 push @ids, map { int(rand 2**32) << 31 ^ int rand 2**31 } 1 .. 2000;

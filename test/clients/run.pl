@@ -48,7 +48,7 @@ sub java_command
 	return ('java', '-cp', $path, $class);
 }
 
-# The command that runs a client's program.
+# Returns the command that runs a client's program.
 sub command_of
 {
 	my ($client) = @_;
@@ -62,7 +62,7 @@ foreach my $client (@clients)
 	my @command = command_of($client) or fail("there is one program of $client"), next;
 	(my $database = "client_$client") =~ tr/a-z0-9_/_/c;
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
-	# So that /health does not name another client's database that mints the same ids.
+	# Sets a region, so that /health does not name another client's database that mints the same ids.
 	$node->safe_psql('postgres', "ALTER DATABASE $database SET snowflake.region = 1") if $client eq 'http';
 	local %ENV = (
 		%ENV,

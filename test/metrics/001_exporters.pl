@@ -101,7 +101,7 @@ foreach my $name (sort keys %exporter)
 my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
 
-# Metrics of a server that leases its region, and of one that waits for its first lease.
+# Compares the metrics of a server that leases its region, and of a server that waits for its first lease.
 my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
@@ -123,7 +123,7 @@ foreach my $name (sort keys %of_leased)
 }
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics of leases');
 
-# Metrics of the lease server, which has two regions, one of them held.
+# Compares the metrics of the lease server, which has two regions, one of them held.
 $lease_server->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
 my %of_lease_server = (
 	'postgres exporter' => scrape(start_postgres_exporter($lease_server, 'postgres_exporter_lease_server', 'lease_server_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
@@ -139,7 +139,7 @@ foreach my $name (sort keys %of_lease_server)
 # Makes numbers comparable, because the exporters write the same number in different ways: 5, 5.0 or 1e+06.
 sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
 
-# Names of metrics in the rules and the dashboard.
+# Checks the names of metrics in the rules and the dashboard.
 
 my %exists = map { $_ => 1 } @{ $names{'postgres exporter'} };
 sub unknown { return grep { !$exists{$_} } map { /\b(snowflake_\w+)/g } @_; }

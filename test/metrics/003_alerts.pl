@@ -22,12 +22,12 @@ my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	snowflake.owned_shards = '0-199'
 	snowflake.clock_error = 1
 	CONF
-# A server whose clock is set so that its layout ends in ten months, on 2059-11-04.
+# Makes a server whose clock is set so that its layout ends in ten months, on 2059-11-04.
 my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
 $old->clock->set(2_814_000_000 - time);
 $old->start;
 $old->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-# A server that leases its region.
+# Makes a server that leases its region.
 my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
@@ -73,7 +73,7 @@ my $eleven = eventually('the alert for the layout', sub { my $is = firing($prome
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-# On a busy machine a scrape may fail, so this is repeated.
+# On a busy machine a scrape may fail, so this check is repeated.
 ok(eval { eventually('these and nothing else', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) },
 	'nothing else fires while all is well') or diag(explain(firing($prometheus)));
 foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
@@ -89,8 +89,8 @@ sub names_of
 ok(eval { eventually('the metrics', sub { @{ names_of($main) } > 25 }) }, 'Prometheus has the metrics');
 is_deeply(names_of($by_sql), names_of($main), "Prometheus has the metrics of both exporters under the same names");
 
-# Four faults at the same time: a shard at its maximum rate, calls for a shard of another server, a clock that may be
-# wrong by 0.2 s, and slow flushes while the WAL writer sleeps.
+# Makes four faults at the same time: a shard at its maximum rate, calls for a shard of another server, a clock that may
+# be wrong by 0.2 s, and slow flushes while the WAL writer sleeps.
 my $batches = $node->basedir . '/batches.sql';
 PostgreSQL::Test::Utils::append_to_file($batches, "SELECT snowflake.next_ids(1, 40);\n");
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 600, '-f', $batches, '-h', $node->host, '-p', $node->port, 'postgres' ],

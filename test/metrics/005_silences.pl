@@ -15,8 +15,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 # Uses as many buffers as a real server. With the few buffers of PostgreSQL's tests, a query of the catalogue may have
-# to write a page, and so wait for the stalled disk. From PostgreSQL 18 on, where checksums are the default, this also
-# applies to pages that were only read.
+# to write a page, and so wait for the stalled disk. From PostgreSQL 18 on checksums are the default, so a query may
+# also have to write pages that it has only read.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
 	shared_buffers = 128MB

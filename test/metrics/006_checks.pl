@@ -1,5 +1,5 @@
-# Runs monitoring programs that check every relation of a database for sequences, bloat, vacuum, indexes and keys. They
-# must not report relations of snowflake.
+# Runs monitoring programs that check every relation of a database for sequences, bloat, vacuum, indexes and keys. These
+# programs must not report relations of snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -46,7 +46,7 @@ reports_ok('check_pgactivity', '-s', @$_, '-h', $host, '-p', $port, '-F', 'nagio
 reports_ok('check_postgres', "--action=$_", "--host=$host", "--port=$port", '--dbname=app', '--output=nagios')
   foreach qw(sequence bloat autovac_freeze txn_wraparound last_vacuum last_analyze);
 
-# Queries that other monitoring programs use. Each returns the relations that the program would report.
+# Lists queries that other monitoring programs use. Each query returns the relations that its program would report.
 my %formula = (
 	'half of the range is used' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND last_value >= max_value / 2},
 	'the share of the range' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND (last_value - min_value) * 100.0 / (max_value - min_value) > 50},

@@ -52,7 +52,7 @@ class Faults:
 
 
 FAULTS = [name for name in vars(Faults) if not name.startswith("_")]
-TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # while the driver lets the old primary run
+TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # faults in which the driver lets the old primary run
 
 
 def mint(number, cluster, path, stop):

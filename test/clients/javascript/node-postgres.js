@@ -24,7 +24,7 @@ run(async () => {
   const shard = await client.query('SELECT snowflake.shard_of(snowflake.next_id($1)) AS shard', [7]);
   equal(shard.rows[0].shard, 7, 'the shard as a parameter');
 
-  // The parser of the column type, for all clients of the process.
+  // Replaces the parser of the column type for all clients of the process.
   const selectMany = "SELECT id FROM photos WHERE caption = 'many' ORDER BY id";
   const string = types.getTypeParser(20);
   types.setTypeParser(20, Number);

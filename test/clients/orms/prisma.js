@@ -1,4 +1,4 @@
-// Prisma: ids are BigInt, and exact. Its client runs on node-postgres; `prisma generate` needs no engine.
+// Prisma: ids are BigInt, and exact. Prisma's client runs on node-postgres, and `prisma generate` needs no engine.
 'use strict';
 
 const { execFileSync } = require('node:child_process');

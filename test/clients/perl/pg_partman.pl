@@ -1,5 +1,5 @@
-# pg_partman: partitions by day, with ids as numbers. Tests the page's recipe, and p_epoch, which looks right but is
-# wrong.
+# pg_partman: partitions by day, with ids as numbers. Tests the recipe of doc/clients.md, and the setting p_epoch, which
+# looks right but is wrong.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ sub rows_of { return scalar $db->selectrow_array("SELECT count(*) FROM $_[0]"); 
 sub events
 {
 	my ($name, $create_parent) = @_;
-	# Version 5 has only one kind of partitioning and no parameter for it.
+	# pg_partman 5 has only one kind of partitioning and no parameter for it.
 	$create_parent =~ s/p_type => 'native', *// if $version >= 5;
 	$db->do("CREATE TABLE $name (id bigint NOT NULL DEFAULT snowflake.next_id(1), what text) PARTITION BY RANGE (id)");
 	$db->do($create_parent);

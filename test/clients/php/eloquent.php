@@ -4,7 +4,7 @@
 use Illuminate\Database\Capsule\Manager;
 use Illuminate\Database\Eloquent\Model;
 
-// Deprecations of a Laravel that is older than PHP.
+// Hides deprecation warnings of a Laravel that is older than the PHP version.
 error_reporting(E_ALL & ~E_DEPRECATED);
 require 'Illuminate/Database/autoload.php';
 require __DIR__ . '/tap.php';

@@ -79,7 +79,7 @@ try:
     ok(all(isinstance(id, str) for id in ids), "... all of them strings")
     equal(len(ask("/v1/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
 
-    # The program or the database reports what is wrong.
+    # The HTTP program or the database reports what is wrong.
     refused("/v1/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
     refused("/v1/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
     refused("/v1/ids?count=0", 400, "hint", "none")

@@ -1,4 +1,4 @@
-# ActiveRecord: a default in the migration, which schema.rb keeps, and test databases of a role that is not a superuser.
+# ActiveRecord keeps a default of the migration in schema.rb. A role that is not a superuser creates test databases.
 
 require 'active_record'
 require 'stringio'
@@ -86,7 +86,7 @@ ok(!schema.string.include?('create_schema'), 'schema.rb leaves the schema to the
 ok(schema.string.include?('enable_extension "snowflake"'), 'schema.rb has the extension', schema.string)
 ok(schema.string.include?('default: -> { "snowflake.next_id(5)" }'), 'schema.rb has the default', schema.string)
 
-# The same as `rails db:test:prepare`, by a role with only CREATEDB.
+# Does the same as `rails db:test:prepare`, with a role that has only CREATEDB.
 application = settings.merge(username: 'application')
 load_schema = lambda do |template|
   ActiveRecord::Base.establish_connection(application.merge(database: 'postgres'))
