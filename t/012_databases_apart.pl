@@ -149,7 +149,7 @@ $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP E
 kill_a_backend();
 mint($_) foreach qw(prod third fourth);
 $node->refuses('CREATE EXTENSION snowflake; SELECT snowflake.next_id(3)',
-	{ sqlstate => '53400', message => 'too many databases' }, 'no slot is left', 'fickle');
+	{ sqlstate => '53400', message => 'too many databases' }, 'next_id() fails if no slot for a database is left', 'fickle');
 $node->safe_psql('fickle', 'DROP EXTENSION snowflake');
 kill_a_backend();
 $node->safe_psql('postgres', 'DROP DATABASE third');

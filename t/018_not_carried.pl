@@ -78,7 +78,7 @@ observed($database, 'a schema');
 $database = make();
 load($database, dump_of('-s'));
 load($database, dump_of('-a', '-t', 'app.photos'));
-observed($database, 'definitions, then rows');
+observed($database, 'a dump that restores definitions first, and rows later');
 
 foreach my $options ([ '-N', 'snowflake' ], [ '-T', 'snowflake.*' ], [ '--exclude-table-data', 'snowflake.*' ])
 {

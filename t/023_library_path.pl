@@ -18,7 +18,7 @@ chdir "$FindBin::RealBin/.." or die $!;
 my $out;
 ok(IPC::Run::run([ $ENV{PG_REGRESS}, '--bindir=' . $node->config_data('--bindir'), '--host=' . $node->host, '--port=' . $node->port,
 	  '--inputdir=.', '--outputdir=' . $node->basedir, '--encoding=UTF8', '--no-locale', '--load-extension=snowflake',
-	  qw(audit bounds decode extension mint privileges) ], '>&', \$out), 'the first files of sql/') or diag($out);
+	  qw(audit bounds decode extension mint privileges) ], '>&', \$out), 'the first files of sql/ have the expected output') or diag($out);
 
 $node->safe_psql('postgres', 'CREATE FUNCTION own(int) RETURNS bigint AS \'snowflake\', \'snowflake_next_id\' LANGUAGE C');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(own(5))'), '5', 'a function that a user made from the library works');

@@ -52,12 +52,12 @@ sub health { return $node->safe_psql($_[0], "SELECT minting, reason, advice FROM
 $node->safe_psql('x', 'SELECT snowflake.next_id(5)');
 is(health('x'), 't||', 'health reports nothing while one database mints');
 $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
-is(health('y'), 't||', '... or while another one mints another shard');
+is(health('y'), 't||', 'health reports nothing while the databases mint different shards');
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
 my $statement = 'ALTER DATABASE y SET snowflake.region = 1';
 is(health('x'), "t|another database mints the same ids|Database \"y\" mints shard 5 in the same region. If their ids must differ, run $statement, and connect again.",
 	'health of the first database names the second one, and the statement that separates them');
-like(health('y'), qr/^t\|another database mints the same ids\|Database "x" mints shard 5 .* run \Q$statement\E,/, '... and health of the second one the first');
+like(health('y'), qr/^t\|another database mints the same ids\|Database "x" mints shard 5 .* run \Q$statement\E,/, 'health of the second database names the first one');
 is($node->safe_psql('postgres', 'SELECT database, same_ids_as FROM snowflake.databases ORDER BY 1'), "x|y\ny|x", 'the view databases shows the pair');
 my $logged = qr/LOG:  databases "(?:x|y)" and "(?:x|y)" of this server mint the same ids/;
 my $until = time + $PostgreSQL::Test::Utils::timeout_default;
@@ -67,19 +67,19 @@ while (time < $until)
 	$node->safe_psql($_, 'SELECT snowflake.next_id(5)') foreach qw(x y);
 	select undef, undef, undef, 0.3;
 }
-is(scalar(() = $node->log_content =~ /$logged/g), 1, 'one message in the log');
-like($node->log_content, qr/HINT:  If their ids must differ, run \Q$statement\E/, '... with the statement');
+is(scalar(() = $node->log_content =~ /$logged/g), 1, 'the log has one message about the databases that mint the same ids');
+like($node->log_content, qr/HINT:  If their ids must differ, run \Q$statement\E/, 'the hint of the message has the statement that separates the databases');
 $node->safe_psql('postgres', $statement);
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
 is(health($_), 't||', "after the statement health of $_ reports nothing") foreach qw(x y);
 $node->safe_psql('postgres', 'ALTER DATABASE y RESET snowflake.region');
 alter('y', 'owned_shards', '6-9');
 $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
-is(health('y'), 't||', '... nor do they with disjoint owned shards');
+is(health('y'), 't||', 'with disjoint owned shards health reports nothing');
 $node->safe_psql('postgres', 'ALTER DATABASE y RESET snowflake.owned_shards');
 $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
-is(health('y'), 't||', '... nor if the last ids of the common shard are of different regions');
-is(scalar(() = $node->log_content =~ /$logged/g), 1, 'no further message');
+is(health('y'), 't||', 'health reports nothing if the last ids of the common shard are of different regions');
+is(scalar(() = $node->log_content =~ /$logged/g), 1, 'the log has no further message about the databases');
 
 my %blocks = Snowflake::Page::blocks("$FindBin::RealBin/../doc/reference.md");
 like($node->safe_psql('postgres', $blocks{'Change region or shards'}[0]), qr/^\d+\nx\|2\|all$/m, 'the statements of the page change a region');
@@ -145,7 +145,7 @@ $node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
 $node->poll_query_until('postgres', 'SELECT true');
 $node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000))');
 is(regions_in_use(), 'x|2|all', 'after a crash the newest settings count');
-is(repeated(), '0', 'and no id comes twice');
+is(repeated(), '0', 'after a crash no id repeats');
 
 # Owned shards.
 my $old = $node->session('x');
@@ -154,18 +154,18 @@ alter('x', 'owned_shards', '0-4, 7');
 $node->refuses('SELECT snowflake.next_id(9)', { sqlstate => '55000', message => 'shard 9 is not owned', detail => '"snowflake.owned_shards" is 0-4,7' },
 	'a new session mints only owned shards', 'x');
 $old->query('SELECT snowflake.next_id(9)');
-like($old->{stderr}, qr/shard 9 is not owned/, '... and an old one');
+like($old->{stderr}, qr/shard 9 is not owned/, 'an old session also mints only owned shards');
 $old->{stderr} = '';
 is($old->query_safe("SELECT string_agg(DISTINCT snowflake.shard_of(snowflake.next_id_in('[5,8)'))::text, ' ') FROM generate_series(1, 2000)"), '7',
 	'next_id_in() chooses among owned shards');
 alter('x', 'owned_shards', '0-3');
 $node->safe_psql('x', 'SELECT snowflake.next_id(0)');
 is($old->query_safe("SELECT string_agg(DISTINCT snowflake.shard_of(i)::text, ' ') FROM unnest(snowflake.next_ids_in('[0,8)', 100)) AS i"), '0 1 2 3',
-	'a batch of several shards as well');
+	'a batch of several shards uses only owned shards');
 alter('x', 'owned_shards', '100');
 $node->safe_psql('x', 'SELECT snowflake.next_id(100)');
 $old->query("SELECT snowflake.next_ids_in('[0,8)', 100)");
-like($old->{stderr}, qr/shard 0 is not owned/, '... and none if none is owned');
+like($old->{stderr}, qr/shard 0 is not owned/, 'a batch fails if the database owns none of its shards');
 $old->quit;
 $node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
 
@@ -182,9 +182,9 @@ $node->refuses("ALTER DATABASE x SET snowflake.$_", { sqlstate => '22023', messa
 	local $ENV{PGOPTIONS} = '-c snowflake.region=9';
 	like((eval { region('x') } // $@), qr/^(2|.*cannot be set|.*snowflake\.region.*)$/s, 'a client does not choose the region');
 }
-is(region('x'), '2', '... which stays');
+is(region('x'), '2', 'the region of the database does not change');
 $node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE someone SET snowflake.region = 9; ALTER ROLE someone IN DATABASE x SET snowflake.region = 9');
-is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'nor does a role');
+is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'a role does not choose the region');
 
 # Stores a value that ALTER DATABASE would refuse if the library is loaded. With such a value the database must not own
 # all shards, which is the default.
@@ -193,7 +193,7 @@ foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.
 {
 	$node->safe_psql('postgres', sprintf $store, $stored);
 	$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the value of "snowflake\.\w+" is invalid', hint => 'ALTER DATABASE' }, "stored: $stored", 'x');
-	is($node->safe_psql('x', 'SELECT minting, reason FROM snowflake.health'), 'f|invalid region or shards', '... which health reports');
+	is($node->safe_psql('x', 'SELECT minting, reason FROM snowflake.health'), 'f|invalid region or shards', 'health reports the invalid region or shards');
 }
 $node->safe_psql('postgres', sprintf $store, 'snowflake.region=2');
 is(region('x'), '2', 'a right value is used');
@@ -206,8 +206,8 @@ $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.region = 6');
 $node->reload;
 $node->poll_query_until('postgres', "SELECT current_setting('snowflake.region') = '6'");
 is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '0', 'a reload does not change a session');
-is(region('z'), '6', 'a session after it mints in the new region');
-is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '6', '... and then the older one');
+is(region('z'), '6', 'a session that starts after a reload mints in the new region');
+is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '6', 'the older session mints in the new region, too');
 is(region('x'), '2', 'a database with a region of its own keeps it');
 $z->quit;
 

@@ -31,7 +31,7 @@ foreach my $writer (@writers)
 	ok($end->{well}, "$writer->{name} mints") or diag($end->{errors});
 	$ledger->record($writer->{name}, @{ $end->{ids} });
 }
-$ledger->check(20_000, 'ids of sessions that load the library at the same time');
+$ledger->check(20_000, 'ids of sessions that load the library at the same time are unique');
 
 # The first session loads the library in a transaction that is rolled back. The second session ends within a
 # transaction.
@@ -52,7 +52,7 @@ foreach my $step (-30, +40)
 	$node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 }
 $first = $node->session;
-$ledger->check(20_500, 'a crash restart with the clock stepped back');
+$ledger->check(20_500, 'ids are unique over a crash restart with the clock stepped back');
 
 # Tests a library that expects another form of the shared memory. This happens if the package is upgraded under a
 # running server.
@@ -74,17 +74,17 @@ $ledger->record('new library', split /\n/, $node->safe_psql('postgres', "SET dyn
 $node->refuses('SELECT snowflake.next_id(1)', { %other, detail => 'memory is 7, that of the library 1' }, 'after a restart the first library refuses instead');
 $node->crash($ledger, -2);
 $node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
-$ledger->check(25_500, 'one library after the other');
+$ledger->check(25_500, 'ids are unique if servers run with one library after the other');
 
 # If the shared memory segment of a database cannot be created, the call fails. The next call tries again.
 $node->create_database('crowded');
 my $segments = $node->data_dir . '/pg_dynshmem';
 chmod 0500, $segments or die $!;
-like($node->error_of('SELECT snowflake.next_id(1)', 'crowded'), qr/could not open shared memory segment/, 'no id without room in the memory');
-is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.databases WHERE database = 'crowded'"), '0', '... and no state is left behind');
+like($node->error_of('SELECT snowflake.next_id(1)', 'crowded'), qr/could not open shared memory segment/, 'next_id() fails without room for shared memory');
+is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.databases WHERE database = 'crowded'"), '0', 'a call that failed leaves no state of its database');
 chmod 0700, $segments or die $!;
 $node->mint($ledger, $mint, 'crowded');
-$ledger->of('crowded')->check(200, 'the next call after the room was made');
+$ledger->of('crowded')->check(200, 'the next call succeeds when there is room for shared memory');
 
 # Tests sessions that have not used the extension. An event trigger loads the library before a command that the library
 # may refuse.
@@ -96,7 +96,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON DATABASE postgres TO plain;
 	SQL
 $node->refuses('DROP EXTENSION snowflake CASCADE', { sqlstate => '2BP01', message => 'partitioned by it' }, 'DROP EXTENSION ... CASCADE is refused');
-is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'photos_0'"), '1', '... and the partition stays');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'photos_0'"), '1', 'after the refused DROP EXTENSION the partition exists');
 $first = $node->session;
 $first->query_safe('BEGIN; LOCK TABLE snowflake.dumped_seal IN ROW SHARE MODE');
 $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '42501', message => 'must be owner' }, "a plain role is refused before it waits: $_")
@@ -151,7 +151,7 @@ foreach my $preload ('snowflake', '', 'snowflake')
 	$node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 	$node->mint($ledger);
 }
-$ledger->check(40_000, 'server runs with and without the preload');
+$ledger->check(40_000, 'ids are unique over server runs with and without the preload');
 unlike($node->log_content, qr/terminated by signal (?!9)/, 'no session that minted ended in a crash');
 
 done_testing();

@@ -149,7 +149,7 @@ like($said[1]{answer}, qr/^0 \| 5 \| \d+ \| .* \| this server \| $/m, 'using: au
 @said = say_block('doc/using.md');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: there are partitions of this month and of the next three');
 is($said[-1]{answer}, $node->safe_psql('postgres', q{SELECT min(inhrelid)::regclass FROM pg_inherits WHERE inhparent = 'events'::regclass}),
-	'using: a row goes into the first');
+	'using: a row is inserted into the first partition');
 @said = say_block('doc/using.md');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass}), '4', 'using: no partition is older than a year');
 @said = say_block('doc/using.md');

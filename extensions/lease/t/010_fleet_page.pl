@@ -29,7 +29,7 @@ sub section_ends
 	return;
 }
 
-# Applies replacements to a text. Each pattern must occur in the text.
+# Applies replacements to a text. Each pattern of a replacement must occur in the text.
 sub adapted
 {
 	my ($text, @replacements) = @_;

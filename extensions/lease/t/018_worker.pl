@@ -72,7 +72,7 @@ my ($free) = grep { !$used{$_} } 0 .. 1000;
 command_ok([ 'prlimit', "--pid=$limited", '--nofile=' . ($free + 1) . ':' ], 'the file descriptors of the worker are limited');
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'the lease worker met an error%' FROM snowflake.lease}), 'the view lease shows that the worker met an error')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
-command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit is removed');
+command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file descriptors is removed');
 renewed('the lease is renewed after errors of the worker');
 is(worker(), $limited, 'the worker is the same process after errors');
 

@@ -69,7 +69,7 @@ $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 is(push_map($conninfo)->{status}, 0, 'a shard moves');
 my $lost = version($control);
 $control->safe_psql('template1', 'DROP DATABASE postgres WITH (FORCE)');
-$control->command_ok([ 'createdb', '-h', $control->host, '-p', $control->port, '--maintenance-db=template1', 'postgres' ], 'it is gone');
+$control->command_ok([ 'createdb', '-h', $control->host, '-p', $control->port, '--maintenance-db=template1', 'postgres' ], 'the database with the map is created again, without the map');
 IPC::Run::run([ 'pg_restore', '-d', $control->connstr('postgres'), $dump ], '2>', \my $ignored);
 is(home($control, 3), 'a', 'the restored control database has the map from before the move');
 my %refused = (sqlstate => 55000, message => 'the map here may be older than its copies', detail => 'restored from a dump', hint => 'snowflake-push-map --recover');

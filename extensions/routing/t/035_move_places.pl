@@ -57,10 +57,10 @@ like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'a move 
 is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'the first move has copied its rows');
 my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
 is($elsewhere->{status}, 1, '--check refuses another target while a move is open');
-like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, '... in a sentence');
+like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'the message names the move that must end first');
 is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, 'the program does not move a shard that is on its way to another server');
 is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, 'another target cannot abort the move');
-is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first goes on');
+is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first move continues');
 
 # Any role can take any advisory lock.
 my $locker = $control->session;
@@ -93,7 +93,7 @@ $north->poll_query_until('postgres', "SELECT bool_and(NOT active) FROM pg_replic
 $north->reconfigure(max_slot_wal_keep_size => "'1MB'");
 $north->safe_psql('postgres', "CREATE TABLE filler AS SELECT repeat('x', 1000) FROM generate_series(1, 100); SELECT pg_switch_wal()") , $north->safe_psql('postgres', 'DROP TABLE filler; SELECT pg_switch_wal(); CHECKPOINT') foreach 1 .. 2;
 $north->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replication_slots WHERE slot_name ~ '_9\$'") or die;
-is($north->safe_psql('postgres', "SELECT shard, state, other, is_running, wal_status FROM snowflake_fleet.moves WHERE state <> 'kept'"), '9|copying|b|f|lost', '... and a slot that is lost');
+is($north->safe_psql('postgres', "SELECT shard, state, other, is_running, wal_status FROM snowflake_fleet.moves WHERE state <> 'kept'"), '9|copying|b|f|lost', 'the view moves shows the lost slot');
 $north->reconfigure(max_slot_wal_keep_size => -1);
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
 # It keeps its place.
@@ -116,11 +116,11 @@ foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target ha
 	$node->restart;
 	my $check = $mover->run('--shard' => 9, '--to' => 'b', '--check');
 	is($check->{status}, 1, "refused: $setting");
-	like($check->{output}, qr/\Q$sentence\E/, '... in a sentence');
+	like($check->{output}, qr/\Q$sentence\E/, "$setting: the message has the number that is left");
 	$node->safe_psql('postgres', "ALTER SYSTEM RESET $setting");
 	$node->restart;
 }
 like($mover->run('--shard' => 9, '--to' => 'b', '--check', '--source-for-target' => 'host=/nowhere dbname=x')->{output}, qr/the target cannot be prepared, and nothing is begun: could not connect to the publisher(?s:.*)see --source-for-target/, 'refused: a target that cannot connect to the source');
-like($mover->run('--shard' => 9, '--to' => 'b', '--check')->{output}, qr/shard 9 can be moved/, 'without them it can be moved');
+like($mover->run('--shard' => 9, '--to' => 'b', '--check')->{output}, qr/shard 9 can be moved/, 'without such an object the shard can be moved');
 
 done_testing();

@@ -263,6 +263,6 @@ $holder->quit;
 is($mover->finish($move)->{status}, 0, 'it moves');
 cmp_ok($south->safe_psql('postgres', "SELECT nextval('shard_9.jobs')"), '>', 20, 'nextval() on the target is above the cached numbers');
 $stock->quit;
-is($mover->run('--shard' => 9, '--to' => 'a')->{status}, 0, 'and back');
+is($mover->run('--shard' => 9, '--to' => 'a')->{status}, 0, 'the shard is moved back');
 
 done_testing();

@@ -84,8 +84,8 @@ $south->poll_query_until('postgres', "SELECT count(*) = 300 FROM shard_0.users W
 put_back($north, $copy);
 insert(0, 'since', 200);
 my $result = $mover->run('--shard' => 0, '--to' => 'b');
-is($result->{status}, 0, 'a source that was put back') or diag($result->{output});
-like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
+is($result->{status}, 0, 'a move from a restored source succeeds') or diag($result->{output});
+like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
 # The target fails over to a standby that lags. The source does not send changes again that the old target had
@@ -98,8 +98,8 @@ my $end = $north->safe_psql('postgres', 'SELECT pg_current_wal_flush_lsn()');
 $north->poll_query_until('postgres', "SELECT confirmed_flush_lsn >= '$end' FROM pg_replication_slots WHERE slot_name ~ '_1\$'") or die;
 put_back($south, $copy, 'promoted');
 $result = $mover->run('--shard' => 1, '--to' => 'b');
-is($result->{status}, 0, 'a target that was promoted');
-like($result->{output}, qr/the target was restarted, promoted or restored since the copy began: the copy starts over/, '... is found out');
+is($result->{status}, 0, 'a move to a promoted target succeeds');
+like($result->{output}, qr/the target was restarted, promoted or restored since the copy began: the copy starts over/, 'the program detects that the target was promoted');
 is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
 # The target is restored after the map has changed. The source never failed, so its committed rows must be kept.
@@ -107,28 +107,28 @@ copied(2);
 $copy = snapshot($south);
 insert(2, 'new', 100);
 killed_after_the_map(2);
-is($fleet->control('SELECT snowflake_fleet.server_of_shard(2)'), 'b', 'the map has changed, and the target is put back to before');
+is($fleet->control('SELECT snowflake_fleet.server_of_shard(2)'), 'b', 'the map has changed before the target is restored');
 put_back($south, $copy, 'promoted');
 foreach my $what ([], ['--abort'])
 {
 	$result = $mover->run('--shard' => 2, '--to' => 'b', @$what);
-	is($result->{status}, 1, "run again, nothing is finished: @$what");
+	is($result->{status}, 1, "the move is not finished by another run: @$what");
 }
-is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, '... it says so');
+is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, 'the program explains that the restored target may lack rows');
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', 'the source keeps its rows if the target has lost its record');
 is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '--drop-source fails if the target has lost its record');
 # The operator decides that the source has the right rows.
 $fleet->control("SELECT snowflake_fleet.move(2, 'b', 'a')");
-is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'with the map back, the move is taken back');
+is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'when the map has the source again, --abort takes the move back');
 is(takes_writes($north, 2), '1', 'the source accepts writes after the move was ended');
 is($mover->leftovers, '', 'nothing of the move is left over');
 
 # The target is restored after the end of the move, before the kept schema is dropped.
 $copy = snapshot($south);
-is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move that has ended');
+is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'the move ends before the target is restored');
 put_back($south, $copy);
 $result = $mover->run('--shard' => 3, '--from' => 'a', '--drop-source');
-is($result->{status}, 1, 'the target was put back to before: what was kept is not dropped');
+is($result->{status}, 1, '--drop-source fails after the target was restored to a time before the move');
 like($result->{output}, qr/b has no record of having taken over(?s:.*)--force/, 'the program reports that the target has no record');
 $south->stop;
 like($mover->run('--shard' => 3, '--from' => 'a', '--drop-source')->{output}, qr/the server that took over, b, cannot be asked/, '--drop-source fails if the target cannot be asked');
@@ -140,15 +140,15 @@ $south->start;
 copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
-is($result->{status}, 1, 'a target that lacks a row when it takes over');
-like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 rows on the target/, '... is found out by its count');
+is($result->{status}, 1, 'the move fails if the target lacks a row when it takes over');
+like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 rows on the target/, 'the program detects the missing row by the counts of rows');
 unlike($result->{output}, qr/run this again to finish/, 'the program does not advise to finish');
 like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this without --check to finish/, '--check does not finish the move');
 foreach my $what ('again', 'and again')
 {
 	$result = $mover->run('--shard' => 4, '--to' => 'b');
-	is($result->{status}, 1, "... nor by a later run: $what");
-	like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows/, '... which says the same');
+	is($result->{status}, 1, "a later run does not finish the move: $what");
+	like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows/, 'a later run reports the same counts of rows');
 }
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', 'the source is unchanged if the counts of rows differ');
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
@@ -163,8 +163,8 @@ $north->safe_psql('postgres', ($north->pg_version >= 17 ? 'SET event_triggers = 
 $pushed->quit;
 foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' => 'b'))
 {
-	is($run->{status}, 1, 'a schema that was altered behind the fence');
-	like($run->{output}, qr/the source's schema was altered while the target took over\n.*the source is left as it is/, '... is found out');
+	is($run->{status}, 1, 'the move fails if the fenced schema was altered');
+	like($run->{output}, qr/the source's schema was altered while the target took over\n.*the source is left as it is/, 'the program detects that the schema was altered');
 }
 is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '--force finishes a move after the source\'s schema was altered');
 
@@ -175,7 +175,7 @@ sub clean
 {
 	my ($node, $what) = @_;
 	is($node->safe_psql('postgres', q{SELECT (SELECT count(*) FROM pg_subscription), (SELECT count(*) FROM pg_publication), (SELECT count(*) FROM pg_replication_slots),
-	  (SELECT count(*) FROM pg_roles AS r WHERE rolname ~ '^snowflake_move' AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspowner = r.oid)), (SELECT count(*) FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here'))}), '0|0|0|0|0', "... nothing of the move is left: $what");
+	  (SELECT count(*) FROM pg_roles AS r WHERE rolname ~ '^snowflake_move' AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspowner = r.oid)), (SELECT count(*) FROM snowflake_fleet.moving WHERE state NOT IN ('kept', 'here'))}), '0|0|0|0|0', "nothing of the move is left: $what");
 	return;
 }
 my @missing = (
@@ -192,9 +192,9 @@ foreach my $case (@missing)
 	my ($lost, $stays) = $gone eq 'target' ? ($south, $north) : ($north, $south);
 	$make{$state}->($shard);
 	$lost->stop('immediate');
-	isnt($mover->run('--shard' => $shard, '--to' => 'b', '--wait' => 2, @$_)->{status}, 0, "$state, and the $gone is gone for good: @$_") foreach [], ['--abort'];
+	isnt($mover->run('--shard' => $shard, '--to' => 'b', '--wait' => 2, @$_)->{status}, 0, "the program fails if the $gone is lost in state $state: @$_") foreach [], ['--abort'];
 	$result = $mover->run('--shard' => $shard, @$options);
-	is($result->{status}, 0, "... @$options") or diag($result->{output});
+	is($result->{status}, 0, "the remaining server ends the move with @$options") or diag($result->{output});
 	like($result->{output}, $said, '--forget reports what remains');
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
@@ -204,22 +204,22 @@ foreach my $case (@missing)
 	is($result->{status}, 0, '--forget of the other server succeeds when the server is back') or diag($result->{output});
 	clean($lost, $lost->name);
 }
-sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "... $sql"); return; }
-is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved on');
+sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "the remaining schema accepts: $sql"); return; }
+is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
 # The control database is lost. --forget removes a move without a fence. For a fenced shard an operator must decide.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
 my @alone = ('--from' => $fleet->conninfo('a'), '--forget' => 'source');
-is($mover->run_without_map('--shard' => 11, @alone)->{status}, 0, 'the control database is gone: the source forgets a copy');
+is($mover->run_without_map('--shard' => 11, @alone)->{status}, 0, 'without the control database the source can forget a move that only copied');
 $result = $mover->run_without_map('--shard' => 12, @alone);
 is($result->{status}, 1, 'the program fails if the schema is fenced');
 like($result->{output}, qr/shard 12 is fenced here, and the target may have taken over(?s:.*)release_shard\(12\) first/, 'the program describes how to lift a fence of an earlier move');
 $north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(12)');
 is(takes_writes($north, 12), '1', 'the fence can be lifted by hand');
 is($mover->run_without_map('--shard' => 12, @alone)->{status}, 0, 'after the fence is lifted the move can be forgotten');
-is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--forget' => 'target')->{status}, 0, "... and on the target: $_") foreach 11, 12;
+is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--forget' => 'target')->{status}, 0, "the target forgets the move of shard $_") foreach 11, 12;
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
@@ -228,11 +228,11 @@ copied(13);
 my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
 $result = $mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target');
-is($result->{status}, 0, 'the role of the move is gone: the target forgets it') or diag($result->{output});
+is($result->{status}, 0, '--forget target succeeds although the role of the move was dropped') or diag($result->{output});
 like($result->{output}, qr/schema shard_13 has the rows that had arrived/, 'the program reports that a schema has the rows that had arrived');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
-is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the source as well');
-is($mover->leftovers, '', '... and nothing is left over');
+is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move that the target has forgotten');
+is($mover->leftovers, '', 'nothing of the forgotten move is left over');
 
 # The target was created again under the same name, so it has no record of the move. A move to such a target can still
 # be aborted.
@@ -240,39 +240,39 @@ copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b') =~ s/dbname=postgres/dbname=again/r) . ')');
-like($mover->run('--shard' => 13, '--to' => 'b')->{output}, qr/Shard 13 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'a target that was made again');
-is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '... the move is taken back');
+like($mover->run('--shard' => 13, '--to' => 'b')->{output}, qr/Shard 13 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'the program refuses a target that was created again');
+is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort takes the move to the former target back');
 clean($north, 'a');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b')) . ')');
-is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}, 0, '... and cleaned on the server from before');
+is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}, 0, '--forget removes the move from the former target');
 
 # The program does not decide by a copy of the map, or by a restored control database with an older map.
 $fleet->push_map('a', 'b');
 killed_after_the_map(14);
-is(takes_writes($south, 14), '1', 'the target has taken over, the program is gone');
+is(takes_writes($south, 14), '1', 'the target has taken over before the program was killed');
 like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has a copy of the map/, 'a copy of the map does not decide');
 like($mover->run_without_map('--shard' => 14, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'), '--abort')->{output},
-	qr/shard 14 is fenced(?s:.*)the map that decides(?s:.*)release_shard\(14\)/, '... and without the map the rows there are not thrown away');
+	qr/shard 14 is fenced(?s:.*)the map that decides(?s:.*)release_shard\(14\)/, 'without a map --abort refuses to discard the rows of the target');
 my $state = $fleet->control('SELECT system_identifier FROM snowflake_fleet.map_state');
 $fleet->control("ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up; UPDATE snowflake_fleet.map_shard SET server = 'a' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = 1");
-like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map here may be older than its copies/, "nor does a control database from before: $_") foreach '--abort', '--verify';
+like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map here may be older than its copies/, "a control database that was restored does not decide: $_") foreach '--abort', '--verify';
 $fleet->control("UPDATE snowflake_fleet.map_shard SET server = 'b' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = $state");
 $result = $mover->run('--shard' => 14, '--to' => 'b', '--force');
-is($result->{status}, 1, 'with the right map it is not finished: nobody has seen yet that the rows were not counted');
-like($result->{output}, qr/the program ended before it had counted the rows of both sides as of the fence\n.*\n  If the target has all rows, finish with --force/, '... it says so');
-is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, '... and when that is confirmed, it is');
-is(names($south, 14), 'old 1 on 1', '... and no row is lost');
+is($result->{status}, 1, '--force does not finish a move before another run has reported that the rows were not counted');
+like($result->{output}, qr/the program ended before it had counted the rows of both sides as of the fence\n.*\n  If the target has all rows, finish with --force/, 'the program explains that the rows were not counted');
+is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'after this report --force finishes the move');
+is(names($south, 14), 'old 1 on 1', 'the finished move has lost no row');
 
 # The fence of the source was removed for a while, so its schema may have changed. The program must detect that.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
-like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'a source that is not fenced');
+like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'the program refuses a source that is not fenced');
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users ENABLE ALWAYS TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
-is($mover->run_again('--shard' => 15, '--to' => 'b')->{status}, 0, '... is finished when it is');
+is($mover->run_again('--shard' => 15, '--to' => 'b')->{status}, 0, 'when the source is fenced again, the move is finished');
 $north->safe_psql('postgres', ($north->pg_version >= 17 ? 'SET event_triggers = off; ' : '') . 'REINDEX TABLE CONCURRENTLY shard_15_moved.users');
-like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, qr/not any more what was moved: drop it by hand/, 'what was kept was altered: not dropped');
+like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, qr/not any more what was moved: drop it by hand/, '--drop-source does not drop a kept schema that was altered');
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
-is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '... which can be done by hand, and is then forgotten');
+is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '--drop-source succeeds when the altered schema was dropped by hand');
 
 # A server name of 62 bytes is shortened for names of objects, in moves without a map.
 my $long = "\xc3\xbc" x 31;

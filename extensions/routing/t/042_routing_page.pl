@@ -80,7 +80,7 @@ section_ends($title);
 
 $title = 'The control database was restored, or promoted';
 $node{control}->safe_psql('fleet', 'UPDATE snowflake_fleet.map_state SET timeline = timeline + 1');
-$node{control}->refuses("SELECT snowflake_fleet.assign('[16,17)', 'north')", { sqlstate => 55000, message => 'may be older than its copies' }, 'as the page says', 'fleet');
+$node{control}->refuses("SELECT snowflake_fleet.assign('[16,17)', 'north')", { sqlstate => 55000, message => 'may be older than its copies' }, 'assign() fails with the error of the page', 'fleet');
 like(shell(next_block($title)), qr/^the control database has version \d+\n.*3 of 3 servers have it$/ms, 'the command recovers the map');
 section_ends($title);
 

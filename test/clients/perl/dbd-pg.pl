@@ -21,6 +21,6 @@ is_deeply($db->selectcol_arrayref('SELECT id FROM photos ORDER BY id'), as_text(
 is($db->selectrow_array('SELECT snowflake.shard_of(snowflake.next_id(?))', undef, 7), 7, 'the shard as a parameter');
 
 ok(!eval { $db->last_insert_id(undef, undef, 'photos', undef) }, 'last_insert_id() fails');
-like($@, qr/No suitable column found for last_insert_id/, '... with a reason');
+like($@, qr/No suitable column found for last_insert_id/, 'the error of last_insert_id() has a reason');
 
 done_testing();

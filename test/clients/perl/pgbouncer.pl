@@ -58,9 +58,9 @@ is(value($other, 'SELECT id::text FROM photos'), $id, 'RETURNING id is one\'s ow
 my $unset = value($other, 'SHOW snowflake.default_shard');
 $one->begin_work;
 $one->do('SET LOCAL snowflake.default_shard = 77');
-is(value($one, 'SELECT snowflake.shard_of(snowflake.next_id())'), 77, 'SET LOCAL in a transaction');
+is(value($one, 'SELECT snowflake.shard_of(snowflake.next_id())'), 77, 'SET LOCAL has an effect in its transaction');
 $one->commit;
-is(value($other, 'SHOW snowflake.default_shard'), $unset, '... ends with it');
+is(value($other, 'SHOW snowflake.default_shard'), $unset, 'SET LOCAL ends with the transaction');
 is(value($other, 'SELECT snowflake.shard_of(snowflake.next_id(8))'), 8, 'the shard as an argument');
 
 my $tenant = client('tenant_12');
