@@ -3,8 +3,8 @@
 -- server is region 3. Ids from elsewhere are up to 90 ms ahead of the clock here; max_lead is 100 ms.
 SELECT snowflake.next_id(240) AS first \gset
 
--- The other ids are from lower, equal and higher regions and shards, at both ends of a tick. Each id is tested in a
--- separate statement.
+-- The ids after which next_id() mints are from lower, equal and higher regions and shards, at both ends of a tick. Each
+-- id is tested in a separate statement.
 CREATE TABLE posts (ahead int, region int, shard int, sequence int, id bigint, reply bigint, replies bigint[]);
 DO $$
 DECLARE
@@ -65,8 +65,8 @@ SELECT snowflake.next_ids(244, 3, snowflake.make_id(now() + interval '1 min', 1,
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '10 years', 1, 1));
 SELECT snowflake.next_id(244, 9223372036854775807);
 \set VERBOSITY default
--- The time in the hint of this error is never in the past. A batch may use only half of the lead, and the hint of its
--- error also names a later time.
+-- The time in the hint of a refused call is never in the past. A batch may use only half of the lead, and the hint of
+-- its error also names a later time.
 CREATE FUNCTION said_of_batch(OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
 BEGIN
   LOOP  -- repeats a call that succeeded because the server was held up for 40 ms

@@ -3,7 +3,7 @@ SET timezone = 'UTC';
 CREATE SCHEMA by_shard;
 SET search_path = by_shard;
 
--- Eight partitions: shard s is in partition s % 8, for every shard of the layout, whatever server minted
+-- Partition p of eight has the shards s with s % 8 = p, for every shard of the layout, whatever server minted
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE photos_%s PARTITION OF photos FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)

@@ -25,7 +25,7 @@ SELECT lead_ms < 10 AS in_step FROM snowflake.health;
 SELECT snowflake.next_id(230) > :id AS minted;
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', :mark + 86400000) > 0 AS a_day_ahead;
--- observe() does not succeed for an id that only this raised mark covers
+-- observe() does not succeed for an id that only the raised mark covers
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(:id);
 \c -

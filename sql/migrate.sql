@@ -400,7 +400,7 @@ SELECT count(new_id), count(DISTINCT new_id), bool_and(snowflake.time_of(new_id)
        max(snowflake.time_of(new_id) - created_at) AS at_most, bool_and(snowflake.region_of(new_id) <> current_setting('snowflake.region')::integer) AS elsewhere
   FROM old WHERE new_id IS NOT NULL;
 SELECT bool_and(new_id > before) AS ascending FROM (SELECT new_id, lag(new_id) OVER (ORDER BY created_at, new_id) AS before FROM old WHERE new_id IS NOT NULL) AS s;
--- Another table gets another origin, also if the times have no time zone
+-- For another table backfill() uses another origin, also if the times have no time zone
 CREATE TABLE old_too AS SELECT id, made, NULL::bigint AS new_id FROM old WHERE made BETWEEN '2026-01-01' AND '2026-06-01';
 ALTER TABLE old_too ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
 CREATE INDEX ON old_too (made);
@@ -467,8 +467,8 @@ DROP TABLE kept;
 SET ROLE regress_moving;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);
 RESET ROLE;
--- The triggers of a table run with the rights of the table's owner. The owner gets no other rights by these triggers,
--- and changes no setting of the caller.
+-- The triggers of a table run with the rights of the table's owner. The triggers give the owner no other rights, and
+-- change no setting of the caller.
 GRANT USAGE ON SCHEMA moving TO regress_moving;
 CREATE TABLE theirs (id bigint DEFAULT snowflake.next_id(9), created_at timestamptz DEFAULT '2026-03-01', who text);
 CREATE INDEX ON theirs (created_at);

@@ -95,7 +95,7 @@ SELECT last_value < extract(epoch FROM clock_timestamp()) * 1000 + 1200 AS mark_
 INSERT INTO own.all_ids VALUES (snowflake.make_id('2050-01-01', 66, 0)), (9223372036854775807);
 SELECT snowflake.next_id(66) < snowflake.min_id('2050-01-01') AS unimpressed;
 
--- A transaction of the role that has read everything blocks nobody
+-- A prepared transaction of the role that has read every sequence blocks no other role
 BEGIN;
 SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.clock_history;
 PREPARE TRANSACTION 'regress_snowflake_user';

@@ -74,8 +74,8 @@ SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowf
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- A dump inserts its seal as a row. If this seal is that of the database, it is accepted and not stored. Another seal
--- stops the database, even if the restoring role is only the owner of a table.
+-- A dump inserts its seal as a row. If the seal of the dump is that of the database, it is accepted and not stored.
+-- Another seal stops the database, even if the restoring role is only the owner of a table.
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;

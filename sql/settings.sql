@@ -123,8 +123,8 @@ DROP ROLE regress_snowflake_shard;
 ALTER DATABASE :"home" SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 
--- sequence_spread takes effect on reload. Ids that are minted one per tick end in different numbers, and ended in 0
--- before.
+-- sequence_spread takes effect on reload. Ids that are minted one per tick get different sequence numbers. Before the
+-- reload the sequence numbers were 0.
 \c -
 CREATE FUNCTION slowly(shard int, ids int) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE

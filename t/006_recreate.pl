@@ -79,7 +79,7 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_500, 'ids are unique if recreating the extension is rolled back');
 
-# Transactions that create the extension, mint and roll back.
+# Tests transactions that create the extension, mint and roll back.
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {

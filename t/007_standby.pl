@@ -99,7 +99,7 @@ $reading->query_safe('ROLLBACK');
 $ledger->record('reader', split /\n/, $reading->query_safe('SELECT snowflake.next_id(5)'));
 $_->quit foreach $session, $reading;
 
-# A second failover: the standby's own standby is promoted, with a clock that is further behind.
+# In a second failover the standby's own standby is promoted, with a clock that is further behind.
 mint($standby);
 $standby->wait_for_catchup($cascade, 'replay');
 $standby->stop('immediate');
@@ -109,7 +109,7 @@ $ledger->new_server_run;
 mint($cascade);
 $ledger->check(26_000, 'ids are unique over a second failover');
 
-# A third failover: the standby is made by a base backup while the primary mints.
+# In a third failover the standby is made by a base backup while the primary mints.
 mint($cascade);
 my $writer = $cascade->start_writer("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 20) g; SELECT pg_sleep(0.005);\n" x 300);
 my $third = add_standby('third', $cascade);

@@ -41,7 +41,7 @@ sub stops_the_start
 
 like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'the server starts with a valid setting');
 
-# Invalid values. For such a value PostgreSQL itself would only write a warning and use the default.
+# Invalid values. PostgreSQL itself would only write a warning about an invalid value, and use the default.
 my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],

@@ -221,7 +221,8 @@ unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
 # A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database minted ids before this
-# CREATE EXTENSION, so the new mark is already high enough. Because of this high mark no later call flushes WAL.
+# CREATE EXTENSION, so the new mark is already high enough. Because the mark is already high enough, no later call
+# flushes WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');

@@ -1,7 +1,8 @@
 # Tests that calls and health() agree. In each state that this test can make, next_id() fails or waits if and only if
 # health() shows that the database does not mint. SQLSTATE and message of the error match the reason in health(). The
-# hint of the error equals the advice in health(). The error is counted under its cause. Old and new sessions behave the
-# same. For health() without a lease see extensions/lease/t/006_refusals.pl, for a standby t/007, and with Citus t/031.
+# hint of the error equals the advice in health(). The error is counted under the cause that health() shows. Old and new
+# sessions behave the same. For health() without a lease see extensions/lease/t/006_refusals.pl, for a standby t/007,
+# and with Citus t/031.
 
 use strict;
 use warnings FATAL => 'all';

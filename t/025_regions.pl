@@ -47,7 +47,7 @@ sub regions_in_use
 }
 
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-# Two databases that mint the same shard in the same region.
+# Tests two databases that mint the same shard in the same region.
 sub health { return $node->safe_psql($_[0], "SELECT minting, reason, advice FROM snowflake.health()"); }
 $node->safe_psql('x', 'SELECT snowflake.next_id(5)');
 is(health('x'), 't||', 'health reports nothing while one database mints');
@@ -186,8 +186,8 @@ is(region('x'), '2', 'the region of the database does not change');
 $node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE someone SET snowflake.region = 9; ALTER ROLE someone IN DATABASE x SET snowflake.region = 9');
 is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'a role does not choose the region');
 
-# Stores a value that ALTER DATABASE would refuse if the library is loaded. With such a value the database must not own
-# all shards, which is the default.
+# Stores a value that ALTER DATABASE would refuse if the library is loaded. If the stored value is invalid, the database
+# must not own all shards, which is the default.
 my $store = "UPDATE pg_db_role_setting SET setconfig = '{%s}' WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'x') AND setrole = 0";
 foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.region=x')
 {

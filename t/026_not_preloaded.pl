@@ -16,7 +16,7 @@ $node->start;
 my $ledger = Snowflake::Ledger->new;
 my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g';
 
-# CREATE EXTENSION on a running server, and ids in the same session and in others.
+# Creates the extension on a running server, and mints in the same session and in others.
 my $first = $node->session;
 $first->query_safe('SET client_min_messages = warning; CREATE EXTENSION snowflake');
 $ledger->record('first', split /\n/, $first->query_safe($mint));
@@ -54,8 +54,8 @@ foreach my $step (-30, +40)
 $first = $node->session;
 $ledger->check(20_500, 'ids are unique over a crash restart with the clock stepped back');
 
-# Tests a library that expects another form of the shared memory. This happens if the package is upgraded under a
-# running server.
+# Tests a library that expects another form of the shared memory. A server loads such a library if the package is
+# upgraded while the server runs.
 my $other = Snowflake::Form::directory($node, abi => 7);
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";

@@ -25,7 +25,8 @@ sub make_database
 	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
 	unlike($script, qr/\{\{/, "$name: the script contains no placeholder");
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
-	# The script must revoke these default privileges. The tests below check what each role may do.
+	# The script must revoke all privileges that ALTER DEFAULT PRIVILEGES grants. The tests below check what each role
+	# may do.
 	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
 	$plain->safe_psql($name, 'ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC', extra_params => [ '-U', 'owner' ]);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
@@ -130,9 +131,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# If the script is run again, the state is kept. The second script may have another region, but not another layout or
-# role. The script is in a file. If psql stopped at an error, writing the rest of the script to its standard input would
-# fail.
+# If the script is run again, the state is kept. A script that is run again may have another region, but not another
+# layout or role. psql reads the script from a file. If psql stopped at an error, writing the rest of the script to its
+# standard input would fail.
 sub run_again
 {
 	my ($user, $arguments) = @_;

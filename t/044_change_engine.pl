@@ -157,8 +157,8 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# If a view replaces a table of the SQL engine, reading it would run the owner's code. Therefore CREATE EXTENSION does
-# not accept a schema with such a view as an SQL engine.
+# If a view replaces a table of the SQL engine, reading it would run the owner's code. CREATE EXTENSION therefore does
+# not accept such a schema as an SQL engine.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);

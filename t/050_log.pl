@@ -159,7 +159,7 @@ $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
 like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'the log reports that the jump was accepted');
 mint(1);
 
-# The clock is before the epoch, less than a year before the end of the layout, and after it.
+# Tests a clock before the epoch, a clock less than a year before the end of the layout, and a clock after it.
 begin('ends', conf => "snowflake.clock_error = 5\n");
 $clock = $node->clock;
 mint(1);
@@ -224,8 +224,8 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', '(?:Check the time synchronization|Raise "snowflake.max_wait"), .*',
 	'the log reports the first refused commit');
 
-# After a refused call in an open session, the next id of this session logs the end of the refusals. An extended mark is
-# not needed.
+# After a refused call in an open session, the next id of this session logs the end of the refusals. The message does
+# not require that the mark is extended.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);

@@ -157,7 +157,7 @@ my $probe = delete $blocks{''};
 is($node->safe_psql('postgres', join '', @$probe), 't||', 'the query for a probe shows that the database mints');
 is(join(', ', sort keys %blocks), '', 'every section with statements was run');
 
-# Returns the messages of the source code, written as doc/monitoring.md writes them.
+# Returns the log messages of the source code, in the form that doc/monitoring.md uses.
 sub messages_of_source
 {
 	my $source = join '', map { slurp_file("$FindBin::RealBin/../src/pg/errors/$_.cpp") } qw(log_messages errors_clone);

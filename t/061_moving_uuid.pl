@@ -1,7 +1,7 @@
 # Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. No row is
 # lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the same time as
 # ids of other tables or as many other rows. Some rows have a time for which no id exists. In a second test a table
-# refers to itself. Its rows first get ids with a wrong time.
+# refers to itself. The rows of this table first get ids with a wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -198,8 +198,8 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# The time of an id is never earlier than the row. The time of an id is later than its row only if the row's tick
-	# had no id left.
+	# The time of an id is never earlier than the time of its row. The time of an id is later than its row only if the
+	# row's tick had no id left.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),

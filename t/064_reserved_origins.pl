@@ -1,6 +1,6 @@
 # Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted.
-# Afterwards no call mints an id of this region and shard, in this database or in a copy. A change of the server's
-# settings does not change that.
+# Afterwards no call mints an id of such a region and shard, in this database or in a copy. A change of the server's
+# region and shards makes no difference.
 
 use strict;
 use warnings FATAL => 'all';
@@ -46,7 +46,7 @@ $node->start_with('snowflake.region = 31');
 mints_later(31, 'app', 'in the region of the origin the server mints greater ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# The server changes back to its first region, and backfill() continues. The call must detect the ids that were minted
+# The server changes back to its first region, and backfill() continues. backfill() must detect the ids that were minted
 # in its region and shard.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');

@@ -135,7 +135,7 @@ is(held(), 'nothing', 'the view settled shows no reason for ids ahead of the clo
 comes_to_be_settled($ahead, 'ids ahead of the clock become settled when the clock has reached them');
 
 # A prepared transaction that has minted holds settled_before() back until any session ends the transaction. A crash
-# does not change this.
+# does not end such a transaction.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");
 stays_behind($late, $PREPARED, 'the result stays below the id of a prepared transaction');

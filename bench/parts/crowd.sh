@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures sessions that mint at the same time. As in bench/parts/call.sh, no call must wait for the clock.
+# Measures sessions that mint at the same time. As in bench/parts/call.sh, calls must not wait for the clock.
 begin_results crowd
 start_server 'snowflake.layout = instagram' 'snowflake.max_lead = 60s' 'max_connections = 80'
 shard=0
@@ -36,8 +36,8 @@ for run in $(seq "$(by_form 5 1)"); do
   together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
 done
 
-# Runs clients of pgbench whose statements mint 1000 ids each, ten per row. The runs are short, because many clients on
-# one shard use up its 60 s within a few seconds.
+# Runs clients of pgbench whose statements mint 1000 ids each, ten per row. The runs are short, because many clients use
+# up the 60 s that a shard may be ahead within a few seconds.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
                 UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key

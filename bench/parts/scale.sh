@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures costs that grow with the number of shards and databases. As in bench/parts/call.sh, no call must wait for the
-# clock.
+# Measures costs that grow with the number of shards and databases. As in bench/parts/call.sh, calls must not wait for
+# the clock.
 begin_results scale
 start_server 'snowflake.max_lead = 60s' 'snowflake.layout = instagram'  # 8,192 shards
 

@@ -15,7 +15,7 @@ installed_versions() {
     sed -n 's/^installed postgresql-\([0-9]*\)-snowflake$/\1/p'
 }
 
-# The version of the extension whose package for PostgreSQL $postgres is installed.
+# Prints the version of the extension whose package for PostgreSQL $postgres is installed.
 packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
 
 # start_cluster: starts a cluster of $postgres that listens only on its socket, without the library. The cluster is

@@ -89,7 +89,7 @@ sub compiled
 	return IPC::Run::run([@_], '<', \undef, '>', \$out, '2>', \$err) || diag("@_: $out$err");
 }
 
-# For each language: the commands that compile the reader with a few lines of input code, and that run both.
+# Lists for each language the commands that compile the reader with a few lines of input code, and that run both.
 my %run = (
 	javascript => sub {
 		keep('ids.mjs', reader('ids.mjs'));

@@ -195,7 +195,7 @@ TEST(Base32, ReadsAnyTextAsItsNumber) {
 TEST(Ulid, ComesBack) {
   Random random(37);
   EXPECT_EQ(ulid({~uint64_t{0}, ~uint64_t{0}}), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
-  // The example of the ULID specification.
+  // Decodes the example of the ULID specification.
   EXPECT_EQ(read_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").value.high >> 16, 1469922850259u);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {
     const Wide value{random.any() >> random.below(64), random.any()};

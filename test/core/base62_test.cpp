@@ -34,7 +34,8 @@ std::string by_division(uint64_t value) {
   return text;
 }
 
-// Returns the number of a text, however large, or nothing if the text does not have eleven symbols.
+// Returns the number that a text encodes, however large, or nothing if the text does not have
+// eleven symbols.
 std::optional<unsigned __int128> by_multiplication(std::string_view text) {
   if (text.size() != 11) return std::nullopt;
   unsigned __int128 value = 0;

@@ -1,6 +1,6 @@
-// Helpers for tests of the generator outside PostgreSQL: a clock that tests set, and a disk that
-// can fail. Only one translation unit may include this file, because it replaces functions of the C
-// library.
+// Contains helpers for tests of the generator outside PostgreSQL: a clock that tests set, and a
+// disk that can fail. Only one translation unit may include this file, because it replaces
+// functions of the C library.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The servers of the model: their sessions, their workers, and the order of their steps.
+// Defines the servers of the model: their sessions, their workers, and the order of their steps.
 #include "lease_world.hpp"
 
 namespace snowflake {

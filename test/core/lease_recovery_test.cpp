@@ -56,8 +56,9 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// A renewal that was sent before the recovery arrives late. The holder has given the region back
-// before this, and another incarnation holds it. The late renewal must not receive the region.
+// A renewal that was sent before the recovery arrives late. Before the renewal arrives, the holder
+// has given the region back, and another incarnation holds it. The late renewal must not receive
+// the region.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);

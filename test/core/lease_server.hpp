@@ -116,8 +116,8 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
 }
 
 // Chooses a free region of a server. If minting can continue at once in the region that was given
-// back last, choose() returns this region. Otherwise choose() returns the region that has been
-// unused for the longest time.
+// back last, choose() returns this region. If minting would have to wait there, choose() returns
+// the region that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -172,10 +172,11 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 }
 
 // Returns true if a holder of a lease that was granted before a recovery may continue. A lease that
-// ends after adopt_ms was the last lease of its region. The next holder would begin at its end,
-// which the clocks have not reached. The holder must renew in the term that began with the
-// recovery. A renewal of an earlier term may be late, and the region may have been given back and
-// granted again in the meantime. A lease that an operator has revoked does not continue.
+// ends after adopt_ms was the last lease of its region. The next holder of this region would begin
+// at the end of that lease, which the clocks have not reached. The holder must renew in the term
+// that began with the recovery. A renewal of an earlier term may be late, and the region may have
+// been given back and granted again in the meantime. A lease that an operator has revoked does not
+// continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -196,9 +197,9 @@ constexpr LeaseAnswer adopt(FleetState& fleet, std::span<LeasedRegion> regions,
 constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
                             const LeaseRequest& request, int64_t clock_ms) noexcept {
   const LeasedRegion& region = regions[static_cast<size_t>(request.region)];
-  // If the nonce on record is neither the acknowledged one nor the one of this request, a copy of
-  // the incarnation has renewed in between. A copy of an incarnation comes from a memory snapshot
-  // of the machine.
+  // Detects that a copy of the incarnation has renewed: the stored nonce is neither the
+  // acknowledged one nor that of this request. A copy of an incarnation comes from a memory
+  // snapshot of the machine.
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
   if (!holds(region, request) || copied)
@@ -208,7 +209,7 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
 
 // Gives a region back. After a recovery the lease server uses the numbers of lost answers again. If
 // the returned grant is newer than the newest answer of its holder in this term, the grant was
-// lost. The request then has no effect.
+// lost. In this case the request has no effect.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)

@@ -268,8 +268,8 @@ void World::fail_lease_server() {
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // Promotes a standby that may lack commits, while the old lease server may continue. Otherwise
-  // restores a backup on another server or in place.
+  // Promotes a standby that may lack commits, while the old lease server may continue. In other
+  // cases restores a backup on another server or in place.
   const LeaseServer before = lease_server_;
   if (random_.percent(60))
     lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];
@@ -317,8 +317,8 @@ void World::clone() {
 }
 
 void World::settle() {
-  // Continues without faults: at most as many runs of a server as it has regions, right clocks, and
-  // an operator who confirms.
+  // Continues without faults: each server has at most as many runs as regions, clocks are right,
+  // and the operator confirms recoveries.
   std::vector<size_t> runs(own_.size());
   std::erase_if(servers_, [&](const Server& s) {
     const auto role = static_cast<size_t>(s.role);
@@ -337,7 +337,8 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // Lets a lease and the skew pass. Then every region is free or held by a server that mints.
+  // Lets a lease and the skew pass. After this time every region is free or held by a server that
+  // mints.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;

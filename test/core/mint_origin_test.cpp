@@ -10,7 +10,8 @@ constexpr ShardRange kSomeRanges[] = {{0, 4}, {7, 7}};
 constexpr ShardSet kAll{kAllRange, 1};
 constexpr ShardSet kSome{kSomeRanges, 2};
 
-// In the order of start. The wall clock goes back between the second and the third.
+// In the order of start. The wall clock goes back between the starts of the second and the third
+// session.
 constexpr SessionStart kFirst{100, 5000};
 constexpr SessionStart kSecond{100, 5001};
 constexpr SessionStart kThird{101, 4000};
@@ -41,7 +42,7 @@ TEST_F(MintOriginTest, IsChangedByNewerSessionsOnly) {
 TEST_F(MintOriginTest, IsConfirmedByANewerSession) {
   origin.offer(kFirst, 1, kAll);
   EXPECT_FALSE(origin.offer(kThird, 1, kAll));
-  // This session started between a change and its withdrawal.
+  // The second session started between a change of the origin and its withdrawal.
   EXPECT_FALSE(origin.offer(kSecond, 2, kAll));
   EXPECT_EQ(origin.region(), 1);
 }

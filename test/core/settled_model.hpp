@@ -1,7 +1,7 @@
 // Runs the shipped code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
 // This file compiles both headers with an atomic type that the test defines. The code gets another
 // namespace, so that the linker does not mix it with the shipped code. No core header may be
-// included before this file for that reason.
+// included before this file, so that all of them use the test's type.
 //
 // An actor has no stack of its own, but must be able to stop in the middle of a function and
 // continue later. Each step therefore runs the actor again from its beginning. The actor replays

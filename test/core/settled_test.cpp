@@ -133,9 +133,9 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// The variable `before` represents what a session did before a claim. This variable is not atomic
-// on purpose. Without a release in the claim or an acquire in the load of the floor, there would be
-// a data race on `before`. `claimed` is relaxed, so it does not order the two threads.
+// The variable `before` represents what a session did before a claim. The variable `before` is not
+// atomic on purpose. Without a release in the claim or an acquire in the load of the floor, there
+// would be a data race on `before`. `claimed` is relaxed, so it does not order the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {

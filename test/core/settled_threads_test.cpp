@@ -23,7 +23,7 @@ constexpr size_t kReaders = 2;
 constexpr size_t kTransactions = 8000;  // of each writer, at least
 constexpr size_t kMostTransactions = 100 * kTransactions;
 constexpr size_t kReadings = 2000;  // of each reader, at least
-constexpr size_t kMoves = 500;      // of the result, by all readers
+constexpr size_t kMoves = 500;      // by how many steps all readers together advance
 
 struct Crowd {
   Shard counters[kCounters]{};

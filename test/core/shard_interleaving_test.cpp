@@ -4,7 +4,8 @@
 //
 // This file compiles shard.hpp with an atomic type of the test. The code gets another namespace, so
 // that the linker does not mix it with the shipped code. No core header may be included before
-// shard.hpp for that reason, but all standard headers that it needs must be.
+// shard.hpp, so that shard.hpp uses the test's type. All standard headers that shard.hpp needs must
+// be included before.
 #include <gtest/gtest.h>
 
 #include <algorithm>

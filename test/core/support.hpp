@@ -1,5 +1,5 @@
-// Helpers for all tests of the core: repeatable random numbers, layouts, regular expressions, and
-// the printing of values.
+// Contains helpers for all tests of the core: repeatable random numbers, layouts, regular
+// expressions, and the printing of values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -83,8 +83,8 @@ inline constexpr uint64_t kEffort = 4;
 inline constexpr uint64_t kEffort = 4;
 #endif
 
-// A POSIX extended regular expression. std::regex is not used, because g++ 12 shows warnings for it
-// with -fsanitize=address.
+// Matches POSIX extended regular expressions. std::regex is not used, because g++ 12 shows warnings
+// for it with -fsanitize=address.
 class Pattern {
  public:
   explicit Pattern(const char* text) {

@@ -68,7 +68,7 @@ sub fires
 
 sub query { return ask_prometheus($prometheus, 'query', query => $_[0])->{result}; }
 
-# There is no fault yet, except the layout that ends soon, on the server whose clock was set.
+# No fault exists yet, except the layout that ends soon, on the server whose clock was set.
 my $eleven = eventually('the alert for the layout', sub { my $is = firing($prometheus); $is->{SnowflakeLayoutEnds} && $is });
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });

@@ -131,7 +131,7 @@ fires('SnowflakeOnlyStandbys', 'a primary that is gone beside its standby', '');
 $node->start;
 is_over('a server that was gone');
 
-# One of several exporters is stopped.
+# Stops one of several exporters.
 stop_program($exporter->{pid});
 fires('SnowflakeNoMetrics', 'an exporter that is gone', $main);
 start_postgres_exporter($node, 'postgres_exporter_again', undef, $main);

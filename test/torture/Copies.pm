@@ -1,5 +1,5 @@
-# Faults that copy a database: standbys, backups, dumps, templates. A copy contains the ids that were minted before a
-# certain time. The checker receives this time.
+# Makes faults that copy a database: standbys, backups, dumps, templates. A copy contains the ids that were minted
+# before a certain time. The checker receives this time.
 package Copies;
 
 use strict;
@@ -305,7 +305,8 @@ sub disk_full
 	my $noticed = 0;
 	for (1 .. 200)
 	{
-		# A checkpoint may free space, and clients may write almost no WAL, so this fills the disk repeatedly.
+		# A checkpoint may free space, and clients may write almost no WAL. The loop therefore fills the disk
+		# repeatedly.
 		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
 		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
 		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");

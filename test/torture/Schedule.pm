@@ -15,7 +15,7 @@ sub draw
 	return;
 }
 
-# Parses a list of faults. If the list begins with a minus, its faults are left out.
+# Parses a list of faults. If the list begins with a minus, the listed faults are left out.
 sub choose
 {
 	my ($wanted, $faults) = @_;

@@ -203,7 +203,7 @@ sub async_create
 	# No other session may commit, because its commit would flush the WAL.
 	$w->mint($w->main, $group->{name}, $group->{line});
 	$w->stop_clients($_) for $w->groups;
-	# Flushes everything except the commit, by a switch of the WAL file.
+	# Flushes all WAL except that of the commit, by switching the WAL file.
 	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
 		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
@@ -306,8 +306,8 @@ sub connections
 	return "out of connections for $hold s";
 }
 
-# Observes an id that was not minted here and is just within max_lead. All ids minted after the observed id must be
-# greater than it, also after a crash.
+# Observes an id that was not minted here and is just within max_lead. All ids that are minted after the observed id
+# must be greater than the observed id, also after a crash.
 sub observe
 {
 	my ($w) = @_;

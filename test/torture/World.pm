@@ -18,8 +18,8 @@ my %presets = (
 	js53      => [ 38, 0, 7,  8,  10 ]);
 our $epoch_ms = 1735689600000;
 
-# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. Without a region,
-# one is drawn.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. If no region is
+# given, a random one is chosen.
 sub new
 {
 	my ($class, %self) = @_;

@@ -1,5 +1,5 @@
-// A grammar fuzzer that calls all SQL functions of the extension with values that are likely to
-// reveal faults.
+// Fuzzes all SQL functions of the extension by a grammar, with values that are likely to reveal
+// faults.
 //
 //   fuzz conninfo=... seed=N seconds=S
 //

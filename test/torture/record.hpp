@@ -26,9 +26,9 @@ struct Record {
   int32_t shard;         // the requested shard
   uint32_t count;
   uint32_t state;   // the SQLSTATE of an error
-  int64_t sent_ns;  // by this host's monotonic clock, which no fault changes
+  int64_t sent_ns;  // the time by this host's monotonic clock, which no fault changes
   int64_t received_ns;
-  int64_t clock_low_us;   // by the server's clock just before and just after, in us since 1970;
+  int64_t clock_low_us;   // the time by the server's clock just before and after, in us since 1970;
   int64_t clock_high_us;  // 0 if not available
 };
 static_assert(sizeof(Record) == 64);

@@ -210,8 +210,8 @@ SELECT snowflake.alias(id, 'posts') AS alias FROM posts WHERE title = 'post 77' 
 EXECUTE by_alias(:'alias');
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_token(snowflake.token(5, 'posts'), 'posts');
 
--- No role may call the functions until it is granted. A function of another owner can make aliases with one key, and
--- cannot read them.
+-- No role may call the functions that make aliases before EXECUTE is granted. A function of another owner can make
+-- aliases with one key, and cannot read them.
 CREATE ROLE web_server;
 CREATE FUNCTION post_alias(id bigint) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SECURITY DEFINER SET search_path = ''

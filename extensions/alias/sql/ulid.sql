@@ -1,4 +1,4 @@
--- Ids as ULIDs: the 128 bits of to_uuid() in Crockford's base32.
+-- Compares ids as ULIDs with the 128 bits of to_uuid() in Crockford's base32.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS snowflake_alias CASCADE;
 CREATE SCHEMA ulid;

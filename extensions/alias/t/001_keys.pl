@@ -221,8 +221,8 @@ is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name))
 write_keys("photos 1 $key{two}\n");
 
 # A statement uses one state of the key file. Parallel workers would read the file again, and the file may have been
-# edited without a reload. The functions that make aliases are not parallel safe for this reason. If a user's function
-# hides a call of alias() from the planner, the call fails in the parallel worker.
+# edited without a reload. Therefore the functions that make aliases are not parallel safe. If a user's function hides a
+# call of alias() from the planner, the call fails in the parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;

@@ -1,5 +1,6 @@
 # Tests several hosts in "snowflake.lease_conninfo". If a host does not grant a lease, whatever the reason, the server
-# tries the next host and continues to mint. This must work for every position of the failing host in the list.
+# tries the next host and continues to mint. The server must continue to mint for every position of the failing host in
+# the list.
 
 use strict;
 use warnings FATAL => 'all';

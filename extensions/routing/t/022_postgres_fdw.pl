@@ -176,7 +176,7 @@ $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', 'a query succeeds when the shard is in the map again');
 
-# New shards: one call adds partitions to all tables. use_postgres_fdw() and other sessions never wait long for each
+# One call adds partitions for new shards to all tables. use_postgres_fdw() and other sessions never wait long for each
 # other.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;

@@ -115,7 +115,7 @@ is(push_map($conninfo)->{status}, 1, 'a push fails because the copies are newer'
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'after the failed push the control database refuses changes');
 goes_back();
 # If the recovered map is changed before a push, its version becomes greater than that of the copies. The copies detect
-# that this map does not follow theirs.
+# that the recovered map does not follow theirs.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);

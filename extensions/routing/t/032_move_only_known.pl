@@ -85,7 +85,7 @@ like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), 
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
 
 # On the target an ordinary role has made a function with the name of an extension's function. When the schema is
-# created, this function runs as the role of the move and not as a superuser.
+# created, the ordinary role's function runs as the role of the move and not as a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON SCHEMA public TO tenant;

@@ -234,8 +234,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move that the target has forgotten');
 is($mover->leftovers, '', 'nothing of the forgotten move is left over');
 
-# The target was created again under the same name, so it has no record of the move. A move to such a target can still
-# be aborted.
+# The target was created again under the same name, so it has no record of the move. If the target has lost its record
+# of a move, the move can still be aborted.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');

@@ -13,7 +13,7 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# Clocks with the same $library share this file, which the first clock builds.
+# Clocks with the same $library share the library file, which the first clock builds.
 sub new
 {
 	my ($class, $file, $library) = @_;

@@ -28,7 +28,7 @@ model Comment {
 }
 `;
 
-// /bin/true replaces the engine. The engine is only for migrations, and would be downloaded.
+// /bin/true replaces the engine. Prisma needs the engine only for migrations, and would download it.
 const environment = { ...process.env, CHECKPOINT_DISABLE: '1', PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true' };
 
 run(async () => {

@@ -23,8 +23,8 @@ sub events
 	return;
 }
 
-# The length of a day as a difference of ids in the default layout: the milliseconds of a day, shifted by the 23 bits of
-# region, shard and sequence.
+# Computes the length of a day as a difference of ids in the default layout: the milliseconds of a day, shifted by the
+# 23 bits of region, shard and sequence.
 events('events', <<~'SQL');
 	SELECT partman.create_parent(p_parent_table => 'public.events', p_control => 'id', p_type => 'native',
 	  p_interval => (86400000::bigint << 23)::text,
@@ -40,8 +40,8 @@ my ($today) = $db->selectrow_array(q{SELECT format('FOR VALUES FROM (''%s'') TO 
 	snowflake.min_id(date_trunc('day', max(snowflake.time_of(id)), 'UTC') + interval '1 day')) FROM events});
 is($bounds, $today, 'today\'s rows are in the partition of today, of midnight to midnight in UTC');
 
-# pg_partman counts the future partitions from the greatest id. If the newest row is older than these partitions reach,
-# pg_partman makes no more partitions.
+# pg_partman counts the future partitions from the greatest id. If enough partitions
+# follow the newest row, pg_partman makes no more partitions.
 $db->do('INSERT INTO events (id) SELECT snowflake.make_id(now() + interval \'3 days\', 1, 0)');
 $db->do(q{CALL partman.run_maintenance_proc()});
 my ($ahead) = $db->selectrow_array(<<~'SQL');

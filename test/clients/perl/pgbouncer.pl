@@ -1,5 +1,5 @@
-# pgbouncer in transaction mode: the next transaction of a session may belong to another client. Tests what SET leaves
-# behind, and last_id().
+# With pgbouncer in transaction mode the next transaction of a session may belong to another client. Tests what SET
+# leaves behind, and last_id().
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# A client for the tests of moves: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. The client inserts, updates and deletes
-# users of a shard on the server that the map names. The client ends when the file STOP exists or its parent process has
-# ended.
+# Simulates a client in the tests of moves: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. The client inserts, updates and
+# deletes users of a shard on the server that the map names. The client ends when the file STOP exists or its parent
+# process has ended.
 
 use strict;
 use warnings FATAL => 'all';

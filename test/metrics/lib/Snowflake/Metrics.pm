@@ -147,8 +147,8 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
-# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: ADDRESS is that of a stopped exporter; without it an
-# unused one.
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: ADDRESS is that of a stopped exporter. Without ADDRESS
+# an unused address is chosen.
 sub start_postgres_exporter
 {
 	my ($node, $name, $queries, $url) = @_;
