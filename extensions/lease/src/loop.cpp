@@ -3,6 +3,7 @@
 #include "worker.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "connection.hpp"
 #include "messages.hpp"
@@ -44,7 +45,10 @@ bool hand_over() {
 // Returns true if the worker must end.
 bool ends() {
   if (server_stops()) {
-    give_back();
+    // If this fails, the region is free when its lease has ended.
+    static constinit bool tried = false;
+    const bool again = std::exchange(tried, true);
+    if (!again) give_back();
     return true;
   }
   ShutdownRequestPending = false;
@@ -83,6 +87,7 @@ void recover() {
   // deprecates.
   InterruptHoldoffCount = InterruptHoldoffCount + 1;
   EmitErrorReport();
+  AbortCurrentTransaction();
   LWLockReleaseAll();
   pgstat_report_wait_end();
   hang_up();

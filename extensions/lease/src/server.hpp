@@ -10,6 +10,7 @@
 extern "C" {
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "pgtime.h"

@@ -76,6 +76,18 @@ command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file
 renewed('the lease is renewed after errors of the worker');
 is(worker(), $limited, 'the worker is the same process after errors');
 
+# The lease is revoked while the worker cannot map the memory of a database.
+my $memory = $server->data_dir . '/pg_dynshmem';
+chmod 0, $memory or die $!;
+$control->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");
+my $from = -s $server->logfile;
+$server->wait_for_log(qr/could not open shared memory segment.*could not open shared memory segment/s, $from);
+chmod 0700, $memory or die $!;
+$server->poll_query_until('postgres', "SELECT incarnation <> split_part('$held', '|', 2)::bigint AND region IS NOT NULL FROM snowflake.lease") or die 'no new lease';
+$ledger->new_server_run;
+mint();
+is(worker(), $limited, 'the worker is the same process after it could not map the memory of a database');
+
 # The worker is terminated while the clock is ahead. PostgreSQL uses the clock to decide when to restart a worker, and
 # the clock is then corrected.
 $server->clock->set(600);

@@ -334,6 +334,7 @@ void unmap_all() {
 }  // namespace
 
 void lock_all_databases() {
+  all_count = 0;  // an error has ended earlier mappings
   for (;;) {
     const DatabaseList list = databases_now();
     for (const DatabaseEntry& entry : list.entries)

@@ -127,7 +127,7 @@ bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);
 
 // Maps the states of all databases and takes the lock. If it raises an error, it has not taken the
-// lock.
+// lock, and the end of the transaction unmaps the states. REQUIRES a transaction.
 void lock_all_databases();
 // Calls Limits::end_region() for every database. REQUIRES lock_all_databases().
 void end_region_under_lock();

@@ -22,6 +22,19 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
+// The worker's own code runs outside of transactions. Here, the transaction unmaps the databases
+// after an error.
+template <class Change>
+void with_all_databases(Change change) {
+  const MemoryContext context = CurrentMemoryContext;
+  StartTransactionCommand();
+  lock_all_databases();
+  change();
+  unlock_all_databases();
+  CommitTransactionCommand();
+  MemoryContextSwitchTo(context);
+}
+
 // A grant shows that both clocks differed by at most max_skew at the request. So, like
 // accept_clock(), a grant confirms a jump of the server's clock. A wrong clock gets no grant. If
 // the clock is stepped after the request, the next grant must confirm that step.
@@ -35,9 +48,7 @@ void confirm_clock(int64_t asked_offset_us) {
 // The functions of the port.
 
 void begin(int64_t incarnation, const LeaseAnswer& newest) {
-  lock_all_databases();
-  start_incarnation(incarnation, newest, end_region_under_lock);
-  unlock_all_databases();
+  with_all_databases([&] { start_incarnation(incarnation, newest, end_region_under_lock); });
 }
 
 void take(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us) {
@@ -58,9 +69,8 @@ void record(const LeaseAnswer& answer) {
 }
 
 LeaseView forget() {
-  lock_all_databases();
-  const LeaseView last = postmaster_memory->lease.forget(end_region_under_lock);
-  unlock_all_databases();
+  LeaseView last{};
+  with_all_databases([&] { last = postmaster_memory->lease.forget(end_region_under_lock); });
   return last;
 }
 
