@@ -101,8 +101,8 @@ void free_states_of_dropped_databases() {
   pfree(list.entries.data());
 }
 
-// Creates a state of the session's layout, pinned, with all counters zero. An error leaves nothing
-// behind.
+// Creates a state of the session's layout, with all counters zero. An error frees the segment until
+// it is published.
 dsm_segment* make_state() {
   const size_t counters = std::min(layout.shards(), kMaxShardCounters);
   const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
@@ -114,7 +114,6 @@ dsm_segment* make_state() {
   state->seal = seal_of(layout);
   for (MintSlot& slot : state->mint_slots()) new (&slot) MintSlot{};
   for (Shard& counter : state->shard_counters()) new (&counter) Shard{};
-  dsm_pin_segment(segment);
   return segment;
 }
 
@@ -128,22 +127,26 @@ void end_former_state(DatabaseState& former) {
 enum class Published { yes, try_again, no_room };
 
 // Publishes a new state in place of `former`, which is null if there was none.
-Published publish_state(const KnownState& made, const KnownState& former) {
-  Published result = Published::try_again;
+Published publish_state(dsm_segment* segment, const KnownState& former) {
+  DatabaseState& made = *state_in(segment);
+  Published result{};
   LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   DatabaseEntry* entry = entry_of(MyDatabaseId);
-  if ((entry == nullptr ? 0 : entry->memory) == former.memory) {
-    if (entry == nullptr && shared_state->database_count < most_databases())
-      entry = &shared_state->databases[shared_state->database_count++];
+  const bool has_room = entry != nullptr || shared_state->database_count < most_databases();
+  if ((entry == nullptr ? 0 : entry->memory) != former.memory) {
+    result = Published::try_again;
+  } else if (!has_room) {
+    result = Published::no_room;
+  } else {
+    dsm_pin_segment(segment);
     if (former.state != nullptr) {
-      made.state->origin = former.state->origin;
+      made.origin = former.state->origin;
       end_former_state(*former.state);
     }
-    if (entry != nullptr) {
-      *entry = {MyDatabaseId, made.memory, made.state->seal};
-      ++shared_state->databases_version;
-    }
-    result = entry == nullptr ? Published::no_room : Published::yes;
+    if (entry == nullptr) entry = &shared_state->databases[shared_state->database_count++];
+    *entry = {MyDatabaseId, dsm_segment_handle(segment), made.seal};
+    ++shared_state->databases_version;
+    result = Published::yes;
   }
   LWLockRelease(&shared_state->lock);
   return result;
@@ -152,19 +155,17 @@ Published publish_state(const KnownState& made, const KnownState& former) {
 // Null if there is no room. Another session may have created a state in the meantime.
 DatabaseState* create_database_state() {
   dsm_segment* const segment = make_state();
-  const KnownState made{dsm_segment_handle(segment), state_in(segment)};
   for (;;) {
     DatabaseState* const present = find_database_state();
     const KnownState former = present == nullptr ? KnownState{} : own;
     const bool other_layout = present == nullptr || !is_of_session_layout(*present);
-    const Published published = other_layout ? publish_state(made, former) : Published::no_room;
+    const Published published = other_layout ? publish_state(segment, former) : Published::no_room;
     if (published == Published::try_again) continue;
     if (published == Published::yes) {
       dsm_pin_mapping(segment);
       if (former.state != nullptr) dsm_unpin_segment(former.memory);
       return find_database_state();
     }
-    dsm_unpin_segment(made.memory);
     dsm_detach(segment);
     return present;
   }
