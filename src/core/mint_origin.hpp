@@ -33,12 +33,17 @@ class MintOrigin {
   // Whether a session that started then decides.
   bool yields_to(SessionStart start) const noexcept { return start > start_; }
 
+  // Whether offer() would change the present choice.
+  bool would_change(SessionStart start, int32_t region, ShardSet shards) const noexcept {
+    return yields_to(start) && !is_same(region, shards);
+  }
+
   // Offers the choice of a session. Returns whether the present choice changed. A newer session
   // with the same choice also confirms it: sessions that started in between do not change it.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
-    if (!yields_to(start)) return false;
-    start_ = start;
-    if (is_same(region, shards)) return false;
+    const bool changes = would_change(start, region, shards);
+    if (yields_to(start)) start_ = start;
+    if (!changes) return false;
     region_ = region;
     count_ = shards.count;
     std::copy_n(shards.ranges, shards.count, ranges_);

@@ -82,22 +82,41 @@ void unmap(const Mapping& mapping) {
   if (mapping.is_new) dsm_detach(mapping.segment);
 }
 
+uint32_t region_key(int32_t region) {
+  return static_cast<uint32_t>(region) + 1;
+}
+
+// Called before a database ends to mint in its region: records the mark, above which the region
+// begins later in another database. REQUIRES the exclusive lock.
+void leave_region(const DatabaseState& state) {
+  if (state.origin.is_chosen() && !leased())
+    postmaster_memory->left_regions.raise(region_key(state.origin.region()),
+                                          state.limits.highest_ms());
+}
+
+// Does nothing if another session has freed the state.
+void free_state(const DatabaseEntry& gone) {
+  const Mapping mapping = map_state(gone.memory);
+  if (mapping.segment == nullptr) return;
+  LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
+  DatabaseEntry* const entry = entry_of(gone.database);
+  const bool found = entry != nullptr && entry->memory == gone.memory;
+  if (found) {
+    leave_region(*state_in(mapping.segment));
+    *entry = shared_state->databases[--shared_state->database_count];
+    ++shared_state->databases_version;
+  }
+  LWLockRelease(&shared_state->lock);
+  unmap(mapping);
+  if (found) dsm_unpin_segment(gone.memory);
+}
+
 // Frees the states of dropped databases. No backend uses such a state, because a database with
 // sessions cannot be dropped.
 void free_states_of_dropped_databases() {
   const DatabaseList list = databases_now();
-  for (const DatabaseEntry& gone : list.entries) {
-    if (database_exists(gone.database)) continue;
-    LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
-    DatabaseEntry* const entry = entry_of(gone.database);
-    const bool found = entry != nullptr && entry->memory == gone.memory;
-    if (found) {
-      *entry = shared_state->databases[--shared_state->database_count];
-      ++shared_state->databases_version;
-    }
-    LWLockRelease(&shared_state->lock);
-    if (found) dsm_unpin_segment(gone.memory);
-  }
+  for (const DatabaseEntry& entry : list.entries)
+    if (!database_exists(entry.database)) free_state(entry);
   pfree(list.entries.data());
 }
 
@@ -122,6 +141,16 @@ dsm_segment* make_state() {
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
+}
+
+// Whether bind_mark() would change region or shards.
+bool would_change_origin(const DatabaseState& state) {
+  const SessionStart start = session_start();  // reads a file
+  const OriginSettings wanted = origin_settings();
+  LWLockAcquire(&shared_state->lock, LW_SHARED);
+  const bool would = state.origin.would_change(start, wanted.region, wanted.shards);
+  LWLockRelease(&shared_state->lock);
+  return would;
 }
 
 enum class Published { yes, try_again, no_room };
@@ -203,9 +232,10 @@ DatabaseState* find_database_state() {
 
 DatabaseState* find_or_take_database_state() {
   DatabaseState* const state = find_database_state();
-  if (state != nullptr && is_of_session_layout(*state)) return state;
-  free_states_of_dropped_databases();
-  return create_database_state();
+  const bool is_usable = state != nullptr && is_of_session_layout(*state);
+  if (is_usable && !would_change_origin(*state)) return state;
+  free_states_of_dropped_databases();  // the database may begin to mint in their regions
+  return is_usable ? state : create_database_state();
 }
 
 bool is_of_session_layout(const DatabaseState& state) {
@@ -253,17 +283,18 @@ constinit ShardRange owned_ranges[kMaxShardRanges]{};
 // generation. Returns the region with the time that its ids begin at: another database of this
 // server may have left it. REQUIRES the exclusive lock.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
-  auto& left_regions = postmaster_memory->left_regions;
-  const auto key = [&] { return static_cast<uint32_t>(state.origin.region()) + 1; };
   const OriginSettings wanted = origin_settings();
-  const uint32_t left = state.origin.is_chosen() && !leased() ? key() : 0;
-  const bool changed = state.origin.offer(start, wanted.region, wanted.shards);
-  const RegionHold held = leased() ? leased_region_under_lock()
-                                   : RegionHold{state.origin.region(), left_regions.read(key())};
-  if (changed) {
-    if (left != 0) left_regions.raise(left, state.limits.highest_ms());
+  const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);
+  // Read before the database's own mark is recorded: it may keep the region, with other shards.
+  const int32_t region = changes ? wanted.region : state.origin.region();
+  const RegionHold held =
+      leased() ? leased_region_under_lock()
+               : RegionHold{region, postmaster_memory->left_regions.read(region_key(region))};
+  if (changes) {
+    leave_region(state);
     state.limits.end_region();
   }
+  state.origin.offer(start, wanted.region, wanted.shards);
   return held;
 }
 
