@@ -91,6 +91,7 @@ OBJS = \
 	src/pg/memory/shared_state.o \
 	src/pg/memory/statistics.o \
 	src/pg/module.o \
+	src/pg/server/database_settings.o \
 	src/pg/server/row.o \
 	src/pg/server/sequence_page.o \
 	src/pg/server/session_events.o \

@@ -54,7 +54,8 @@ is(health('x'), 't||', 'health reports nothing while one database mints');
 $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
 is(health('y'), 't||', 'health reports nothing while the databases mint different shards');
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
-my $statement = 'ALTER DATABASE y SET snowflake.region = 1';
+alter('postgres', 'region', 1);    # a database that has not minted
+my $statement = 'ALTER DATABASE y SET snowflake.region = 2';
 is(health('x'), "t|another database mints the same ids|Database \"y\" mints shard 5 in the same region. If their ids must differ, run $statement, and connect again.",
 	'health of the first database names the second one, and the statement that separates them');
 like(health('y'), qr/^t\|another database mints the same ids\|Database "x" mints shard 5 .* run \Q$statement\E,/, 'health of the second database names the first one');
@@ -69,7 +70,7 @@ while (time < $until)
 }
 is(scalar(() = $node->log_content =~ /$logged/g), 1, 'the log has one message about the databases that mint the same ids');
 like($node->log_content, qr/HINT:  If their ids must differ, run \Q$statement\E/, 'the hint of the message has the statement that separates the databases');
-$node->safe_psql('postgres', $statement);
+$node->safe_psql('postgres', "$statement; ALTER DATABASE postgres RESET snowflake.region");
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
 is(health($_), 't||', "after the statement health of $_ reports nothing") foreach qw(x y);
 $node->safe_psql('postgres', 'ALTER DATABASE y RESET snowflake.region');

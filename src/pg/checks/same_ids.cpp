@@ -1,7 +1,10 @@
 #include "pg/checks/same_ids.hpp"
 
+#include <cstdlib>
+
 #include "core/seal.hpp"
 #include "pg/errors/log_messages.hpp"
+#include "pg/server/database_settings.hpp"
 
 namespace snowflake::pg {
 
@@ -56,15 +59,29 @@ int64_t first_common_shard(const Minter& own, const Minter& other) {
   return -1;
 }
 
+// The highest region of the databases of this server. A database that has not minted since a change
+// of its settings may mint in the region that they name.
+int64_t highest_region() {
+  int64_t highest = 0;
+  for_each_database([&](const DatabaseState& state) {
+    highest = std::max<int64_t>(highest, minter_of(state).region);
+  });
+  for_each_database_setting("snowflake.region", [&](Oid, const char* value) {
+    highest = std::max<int64_t>(highest, std::strtol(value, nullptr, 10));
+  });
+  return highest;
+}
+
 // Both databases get the same statement, about the one with the greater OID. The region is one that
 // no database of this server has.
-const char* separating_statement(const Minter& own, const Minter& other, int32_t highest_region) {
+const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);
   if (name == nullptr) return nullptr;
-  if (!leased() && static_cast<uint32_t>(highest_region) + 1 < changed.layout.regions())
+  const int64_t region = highest_region() + 1;
+  if (!leased() && region < int64_t{changed.layout.regions()})
     return psprintf("ALTER DATABASE %s SET snowflake.region = %d", quote_identifier(name),
-                    highest_region + 1);
+                    static_cast<int>(region));
   return psprintf("ALTER DATABASE %s SET snowflake.owned_shards = '...'", quote_identifier(name));
 }
 
@@ -76,17 +93,13 @@ struct Found {
 Found find(const DatabaseState& state) {
   const Minter own = minter_of(state);
   Found found{};
-  int32_t highest_region = own.region;
-  for_each_database([&](const DatabaseState& other_state) {
-    highest_region = std::max(highest_region, minter_of(other_state).region);
-  });
   for_each_database([&](const DatabaseState& other_state) {
     if (OidIsValid(found.database) || other_state.database == state.database) return;
     const Minter other = minter_of(other_state);
     const int64_t shard = first_common_shard(own, other);
     if (shard < 0) return;
     const char* const name = get_database_name(other_state.database);
-    const char* const statement = separating_statement(own, other, highest_region);
+    const char* const statement = separating_statement(own, other);
     if (name == nullptr || statement == nullptr) return;  // dropped
     found = {other_state.database, {name, static_cast<uint32_t>(shard), statement}};
   });
