@@ -9,6 +9,7 @@
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_lease.hpp"
+#include "pg/server/configured_value.hpp"
 #include "pg/server/origin_settings.hpp"
 #include "pg/server/rejected_setting.hpp"
 #include "pg/server/settings.hpp"
@@ -111,7 +112,8 @@ void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
     const ConfiguredValue configured = configured_value(name);
     define();
-    return reject_if_lost(name, configured);
+    if (is_lost(name, configured)) reject_setting(Blocker::setting_rejected, name, configured.text);
+    return;
   }
   const char* configured = GetConfigOption(name, true, false);
   char* copy = configured == nullptr ? nullptr : pstrdup(configured);

@@ -33,6 +33,15 @@ void error_no_key_file() {
                   errhint("Set \"snowflake_alias.key_file\" to the path of a key file.")));
 }
 
+void error_key_file_lost() {
+  ereport(ERROR,
+          (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+           errmsg("the configured value of \"snowflake_alias.key_file\" was rejected"),
+           errdetail("Only the configuration of the server can set it."),
+           errhint("Remove it from the role, the database and the client's connection options; "
+                   "then connect again.")));
+}
+
 void error_reading_key_file(const char* path, const char* attempt) {
   ereport(ERROR, (errcode_for_file_access(), errmsg("could not %s the key file: %m", attempt),
                   errdetail("%s", shown_path(path)), errdetail_log("Its path is \"%s\".", path),

@@ -17,6 +17,7 @@ struct Form {
 
 // The key file
 [[noreturn]] void error_no_key_file();
+[[noreturn]] void error_key_file_lost();
 [[noreturn]] void error_reading_key_file(const char* path, const char* attempt);
 [[noreturn]] void error_key_file_kind(const char* path);
 [[noreturn]] void error_key_file_access(const char* path);

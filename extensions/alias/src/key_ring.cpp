@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "errors.hpp"
+#include "pg/server/configured_value.hpp"
 #include "pg/server/postgres.hpp"
 
 extern "C" {
@@ -21,7 +22,9 @@ constexpr size_t kMaxFileSize = 65536;
 constexpr size_t kShortestLine = 1 + 1 + 1 + 1 + 2 * kKeyBytes;
 constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
 
+constexpr char kKeyFile[] = "snowflake_alias.key_file";
 constinit char* key_file = nullptr;
+constinit bool key_file_lost = false;  // the session has the default instead
 constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // the value of PgReloadTime when the ring was read
@@ -94,6 +97,7 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
 // Reads the file into a new memory context. If an error occurs, the context is freed with that of
 // the caller.
 void read_keys() {
+  if (key_file_lost) error_key_file_lost();
   if (key_file == nullptr || *key_file == '\0') error_no_key_file();
   const TimestampTz reloaded = PgReloadTime;
   const MemoryContext fresh =
@@ -160,10 +164,12 @@ const Cipher& cipher_of(Key& key) {
 }
 
 void define_settings() {
-  DefineCustomStringVariable(
-      "snowflake_alias.key_file", "Sets the file that holds the keys of aliases and tokens.",
-      "A relative path is taken from the data directory.", &key_file, "snowflake_alias.keys",
-      PGC_SIGHUP, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+  const pg::ConfiguredValue configured = pg::configured_value(kKeyFile);
+  DefineCustomStringVariable(kKeyFile, "Sets the file that holds the keys of aliases and tokens.",
+                             "A relative path is taken from the data directory.", &key_file,
+                             "snowflake_alias.keys", PGC_SIGHUP,
+                             GUC_SUPERUSER_ONLY | pg::kSetInParallel, nullptr, nullptr, nullptr);
+  key_file_lost = pg::is_lost(kKeyFile, configured);
   MarkGUCPrefixReserved("snowflake_alias");
 }
 

@@ -267,7 +267,26 @@ foreach my $first ('SELECT 1', "SELECT snowflake.alias(1, 'photos')")
 }
 $node->refuses("LOAD 'snowflake_alias'; SET snowflake_alias.key_file = '$planted'", { sqlstate => '55P02', message => 'cannot be changed now' }, 'a superuser cannot change the setting for a session');
 $node->reconfigure('snowflake_alias.key_file' => "'$planted'");
-isnt($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the configuration can name another file by its absolute path');
+my $planted_alias = $node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')");
+isnt($planted_alias, $new_alias, 'the configuration can name another file by its absolute path');
+# A parallel query loads the library in its leader.
+$node->safe_psql('postgres', <<~'SQL');
+	CREATE TABLE same AS SELECT 77::bigint AS id FROM generate_series(1, 2000);
+	ANALYZE same;
+	CREATE FUNCTION aliased(id bigint) RETURNS text LANGUAGE plpgsql PARALLEL RESTRICTED AS $$BEGIN RETURN snowflake.alias(id, 'photos'); END$$;
+	SQL
+is($node->safe_psql('postgres', <<~'SQL'), "$planted_alias|2000", 'a parallel query loads the library with the configured key file');
+	SET parallel_setup_cost = 0;
+	SET parallel_tuple_cost = 0;
+	SET min_parallel_table_scan_size = 0;
+	SELECT min(a), count(*) FROM (SELECT aliased(id) AS a FROM same OFFSET 0) AS aliases;
+	SQL
+{
+	local $ENV{PGOPTIONS} = "-c snowflake_alias.key_file=$path";
+	$node->refuses("SELECT snowflake.alias(77, 'photos')",
+		{ sqlstate => '55000', message => 'the configured value of "snowflake_alias.key_file" was rejected', detail => 'Only the configuration', hint => 'connection options' },
+		'a client that sets the key file does not get the default key file');
+}
 $node->reconfigure('snowflake_alias.key_file' => "''");
 refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'need keys', hint => 'Set "snowflake_alias.key_file"' }, 'the setting is empty');
 $node->reconfigure('snowflake_alias.key_file' => "'snowflake_alias.keys'");

@@ -19,17 +19,6 @@ extern RejectedSetting rejected_setting;
 
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
-// The value that a session starts with, before the setting is defined.
-struct ConfiguredValue {
-  const char* text;  // null: it is not configured
-  GucSource source;
-};
-ConfiguredValue configured_value(const char* name);
-
-// Rejects the setting if its definition did not take the value: the value is invalid, or it comes
-// from a source that may not set it, such as the client's connection options.
-void reject_if_lost(const char* name, const ConfiguredValue& configured);
-
 // Called when all settings are defined: rejects others that begin with "snowflake.". Those of
 // leases are defined only if the library is preloaded. Sessions may set what they want.
 void reject_unknown_settings();

@@ -1,0 +1,41 @@
+// The value that the configuration, or the client's connection, gave a setting before a session
+// defined the setting. If PostgreSQL does not accept the value then, it uses the default with a
+// warning.
+#pragma once
+
+#include "pg/server/postgres.hpp"
+
+namespace snowflake::pg {
+
+struct ConfiguredValue {
+  const char* text;  // null: it is not configured
+  GucSource source;
+};
+
+// REQUIRES that the setting is not defined.
+inline ConfiguredValue configured_value(const config_generic& placeholder) {
+  const char* const value = reinterpret_cast<const config_string&>(placeholder).reset_val;
+  return {value == nullptr ? nullptr : pstrdup(value), placeholder.reset_source};
+}
+
+inline ConfiguredValue configured_value(const char* name) {
+  ConfiguredValue configured{};
+  if (GetConfigOption(name, true, false) == nullptr) return configured;
+  for_each_setting([&](const config_generic& setting) {
+    if (pg_strcasecmp(setting.name, name) == 0) configured = configured_value(setting);
+  });
+  return configured;
+}
+
+// Whether the definition did not take the value: the value is invalid, or it comes from a source
+// that may not set it, such as the client's connection options.
+inline bool is_lost(const char* name, const ConfiguredValue& configured) {
+  bool lost = false;
+  if (configured.text == nullptr) return false;
+  for_each_setting([&](const config_generic& setting) {
+    lost |= strcmp(setting.name, name) == 0 && setting.reset_source != configured.source;
+  });
+  return lost;
+}
+
+}  // namespace snowflake::pg
