@@ -53,8 +53,8 @@ PGDLLEXPORT void _PG_init(void);
 // session loads it with the first function that it calls.
 void _PG_init(void) {
   snowflake::pg::define_settings();
-  snowflake::pg::find_whereabouts();
   if (process_shared_preload_libraries_in_progress) {
+    snowflake::pg::find_whereabouts();
     snowflake::pg::map_postmaster_memory();
     snowflake::pg::install_lease();
   }

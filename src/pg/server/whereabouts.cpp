@@ -14,9 +14,9 @@ namespace snowflake::pg {
 
 namespace {
 
-// All processes inherit this value. The system identifier is read later, when the control file
-// exists.
+// The system identifier is read later, when the control file exists.
 constinit OriginFingerprint whereabouts{};
+constinit bool is_found = false;
 
 constexpr char kControlFile[] = "global/pg_control";
 constexpr decltype(statfs::f_type) kZfsMagic = 0x2fc12fc1;
@@ -76,6 +76,8 @@ uint16_t disk(unsigned major, unsigned minor) {
 }  // namespace
 
 void find_whereabouts() {
+  if (is_found) return;
+  is_found = true;
   whereabouts.machine = machine();
   struct statx control {};
   if (statx(AT_FDCWD, kControlFile, 0, STATX_INO | STATX_BTIME, &control) != 0) return;
@@ -86,6 +88,7 @@ void find_whereabouts() {
 }
 
 OriginFingerprint present_origin_fingerprint() {
+  find_whereabouts();
   OriginFingerprint present = whereabouts;
   const uint64_t system = GetSystemIdentifier();
   present.system = system_part(hash_of(&system, sizeof(system)));

@@ -14,7 +14,8 @@
 
 namespace snowflake::pg {
 
-// Called at server start, when the data directory is the current directory.
+// Called when the postmaster loads the library, so that all processes inherit the result. Otherwise
+// a session finds it at its first use.
 void find_whereabouts();
 
 // Returns the fingerprint of this server, including its system identifier.
