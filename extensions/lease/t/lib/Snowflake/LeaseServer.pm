@@ -7,8 +7,6 @@ use warnings FATAL => 'all';
 
 use parent 'Snowflake::Node';
 
-use Carp;
-use FindBin;
 use PostgreSQL::Test::Utils ();
 
 # This is the seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
@@ -26,14 +24,6 @@ sub create
 }
 
 sub install { return $_[0]->safe_psql($_[1] // 'postgres', 'CREATE EXTENSION snowflake_fleet'); }
-
-sub install_script
-{
-	my ($self, $database) = @_;
-	system('psql', '-Xq', '-d', $self->connstr($database), '-f', "$FindBin::RealBin/../snowflake_fleet.sql") == 0
-	  or croak 'psql -f failed';
-	return;
-}
 
 # Sends a request. Returns the answer as a hash, or the error as {error}. Ends the test if there is no answer. %request:
 # call, server, incarnation, and values that differ from the first request of a new incarnation.
