@@ -2,7 +2,7 @@
 # scripts/demo --routing: runs four servers with 16 shards on three of them, routes by id with Debian's packages, and
 # moves a shard while it is written to. scripts/demo sources this file. The demo leaves no files or processes.
 
-names=(hub north west south)   # the server hub has the map, and routes
+names=(control north west south)   # the server control has the map, and routes
 build_and_install "$demo/source/extensions/lease"
 build_and_install "$demo/source/extensions/routing"
 bin=$("$pg_config" --bindir)
@@ -39,29 +39,29 @@ done
 step "16 shards: 0 to 5 on north, 6 to 10 on west, 11 to 15 on south; the map says so"
 while read -r server from to; do
   on "$server" -f source/scripts/demo.d/routing_shards.sql -v range="[$from,$to]"
-  on hub -o /dev/null -c "SELECT snowflake_fleet.set_server('$server', '$(where "$server")')" \
+  on control -o /dev/null -c "SELECT snowflake_fleet.set_server('$server', '$(where "$server")')" \
     -c "SELECT snowflake_fleet.assign('[$from,$to]', '$server')"
 done <<END
 north 0 5
 west 6 10
 south 11 15
 END
-unprivileged env PATH="$bin:$PATH" "$bin/snowflake-push-map" "$(where hub)" >push.log
-on hub -c "SELECT server, min(shard) AS \"from\", max(shard) AS \"to\", count(*) AS shards FROM snowflake_fleet.map GROUP BY 1 ORDER BY 2"
+unprivileged env PATH="$bin:$PATH" "$bin/snowflake-push-map" "$(where control)" >push.log
+on control -c "SELECT server, min(shard) AS \"from\", max(shard) AS \"to\", count(*) AS shards FROM snowflake_fleet.map GROUP BY 1 ORDER BY 2"
 
-step "PL/Proxy and postgres_fdw on hub, made from the map"
-on hub -f source/scripts/demo.d/routing_hub.sql
-on hub -f source/scripts/demo.d/routing_tour.sql -v bold="$bold" -v plain="$plain"
+step "PL/Proxy and postgres_fdw on control, made from the map"
+on control -f source/scripts/demo.d/routing_control.sql
+on control -f source/scripts/demo.d/routing_tour.sql -v bold="$bold" -v plain="$plain"
 
 step "Four clients sign up users in shard 3, through PL/Proxy; meanwhile it moves from north to south"
 echo "SELECT sign_up(snowflake.make_id('2026-01-01', 3, 0), 'client ' || :client_id);" | unprivileged tee signup.sql >/dev/null
-unprivileged "$bin/pgbench" -n -p "${port[hub]}" -c 4 -T 15 --max-tries=1000 -R 400 -f signup.sql >pgbench.log 2>&1 &
+unprivileged "$bin/pgbench" -n -p "${port[control]}" -c 4 -T 15 --max-tries=1000 -R 400 -f signup.sql >pgbench.log 2>&1 &
 client=$!
 sleep 4
-unprivileged env PATH="$bin:$PATH" "$bin/snowflake-move-shard" --shard 3 --control "$(where hub)" --to south
+unprivileged env PATH="$bin:$PATH" "$bin/snowflake-move-shard" --shard 3 --control "$(where control)" --to south
 wait "$client" || { cat pgbench.log; die "a client failed"; }
 sed -n 's/^number of transactions actually processed/users signed up/p; s/^number of failed transactions/failed/p; s/^number of transactions retried/retried at the fence/p' pgbench.log
-on hub -c "SELECT server, count(*) AS \"users in shard 3, through postgres_fdw\"
+on control -c "SELECT server, count(*) AS \"users in shard 3, through postgres_fdw\"
         FROM users JOIN snowflake_fleet.map ON shard = snowflake.shard_of(id) WHERE shard = 3 GROUP BY server"
 on south -c "SELECT count(*) AS \"users in shard 3 on south\", count(DISTINCT id) AS \"distinct\", array_agg(DISTINCT snowflake.region_of(id)) AS \"minted in the regions\" FROM shard_3.users"
 
