@@ -79,7 +79,7 @@ is(worker(), $limited, 'the worker is the same process after errors');
 # The lease is revoked while the worker cannot map the memory of a database.
 my $memory = $server->data_dir . '/pg_dynshmem';
 chmod 0, $memory or die $!;
-$control->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");
+$lease_server->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");
 my $from = -s $server->logfile;
 $server->wait_for_log(qr/could not open shared memory segment.*could not open shared memory segment/s, $from);
 chmod 0700, $memory or die $!;
