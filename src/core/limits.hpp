@@ -3,8 +3,8 @@
 // as they share the shard counters.
 //
 // The caller provides exclusion, and each member names the kind that it needs:
-//  - *the lock* excludes bind(), publish(), withdraw(), end_region() and start_database() from one
-//    another, and from the members of LeaseMemory that require the lock;
+//  - *the lock* excludes bind(), publish(), withdraw() and end_region() from one another, and from
+//    the members of LeaseMemory that require the lock;
 //  - *the page* excludes adopt() and record_written() of one stored mark from one another;
 //  - members that name neither the lock nor the page may be called at any time.
 //
@@ -88,15 +88,6 @@ class BasicLimits {
   // Ends the generation before the region is cleared. REQUIRES the lock.
   void end_region() noexcept {
     withdraw();
-    begin_ms_.store(0, std::memory_order_relaxed);
-  }
-
-  // Gives the slot to another database with new shard counters. The generation continues. REQUIRES
-  // the lock, and that no session is bound.
-  void start_database() noexcept {
-    withdraw();
-    highest_ms_.store(0, std::memory_order_relaxed);
-    floor_ms_.store(0, std::memory_order_relaxed);
     begin_ms_.store(0, std::memory_order_relaxed);
   }
 

@@ -233,8 +233,7 @@ void World::restore_database(Server& s) {
   const auto& backup = backups_[random_.below(backups_.size())].second;
   s.disk.mark[database] = backup.mark[database];
   s.disk.observed[database] = backup.observed[database];
-  s.slots[database].counters = {};
-  s.slots[database].limits.start_database();
+  s.slots[database] = {};
   for (Session& session : s.sessions)
     if (static_cast<size_t>(session.database) == database) session.attached = false;
   happened("database restored");

@@ -82,14 +82,6 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
-TEST_F(LimitsTest, OfAnotherDatabaseAreNotKnown) {
-  publish(kNow);
-  limits.start_database();
-  EXPECT_EQ(limits.take(generation), std::nullopt);
-  EXPECT_FALSE(limits.has_recorded(1));
-  EXPECT_EQ(limits.begin_ms(), 0);
-}
-
 TEST_F(LimitsTest, AdoptAMarkOnce) {
   uint64_t floor = 0;
   const auto raise = [&](uint64_t position) { floor = position; };

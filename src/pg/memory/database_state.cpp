@@ -173,7 +173,7 @@ Published publish_state(dsm_segment* segment, const KnownState& former) {
       end_former_state(*former.state);
     }
     if (entry == nullptr) entry = &shared_state->databases[shared_state->database_count++];
-    *entry = {MyDatabaseId, dsm_segment_handle(segment), made.seal};
+    *entry = {MyDatabaseId, dsm_segment_handle(segment)};
     ++shared_state->databases_version;
     result = Published::yes;
   }

@@ -62,7 +62,6 @@ struct LeaseStatus {
 struct DatabaseEntry {
   Oid database;
   dsm_handle memory;  // its DatabaseState, pinned
-  int64_t seal;       // the layout of that state
 };
 
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
