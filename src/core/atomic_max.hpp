@@ -6,7 +6,6 @@
 #endif
 
 #include <atomic>
-#include <type_traits>
 
 namespace snowflake {
 

@@ -13,7 +13,6 @@
 #error "the core knows no PostgreSQL: include core headers before postgres.h"
 #endif
 
-#include <bit>
 #include <cstdint>
 #include <string_view>
 

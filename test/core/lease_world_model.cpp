@@ -2,6 +2,8 @@
 // kills, clones, wrong clocks, operators, and restores of the lease server.
 #include "lease_world.hpp"
 
+#include <set>
+
 namespace snowflake {
 
 namespace {

@@ -4,7 +4,6 @@
 
 #include "core/clock.hpp"
 #include "pg/server/datum.hpp"
-#include "pg/errors/errors.hpp"
 #include "pg/errors/errors_clock_error.hpp"
 #include "pg/memory/shared_state.hpp"
 #include "pg/server/settings.hpp"

@@ -2,8 +2,8 @@
 
 #include "core/clock.hpp"
 #include "pg/errors/errors_lease.hpp"
+#include "pg/memory/lease_state.hpp"
 #include "pg/server/settings.hpp"
-#include "pg/memory/statistics.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

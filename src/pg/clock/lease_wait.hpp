@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/blocker.hpp"
-#include "pg/clock/wait.hpp"
+#include "pg/server/wait_budget.hpp"
 
 namespace snowflake::pg {
 

@@ -2,7 +2,7 @@
 // synchronized, or fails.
 #pragma once
 
-#include "pg/clock/wait.hpp"
+#include "pg/server/wait_budget.hpp"
 
 namespace snowflake::pg {
 

@@ -11,6 +11,7 @@
 #include "pg/errors/log_messages.hpp"
 #include "pg/checks/mark_check.hpp"
 #include "pg/checks/seal_check.hpp"
+#include "pg/memory/mark_hold.hpp"
 #include "pg/memory/postmaster_memory.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/checks/clone_check.hpp"

@@ -6,7 +6,6 @@
 #include "pg/checks/database_health.hpp"
 #include "pg/checks/state_sequences.hpp"
 #include "pg/server/row.hpp"
-#include "pg/errors/errors.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/server/settings.hpp"
 #include "pg/memory/shared_state.hpp"

@@ -3,7 +3,6 @@
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "pg/clock/clock_error.hpp"
-#include "pg/clock/clock_watch.hpp"
 #include "pg/checks/database_health.hpp"
 #include "pg/functions/adopted_problem.hpp"
 #include "pg/server/row.hpp"

@@ -1,12 +1,9 @@
 // The function of the view snowflake.lease.
 
 #include "pg/server/row.hpp"
-#include "pg/errors/errors.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/server/origin_settings.hpp"
-#include "pg/server/settings.hpp"
 #include "pg/memory/shared_state.hpp"
-#include "pg/server/text.hpp"
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {

@@ -11,11 +11,11 @@
 #include "pg/errors/errors.hpp"
 #include "pg/mark/attach.hpp"
 #include "pg/mark/high_water.hpp"
+#include "pg/memory/mark_hold.hpp"
 #include "pg/memory/open_mints.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
-#include "pg/memory/statistics.hpp"
 #include "pg/clock/wait.hpp"
 #include "pg/server/postgres.hpp"
 

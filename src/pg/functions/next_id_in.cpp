@@ -6,9 +6,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "pg/clock/wait.hpp"
 #include "pg/mark/attach.hpp"
-#include "pg/mark/high_water.hpp"
 #include "pg/memory/mark_hold.hpp"
 #include "pg/errors/errors.hpp"
 #include "pg/errors/errors_routing.hpp"

@@ -2,7 +2,6 @@
 
 #include "core/clock.hpp"
 #include "pg/server/row.hpp"
-#include "pg/errors/errors.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/memory/pending_counters.hpp"
 #include "pg/checks/same_ids.hpp"

@@ -9,7 +9,6 @@
 #include "pg/checks/state_sequences.hpp"
 #include "pg/memory/open_mints.hpp"
 #include "pg/clock/clock_watch.hpp"
-#include "pg/errors/errors.hpp"
 #include "pg/errors/log_messages.hpp"
 #include "pg/mark/held_mark.hpp"
 #include "pg/server/sequence_page.hpp"

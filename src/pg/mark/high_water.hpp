@@ -21,8 +21,7 @@
 
 #include <cstdint>
 
-#include "pg/memory/mark_hold.hpp"
-#include "pg/clock/wait.hpp"
+#include "pg/server/wait_budget.hpp"
 
 namespace snowflake::pg {
 
