@@ -126,12 +126,15 @@ is($node->safe_psql('postgres', <<~'SQL'), "2000\n3", 'a parallel query loads th
 	SELECT count(*) FROM many WHERE shard(id) = 1;
 	SELECT snowflake.region_of(snowflake.next_id(1));
 	SQL
+foreach my $option ([ 'snowflake.reserve', '5s' ], [ 'snowflake.region', '9' ], [ 'snowflake.owned_shards', '1' ])
 {
-	local $ENV{PGOPTIONS} = '-c snowflake.reserve=5s';
-	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the configured value of "snowflake.reserve" was rejected', detail => 'set to "5s"' },
-		'connection options do not replace the configuration');
+	my ($setting, $value) = @$option;
+	local $ENV{PGOPTIONS} = "-c $setting=$value";
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => "the configured value of \"$setting\" was rejected", detail => "set to \"$value\"" },
+		"connection options do not replace the configuration: $setting");
 }
 foreach my $case (
+	[ "snowflake.region = 'x'", 'the configured value of "snowflake.region" was rejected', 'a setting was rejected' ],
 	[ 'snowflake.reserve = 1', 'the configured value of "snowflake.reserve" was rejected', 'a setting was rejected' ],
 	[ "snowflake.owned_shard = '0-3'", 'the configured value of "snowflake.owned_shard" was rejected', 'a setting was rejected' ],
 	[ "snowflake.leased_regions = '4'", '"snowflake.leased_regions" needs the library to be loaded when the server starts', 'a setting needs the library to be preloaded' ])

@@ -20,7 +20,6 @@ constinit ShardRange session_ranges[kMaxShardRanges]{};
 constinit ShardSet session_shards{};
 constinit bool region_is_valid = true;
 constinit bool shards_are_valid = true;
-constinit bool is_hidden = false;  // the value of the server or database
 constinit bool all_are_defined = false;
 
 // Whether a session defines the settings, because it loads the library. The values are those that
@@ -35,20 +34,16 @@ bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
 
-// A value of the role or the client that was given before the settings were defined has replaced
-// that of the server. A value of SET has not: PostgreSQL applies the session's first value before.
-bool refuse_source(GucSource source) {
-  if (is_loaded_late() && source <= PGC_S_CLIENT) is_hidden = true;
+bool refuse_source() {
   GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
   GUC_check_errdetail("It is the same in all sessions of a database.");
   GUC_check_errhint("Use ALTER DATABASE ... SET, or ALTER SYSTEM and pg_reload_conf().");
   return false;
 }
 
-// PostgreSQL would ignore an invalid value of the database at login, and any when the settings are
-// defined.
+// PostgreSQL would ignore an invalid value of the database at login.
 bool must_accept(GucSource source) {
-  return source == PGC_S_GLOBAL || source == PGC_S_DATABASE || is_loaded_late();
+  return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
 }
 
 // Finishes a check hook. The source is passed to the assign hook.
@@ -96,13 +91,13 @@ static_assert(kMaxRegion == 16777215);
 
 OriginSettings origin_settings() {
   return {session_region, session_shards,
-          !region_is_valid || is_hidden ? "snowflake.region"
-          : !shards_are_valid           ? "snowflake.owned_shards"
-                                        : nullptr};
+          !region_is_valid    ? "snowflake.region"
+          : !shards_are_valid ? "snowflake.owned_shards"
+                              : nullptr};
 }
 
 bool check_region(char** value, void** extra, GucSource source) {
-  if (!is_of_server_or_database(source)) return refuse_source(source);
+  if (!is_of_server_or_database(source)) return refuse_source();
   const ParsedRegion parsed = parse_region(*value);
   // A leased region needs no value of the database, so an ignored one does no harm.
   if (parsed.error != nullptr && (!must_accept(source) || leased_regions.count != 0)) {
@@ -121,7 +116,7 @@ void assign_region(const char* value, void* extra) {
 }
 
 bool check_owned_shards(char** value, void** extra, GucSource source) {
-  if (!is_of_server_or_database(source)) return refuse_source(source);
+  if (!is_of_server_or_database(source)) return refuse_source();
   ShardRange ranges[kMaxShardRanges];
   const auto parsed = parse_shard_set(*value, ranges);
   if (parsed.error != ShardSetError::none && !must_accept(source)) {
