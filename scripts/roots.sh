@@ -52,13 +52,13 @@ copy_root() {
 }
 
 # in_root COMMAND...: runs the command in $root. Mounts and processes belong to separate namespaces, which end with the
-# command, so no mount and no process stays.
+# command, so no mount and no process stays. The command ends with this script, also if the script is killed.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
   # npm must trust the same certificates as this machine, because a proxy may have its own certificate.
   local trusted=/etc/ssl/certs/ca-certificates.crt npm_trusts=()
   [ ! -e "$trusted" ] || { cp -L "$trusted" "$root/etc/trusted-outside.crt"; npm_trusts=(NODE_EXTRA_CA_CERTS=/etc/trusted-outside.crt); }
-  unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
+  setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
     root=$1
     shift
     mount -t proc proc "$root/proc"
