@@ -194,6 +194,9 @@ foreach my $call ("setval('snowflake.high_water', 1)", "nextval('snowflake_sql.c
 $plain->refuses('BEGIN; SET ROLE app; LOCK TABLE snowflake_sql.gate', { sqlstate => '42501', message => 'permission denied' }, 'an ordinary role may not lock snowflake_sql.gate', 'fleet');
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamespace = 'snowflake'::regnamespace AND prosecdef AND proconfig IS NULL AND prosrc ~ '(?<!OPERATOR\\(pg_catalog\\.)[<>=&|+*/]=?(?![^\\n]*--)' AND prosrc !~ ':=|=>'"), '0', 'SECURITY DEFINER functions without a search_path name the schema of every operator');
 
+$plain->refuses("SET statement_timeout = '1min'; BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; ALTER SEQUENCE snowflake_sql.published RESTART; SELECT snowflake.next_id(5)",
+	{ sqlstate => '55000', message => 'mark of this database is lost' }, 'next_id() fails if both values of the mark were reset', 'fleet');
+
 # Checks that ids are unique over server runs that SIGKILL ends, with steps of the clock between them.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub mint { $plain->mint($ledger, undef, 'fleet'); $plain->mint($ledger, 'SELECT snowflake.next_id(7) FROM generate_series(1, 5000)', 'fleet'); return; }

@@ -317,7 +317,7 @@ GRANT SELECT ON snowflake.layout, snowflake.health, snowflake.dumped_seal TO PUB
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake, snowflake_sql TO PUBLIC;
 REVOKE ALL ON FUNCTION snowflake_sql.write_mark(bigint), snowflake_sql.adopt(),
   snowflake_sql.wait(integer, bigint, bigint, boolean, bigint),
-  snowflake_sql.take_ticks(regclass, bigint, bigint, bigint, bigint, bigint),
+  snowflake_sql.take_ticks(regclass, bigint, bigint, bigint, bigint),
   snowflake_sql.open_tick(integer, bigint, text, bigint), snowflake_sql.raise_to(integer, bigint, boolean),
   snowflake_sql.advance_past(integer, bigint, bigint, text),
   snowflake.observe(bigint), snowflake.set_mark(timestamptz), snowflake.accept_clock() FROM PUBLIC;

@@ -22,7 +22,8 @@ BEGIN
                    AND (seen OPERATOR(pg_catalog.&) {{TICK_MASK}}) OPERATOR(pg_catalog.<) {{PER_TICK}}
                    AND (shard OPERATOR(pg_catalog.&) {{NO_SHARD}}) OPERATOR(pg_catalog.=) 0
                    AND {{FAST_TIME}}
-                       OPERATOR(pg_catalog.<) pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
+                       OPERATOR(pg_catalog.<)
+                       pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
     -- The number is used if it belongs to the tick that was read, and not to the overflow of this tick.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})

@@ -23,11 +23,13 @@ CREATE OR REPLACE FUNCTION {{HELPERS}}.microseconds_of(at timestamptz) RETURNS b
                          9223372036000000000)::bigint END;
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.min_id(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN us >= 0 AND (us + {{TICK_US}} - 1) / {{TICK_US}} < {{TICKS}}
-                      THEN (us + {{TICK_US}} - 1) / {{TICK_US}} << {{BELOW_BITS}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
+                      THEN (us + {{TICK_US}} - 1) / {{TICK_US}}
+                           << {{BELOW_BITS}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
             FROM {{HELPERS}}.microseconds_of(at) AS us);
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.max_id(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN us >= 0 AND us / {{TICK_US}} < {{TICKS}}
-                      THEN us / {{TICK_US}} << {{BELOW_BITS}} | {{BELOW_MASK}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
+                      THEN us / {{TICK_US}} << {{BELOW_BITS}}
+                           | {{BELOW_MASK}}{{ELSE snowflake_sql.refuse_time(at, 0::bigint)}} END
             FROM {{HELPERS}}.microseconds_of(at) AS us);
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.last_id_before(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

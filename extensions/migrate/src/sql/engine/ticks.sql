@@ -179,16 +179,28 @@ BEGIN
 END
 $$;
 
--- Under the lock of the gate: draws the ticks after the newest one, `latest`, and stores the mark first if they reach
--- it. Returns 0 ticks if the clock does not allow the `first` one yet; it begins at `next_ms`.
-CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, latest bigint, mark bigint,
-                                                    now_ms bigint, lead_ms bigint, OUT first bigint, OUT ticks bigint,
-                                                    OUT next_ms bigint)
+-- Under the lock of the gate: draws the ticks after the counter's newest one, and stores the mark first if they reach
+-- it. Returns 0 ticks if the clock does not allow the `first` one yet; it begins at `next_ms`. `at_mark` is true if the
+-- counter has issued no id after the mark that it was raised to.
+CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, mark bigint, now_ms bigint,
+                                                    lead_ms bigint, OUT first bigint, OUT ticks bigint,
+                                                    OUT next_ms bigint, OUT at_mark boolean)
   LANGUAGE plpgsql VOLATILE
 AS $$
+DECLARE
+  latest CONSTANT bigint := coalesce(pg_sequence_last_value(counter), snowflake_sql.used_before(mark));
 BEGIN
+  ticks := 1;
+  first := latest >> {{TICK_SHIFT}};
+  next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
+  -- If another session has opened a tick that is valid now and has free numbers, this session uses that tick.
+  IF wanted = 0 AND (latest & {{TICK_MASK}}) < {{PER_TICK}} AND next_ms < mark AND next_ms + {{TICK_MS}} > now_ms
+     AND next_ms <= now_ms + lead_ms THEN
+    RETURN;
+  END IF;
   ticks := 0;
-  first := greatest((latest >> {{TICK_SHIFT}}) + 1, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}});
+  at_mark := latest = snowflake_sql.used_before(mark);
+  first := greatest(first + 1, (now_ms - {{EPOCH_MS}}) / {{TICK_MS}});
   next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
   IF first >= {{TICKS}} THEN
     PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
@@ -199,8 +211,7 @@ BEGIN
     IF next_ms + ticks * {{TICK_MS}} > mark THEN
       PERFORM snowflake_sql.write_mark(next_ms + ticks * {{TICK_MS}} + {{RESERVE_MS}});
     END IF;
-    PERFORM setval(counter,
-                   (first + ticks - 1 << {{TICK_SHIFT}}) | CASE wanted WHEN 0 THEN 0 ELSE {{PER_TICK}} END);
+    PERFORM setval(counter, (first + ticks - 1 << {{TICK_SHIFT}}) | CASE wanted WHEN 0 THEN 0 ELSE {{PER_TICK}} END);
   END IF;
 END
 $$;
@@ -213,16 +224,12 @@ CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint,
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
 AS $$
 DECLARE
-  counter CONSTANT regclass := {{COUNTER}};
   lead_ms CONSTANT bigint := CASE wanted WHEN 0 THEN {{LEAD_TICKS}} ELSE {{LEAD_TICKS}} / 2 END * {{TICK_MS}};
   mark bigint;
   now_ms bigint;
-  latest bigint;
-  at_mark boolean;
   next_ms bigint;
+  at_mark boolean;
 BEGIN
-  ticks := 0;
-  waited := coalesce(waited, 0);
   IF current_setting('transaction_read_only') <> 'off' THEN
     PERFORM snowflake_sql.refuse_read_only(caller);
   ELSIF shard IS NULL OR shard < 0 OR shard > {{LAST_SHARD}} THEN
@@ -232,32 +239,21 @@ BEGIN
   BEGIN
     LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
     mark := pg_sequence_last_value('snowflake.high_water');
-    IF mark IS DISTINCT FROM pg_sequence_last_value('snowflake_sql.published') THEN
+    IF (mark = pg_sequence_last_value('snowflake_sql.published')) IS NOT TRUE THEN
       mark := snowflake_sql.adopt();
     END IF;
     now_ms := snowflake_sql.clock_ms();
     IF now_ms < {{EPOCH_MS}} OR now_ms >= {{END_MS}} OR now_ms - mark > {{JUMP_MS}} THEN
       PERFORM snowflake_sql.refuse_clock(now_ms, mark);
     END IF;
-    latest := coalesce(pg_sequence_last_value(counter), snowflake_sql.used_before(mark));
-    first := latest >> {{TICK_SHIFT}};
-    next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
-    -- If another session has opened a tick that is valid now and has free numbers, this session uses that tick.
-    IF wanted > 0 OR (latest & {{TICK_MASK}}) >= {{PER_TICK}} OR next_ms >= mark
-       OR next_ms + {{TICK_MS}} <= now_ms OR next_ms > now_ms + lead_ms THEN
-      at_mark := latest = snowflake_sql.used_before(mark);
-      SELECT t.* INTO first, ticks, next_ms
-        FROM snowflake_sql.take_ticks(counter, wanted, latest, mark, now_ms, lead_ms) AS t;
-    ELSE
-      ticks := 1;
-    END IF;
+    SELECT t.* INTO first, ticks, next_ms, at_mark
+      FROM snowflake_sql.take_ticks({{COUNTER}}, wanted, mark, now_ms, lead_ms) AS t;
     RAISE EXCEPTION USING ERRCODE = 'SF001';
   EXCEPTION WHEN SQLSTATE 'SF001' THEN
     NULL;
   END;
-  IF ticks = 0 THEN
-    waited := snowflake_sql.wait(shard, next_ms, lead_ms, at_mark, waited);
-  END IF;
+  waited := CASE ticks WHEN 0 THEN snowflake_sql.wait(shard, next_ms, lead_ms, at_mark, coalesce(waited, 0))
+                       ELSE coalesce(waited, 0) END;
 END
 $$;
 
