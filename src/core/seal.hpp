@@ -18,9 +18,9 @@ namespace detail {
 
 inline constexpr uint64_t kSealTicks = 4;
 inline constexpr uint64_t kSealSequences = kMaxSequenceBits + 1;
-inline constexpr uint64_t kSealPlaces = kMaxOriginBits + 1;
+inline constexpr uint64_t kSealOrigins = kMaxOriginBits + 1;
 inline constexpr uint64_t kSealTimes = kMaxTimeBits - kMinTimeBits + 2;
-static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealPlaces * kSealPlaces * kSealSequences *
+static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealOrigins * kSealOrigins * kSealSequences *
                   kSealTicks <
               uint64_t{1} << 62);
 
@@ -38,8 +38,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   while (tick < 3 && kTicks[tick] != layout.tick_ms) ++tick;
   uint64_t seal = static_cast<uint64_t>(layout.epoch_ms);
   seal = seal * detail::kSealTimes + (layout.time_bits + 1u - kMinTimeBits);
-  seal = seal * detail::kSealPlaces + layout.region_bits;
-  seal = seal * detail::kSealPlaces + layout.shard_bits;
+  seal = seal * detail::kSealOrigins + layout.region_bits;
+  seal = seal * detail::kSealOrigins + layout.shard_bits;
   seal = seal * detail::kSealSequences + layout.sequence_bits;
   seal = seal * detail::kSealTicks + tick;
   return static_cast<int64_t>(seal);
@@ -52,8 +52,8 @@ constexpr Layout layout_of(int64_t value) noexcept {
   Layout layout{};
   layout.tick_ms = kTicks[detail::take_digit(seal, detail::kSealTicks)];
   layout.sequence_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealSequences));
-  layout.shard_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealPlaces));
-  layout.region_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealPlaces));
+  layout.shard_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealOrigins));
+  layout.region_bits = static_cast<uint8_t>(detail::take_digit(seal, detail::kSealOrigins));
   layout.time_bits =
       static_cast<uint8_t>(detail::take_digit(seal, detail::kSealTimes) + kMinTimeBits - 1);
   layout.epoch_ms = static_cast<int64_t>(seal);

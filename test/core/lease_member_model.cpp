@@ -244,7 +244,7 @@ void World::ask(size_t number) {
   const LeaseView mine = s.memory.view();
   if (s.worker.giving_back) {
     s.worker.back.clock_ms = clock(s);
-    asked_.push_back({number, s.worker.back});
+    requests_.push_back({number, s.worker.back});
     return;
   }
   LeaseRequest request{};
@@ -265,7 +265,7 @@ void World::ask(size_t number) {
   request.region = mine.region;
   request.floor_ms = mine.floor_ms;
   request.until_ms = mine.until_ms;
-  asked_.push_back({number, request});
+  requests_.push_back({number, request});
 }
 
 void World::give_back(size_t number) {
@@ -302,19 +302,19 @@ void World::give_back(size_t number) {
   back.region = mine.region;
   back.grant = mine.grant;
   back.highest_ms = mine.highest_ms;
-  asked_.push_back({number, back});
+  requests_.push_back({number, back});
   happened("give back");
 }
 
-void World::hear(const Told& told) {
-  Server& s = servers_[told.server];
+void World::receive(const SentAnswer& sent) {
+  Server& s = servers_[sent.server];
   if (!s.up) return;
   const LeaseView mine = s.memory.view();
   const int64_t received = clock(s);
-  const LeaseAnswer& answer = told.answer;
-  if (told.nonce == s.worker.nonce.next && answer.call != LeaseCall::give_back)
+  const LeaseAnswer& answer = sent.answer;
+  if (sent.nonce == s.worker.nonce.next && answer.call != LeaseCall::give_back)
     s.worker.nonce.answered(rules_.grant_acks ? answer.status : AnswerStatus::granted, draw());
-  switch (read_answer(mine, s.worker.giving_back, answer, told.sent_ms, received, skew_ms_)) {
+  switch (read_answer(mine, s.worker.giving_back, answer, sent.sent_ms, received, skew_ms_)) {
     case LeaseEvent::stale:
     case LeaseEvent::refused:
     case LeaseEvent::apart:
@@ -333,7 +333,7 @@ void World::hear(const Told& told) {
       break;
     case LeaseEvent::ask_again:
       s.memory.record(answer);
-      happened("asked again");
+      happened("requested again");
       break;
     case LeaseEvent::full:
       s.memory.record(answer);

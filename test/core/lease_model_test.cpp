@@ -31,7 +31,7 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
                                   "database restored",
                                   "lease server recovered",
                                   "nothing lost",
-                                  "asked again",
+                                  "requested again",
                                   "adopted",
                                   "dead",
                                   "taken by another",

@@ -17,7 +17,7 @@ struct Recovery : Lease {
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
   // Sends the request, and repeats it in the new term if the answer is term_over, as a holder does.
-  LeaseAnswer go_on(LeaseRequest request, int64_t clock = kNow) {
+  LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
     request.term = answer.term;
@@ -32,7 +32,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(over.status, AnswerStatus::term_over);
   EXPECT_EQ(over.region, kNoRegion);
   EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0) << "before it is said again";
-  const LeaseAnswer again = go_on(renew(held));
+  const LeaseAnswer again = keep_lease(renew(held));
   EXPECT_EQ(again.status, AnswerStatus::granted);
   EXPECT_EQ(again.region, held.region);
   EXPECT_EQ(again.floor_ms, held.floor_ms);
@@ -93,7 +93,7 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   const LeaseAnswer extended = ask(request, kNow + 5000);
   ASSERT_GT(extended.until_ms, held.until_ms);
   forget_everything(true);
-  const LeaseAnswer again = go_on(renew(held));
+  const LeaseAnswer again = keep_lease(renew(held));
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_LE(again.until_ms, kNow + fleet.longest_ms);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
@@ -129,7 +129,7 @@ TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
 TEST_F(Recovery, NotWhereSomethingMayHaveBeenGrantedSince) {
   forget_everything(false);
   LeaseRequest request = renew(held);
-  EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
+  EXPECT_EQ(keep_lease(request).status, AnswerStatus::lost);
   request.term = fleet.term;
   request.newest = fleet.newest;
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
@@ -138,25 +138,25 @@ TEST_F(Recovery, NotWhereSomethingMayHaveBeenGrantedSince) {
 TEST_F(Recovery, NotIfAnOperatorHasRevokedIt) {
   revoke(regions[static_cast<size_t>(held.region)]);
   confirm_data_loss(fleet, regions, kNow, 1, true);
-  EXPECT_EQ(go_on(renew(held)).status, AnswerStatus::lost);
+  EXPECT_EQ(keep_lease(renew(held)).status, AnswerStatus::lost);
 }
 
 TEST_F(Recovery, NotByAnotherServer) {
   forget_everything(true);
-  ASSERT_EQ(go_on(renew(held)).status, AnswerStatus::granted);
+  ASSERT_EQ(keep_lease(renew(held)).status, AnswerStatus::granted);
   revoke(regions[static_cast<size_t>(held.region)]);
   LeaseRequest request = renew(held, 1);
   request.incarnation = 2;
-  EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
+  EXPECT_EQ(keep_lease(request).status, AnswerStatus::lost);
 }
 
 TEST_F(Recovery, NotWhoseLeaseMayHaveEnded) {
   forget_everything(true);
   LeaseRequest request = renew(held);
   request.until_ms = kNow + 20'000;
-  EXPECT_EQ(go_on(request).status, AnswerStatus::lost);
+  EXPECT_EQ(keep_lease(request).status, AnswerStatus::lost);
   request.until_ms = kNow + 20'001;
-  EXPECT_EQ(go_on(request).status, AnswerStatus::granted);
+  EXPECT_EQ(keep_lease(request).status, AnswerStatus::granted);
 }
 
 TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
@@ -166,7 +166,7 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
     EXPECT_EQ(ask(acquire(incarnation, 0, later), later).status, AnswerStatus::granted);
   for (LeasedRegion& region : regions) revoke(region);
   LeaseRequest request = renew(held, 0, later);
-  EXPECT_EQ(go_on(request, later).status, AnswerStatus::lost);
+  EXPECT_EQ(keep_lease(request, later).status, AnswerStatus::lost);
   request.term = fleet.term;
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }

@@ -20,7 +20,7 @@ struct Run {
   int64_t term = 0, newest = 0, grant = 0, floor = 0, until = 0, highest = 0;
   int32_t region = kNoRegion;
   bool giving_back = false;
-  bool sent = false, told = false;  // true if a request or an answer is on its way
+  bool sent = false, answered = false;  // true if a request or an answer is on its way
   LeaseRequest request{};
   LeaseAnswer answer{};
   int64_t sent_at = 0;
@@ -88,15 +88,15 @@ class Explorer {
     for (const int64_t v : {int64_t{w.moved}, int64_t{w.lost}, w.now, w.lease_server_off, w.drawn})
       add(static_cast<uint64_t>(v));
     for (const Run& r : w.runs) {
-      for (const int64_t v :
-           {r.incarnation, r.nonce, r.acked, r.term, r.newest, r.grant, r.floor, r.until, r.highest,
-            int64_t{r.region}, int64_t{r.giving_back}, int64_t{r.sent}, int64_t{r.told}, r.sent_at})
+      for (const int64_t v : {r.incarnation, r.nonce, r.acked, r.term, r.newest, r.grant, r.floor,
+                              r.until, r.highest, int64_t{r.region}, int64_t{r.giving_back},
+                              int64_t{r.sent}, int64_t{r.answered}, r.sent_at})
         add(static_cast<uint64_t>(v));
       if (r.sent)
         for (const int64_t v : {static_cast<int64_t>(r.request.call), r.request.clock_ms,
                                 r.request.newest, r.request.grant, r.request.highest_ms})
           add(static_cast<uint64_t>(v));
-      if (r.told)
+      if (r.answered)
         for (const int64_t v : {static_cast<int64_t>(r.answer.status), r.answer.number,
                                 r.answer.until_ms, r.answer.floor_ms, int64_t{r.answer.region}})
           add(static_cast<uint64_t>(v));
@@ -151,7 +151,7 @@ class Explorer {
     return true;
   }
 
-  static void hear(Small& w, Run& r, const LeaseAnswer& answer, int64_t sent_at) {
+  static void receive(Small& w, Run& r, const LeaseAnswer& answer, int64_t sent_at) {
     LeaseView mine{r.incarnation, r.term,  r.newest, r.giving_back ? kNoRegion : r.region,
                    r.grant,       r.floor, r.until,  r.highest};
     const auto know = [&] { r.term = answer.term, r.newest = answer.number; };
@@ -196,11 +196,11 @@ class Explorer {
       case 0:    // the run sends a request, and receives the answer at once
       case 1:    // the answer is lost
       case 2: {  // the answer comes later
-        if (step == 2 && r.told) return false;
+        if (step == 2 && r.answered) return false;
         LeaseAnswer answer{};
         if (!decide_one(w, request_of(w, r), answer)) return step == 0;
-        if (step == 0) hear(w, r, answer, w.now);
-        if (step == 2) r.told = true, r.answer = answer, r.sent_at = w.now;
+        if (step == 0) receive(w, r, answer, w.now);
+        if (step == 2) r.answered = true, r.answer = answer, r.sent_at = w.now;
         return true;
       }
       case 3:  // the run sends a request that is decided later
@@ -212,13 +212,13 @@ class Explorer {
         if (!r.sent) return false;
         r.sent = false;
         LeaseAnswer answer{};
-        if (decide_one(w, r.request, answer)) hear(w, r, answer, r.request.clock_ms);
+        if (decide_one(w, r.request, answer)) receive(w, r, answer, r.request.clock_ms);
         return true;
       }
       case 5:
-        if (!r.told) return false;
-        r.told = false;
-        hear(w, r, r.answer, r.sent_at);
+        if (!r.answered) return false;
+        r.answered = false;
+        receive(w, r, r.answer, r.sent_at);
         return true;
       case 6: {  // the run restarts: only the database has a record of its ids
         r = Run{};

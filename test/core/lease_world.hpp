@@ -130,7 +130,7 @@ struct LeaseServer {
   std::vector<LeasedRegion> regions;
 };
 
-struct Asked {
+struct SentRequest {
   size_t server;
   LeaseRequest request;
 };
@@ -141,7 +141,7 @@ struct Grant {
   int64_t floor_ms;
   int64_t until_ms;
 };
-struct Told {
+struct SentAnswer {
   size_t server;
   int64_t sent_ms;
   int64_t nonce;
@@ -182,7 +182,7 @@ class World {
   void restore_database(Server& s);
   void ask(size_t number);
   void give_back(size_t number);
-  void hear(const Told& told);
+  void receive(const SentAnswer& sent);
   void raise_counters(Slot& slot, uint64_t floor);
   bool is_good(Server& s, const Session& session) const;
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
@@ -229,8 +229,8 @@ class World {
   bool nothing_lost_ = false;           // true if the moved lease server has lost no decision
   bool lease_server_replaced_ = false;  // true if older files were restored, without a new timeline
   std::vector<std::pair<int, Durable>> backups_;
-  std::vector<Asked> asked_;
-  std::vector<Told> told_;
+  std::vector<SentRequest> requests_;
+  std::vector<SentAnswer> answers_;
   std::unordered_set<uint64_t> ids_;
   std::unordered_set<int64_t> recorded_;  // nonces that committed grants have answered
   std::vector<Grant> grants_;  // all committed grants, including those that the lease server lost

@@ -73,24 +73,24 @@ void World::step() {
     case 4:
     case 5:
     case 6:
-      if (!asked_.empty()) decide_one(random_.below(asked_.size()));
+      if (!requests_.empty()) decide_one(random_.below(requests_.size()));
       break;
     case 7:
     case 8:
     case 9:
-      if (!told_.empty()) {
-        const size_t i = random_.below(told_.size());
-        const Told told = told_[i];
-        if (!random_.percent(20)) told_.erase(told_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (!answers_.empty()) {
+        const size_t i = random_.below(answers_.size());
+        const SentAnswer sent = answers_[i];
+        if (!random_.percent(20)) answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(i));
         // The worker may be killed at any of its stores. After a kill the postmaster restarts all
         // processes.
-        Server& s = servers_[told.server];
+        Server& s = servers_[sent.server];
         // When the answer arrives, sessions may be extending the mark, and continue at once.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
         Kill::stores_left = random_.percent(15) ? static_cast<int>(random_.below(24)) : -1;
-        hear(told);
+        receive(sent);
         const bool killed = Kill::dead();
         Kill::stores_left = -1;
         if (killed) crash(s);
@@ -104,8 +104,8 @@ void World::step() {
     default:
       step_server(random_.below(servers_.size()));
   }
-  while (asked_.size() > kMostInFlight) asked_.erase(asked_.begin());
-  while (told_.size() > kMostInFlight) told_.erase(told_.begin());
+  while (requests_.size() > kMostInFlight) requests_.erase(requests_.begin());
+  while (answers_.size() > kMostInFlight) answers_.erase(answers_.begin());
 }
 
 void World::step_server(size_t number) {
@@ -193,18 +193,18 @@ void World::step_clock() {
 }
 
 void World::decide_one(size_t index) {
-  const Asked asked = asked_[index];
-  if (!random_.percent(15)) asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(index));
+  const SentRequest sent = requests_[index];
+  if (!random_.percent(15)) requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(index));
   if (random_.percent(5)) return;
-  const LeaseRequest& request = asked.request;
+  const LeaseRequest& request = sent.request;
   // Some servers send their requests to the old lease server while it runs.
   const bool at_old = old_ && (lease_server_moved_ || random_.percent(50));
-  LeaseServer& asked_one = at_old ? *old_ : lease_server_;
+  LeaseServer& reached = at_old ? *old_ : lease_server_;
   if (lease_server_moved_ && rules_.identity_checked && !at_old) {
     halt_if_behind(lease_server_.fleet, request);
     return;
   }
-  LeaseServer next = asked_one;
+  LeaseServer next = reached;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // Restoring files in place makes no new timeline. The first request of a server with a newer
@@ -224,14 +224,14 @@ void World::decide_one(size_t index) {
       decide(next.fleet, next.regions, own_[static_cast<size_t>(request.server)], seen,
              now_ + lease_server_off_);
   const bool committed = !random_.percent(8);
-  if (committed) asked_one = next;
+  if (committed) reached = next;
   if (committed) note_grant(request, answer);
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
   // If the rule is off, the server uses an answer whose commit failed, because the rows arrive
   // before the commit.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
-    told_.push_back({asked.server, request.clock_ms, request.nonce, answer});
+    answers_.push_back({sent.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
   if (answer.status == AnswerStatus::taken) violate("a server is refused a region of its own");
   if (adopts && answer.status == AnswerStatus::granted) happened("adopted");
@@ -326,8 +326,8 @@ void World::settle() {
     const auto role = static_cast<size_t>(s.role);
     return ++runs[role] > own_[role].size();
   });
-  asked_.clear();
-  told_.clear();
+  requests_.clear();
+  answers_.clear();
   int64_t latest = now_;
   if (!tame_)
     for (const LeasedRegion& region : lease_server_.regions)
@@ -351,12 +351,12 @@ void World::settle() {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {
         ask(i);
-        const size_t before = told_.size();
-        while (!asked_.empty()) decide_one(asked_.size() - 1);
-        while (told_.size() > before) {
-          const Told told = told_.back();
-          told_.pop_back();
-          hear(told);
+        const size_t before = answers_.size();
+        while (!requests_.empty()) decide_one(requests_.size() - 1);
+        while (answers_.size() > before) {
+          const SentAnswer sent = answers_.back();
+          answers_.pop_back();
+          receive(sent);
         }
       }
       for (Session& session : s.sessions) {

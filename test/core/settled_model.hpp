@@ -53,7 +53,7 @@ uint64_t step(Make make) {
 }
 
 // Makes the actor's next step.
-inline void go_on(Actor& actor) {
+inline void resume(Actor& actor) {
   current = &actor;
   actor.at = 0;
   actor.may_step = true;
@@ -144,7 +144,7 @@ class Schedules {
       const size_t next = waiting[choose(count)];
       if (could_go_on && next != last) --preemptions_left;
       last = next;
-      go_on(*actors[next]);
+      resume(*actors[next]);
     }
     fails_for_no_reason = nullptr;
   }

@@ -82,7 +82,8 @@ LeaseRequest random_request() {
   request.until_ms = request.floor_ms + below(30'000);
   request.incarnation = std::max<int64_t>(1, request.incarnation);
   request.highest_ms = std::max<int64_t>(0, request.highest_ms);
-  if (percent(20) && fleet.adopt_ms != 0) {  // the holder of a lease that was granted before a recovery
+  if (percent(20) &&
+      fleet.adopt_ms != 0) {  // the holder of a lease that was granted before a recovery
     request.call = LeaseCall::renew;
     request.region = static_cast<int32_t>(below(std::ssize(regions)));
     request.term = percent(70) ? fleet.lasting + below(2) : fleet.lasting - 1;

@@ -62,7 +62,7 @@ bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark) {
     case Blocker::setting_invalid:
       error_setting_invalid(origin_in_use().invalid);
     case Blocker::node_without_origin:
-      error_node_without_place();
+      error_node_without_origin();
     case Blocker::clock_before_epoch:
       error_clock_before_epoch(facts.clock_ms);
     case Blocker::layout_exhausted:

@@ -1,6 +1,5 @@
 #include "pg/cursor/settled_before.hpp"
 
-
 #include "core/clock.hpp"
 #include "core/lease.hpp"
 #include "core/settled.hpp"

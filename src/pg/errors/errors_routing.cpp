@@ -30,7 +30,7 @@ void error_tables_partitioned(const char* tables, int more) {
                    "otherwise.")));
 }
 
-void error_node_without_place() {
+void error_node_without_origin() {
   refuse(Blocker::node_without_origin, nullptr,
          "It mints in region 0 and owns all shards, as every node does by default, and Citus "
          "evaluates defaults on any node.");

@@ -14,7 +14,7 @@ namespace snowflake::pg {
 [[noreturn]] void error_tables_partitioned(const char* tables, int more);
 
 // Citus is preloaded, and this node has the same region and shards as others.
-[[noreturn]] void error_node_without_place();
+[[noreturn]] void error_node_without_origin();
 
 [[noreturn]] void error_not_an_insert_trigger();
 [[noreturn]] void error_set_id_arguments(int count);

@@ -66,7 +66,7 @@ struct Attachment {
 
 // Called after each step. If the facts contain a blocker, waits or raises an error. If a sequence
 // was dropped in the meantime, all steps are repeated.
-enum class Next { go_on, judge, begin_again };
+enum class Next { proceed, judge, begin_again };
 
 Next check_server(Attachment& a) {
   check_clock();
@@ -84,7 +84,7 @@ Next find_sequences(Attachment& a) {
   a.mark = open_known_mark();
   a.all_checked = a.mark != nullptr;
   if (!a.all_checked) a.sequences = current_state_sequences();
-  return Next::go_on;
+  return Next::proceed;
 }
 
 Next check_seal(Attachment& a) {
@@ -96,12 +96,12 @@ Next check_seal(Attachment& a) {
 }
 
 Next check_fleet(Attachment& a) {
-  if (a.all_checked) return Next::go_on;
+  if (a.all_checked) return Next::proceed;
   return remember_fleet(a.sequences, &a.facts.fleet_remembered) ? Next::judge : Next::begin_again;
 }
 
 Next check_fingerprint(Attachment& a) {
-  if (a.all_checked) return Next::go_on;
+  if (a.all_checked) return Next::proceed;
   return remember_fingerprint(a.sequences, &a.facts.moved) ? Next::judge : Next::begin_again;
 }
 
@@ -150,7 +150,7 @@ Next take_hold(Attachment& a) {
   hold.attached = true;
   take_limit(false);
   record_next_claim();
-  return Next::go_on;
+  return Next::proceed;
 }
 
 // The steps have the order of the blockers in core/blocker.hpp.
