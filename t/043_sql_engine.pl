@@ -14,7 +14,7 @@ use Test::More;
 my $c = Snowflake::Node->create_running('c');
 $c->safe_psql('postgres', 'CREATE EXTENSION snowflake_migrate');
 my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archiving => 0,
-	conf => "shared_preload_libraries = ''\nmax_prepared_transactions = 10\nfsync = on\nrestart_after_crash = on\n");
+	conf => "shared_preload_libraries = ''\nmax_connections = 20\nmax_prepared_transactions = 10\nfsync = on\nrestart_after_crash = on\n");
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
 
