@@ -159,4 +159,29 @@ mint('fickle');
 mint('prod');
 $ledger->check(300, 'ids are unique if the extension was dropped in a database without a slot');
 
+# Each database has a segment of dynamic shared memory. A server that allows few processes has few segments, and the
+# databases leave some to parallel queries.
+my $small = Snowflake::Node->create('small', conf => <<~'CONF');
+	max_connections = 4
+	superuser_reserved_connections = 1
+	autovacuum_max_workers = 1
+	max_worker_processes = 1
+	max_logical_replication_workers = 0
+	max_wal_senders = 0
+	CONF
+$small->start;
+$small->create_database('model');
+my ($error, $count) = ('', 0);
+while ($error eq '' && $count < 100)
+{
+	$small->safe_psql('postgres', 'CREATE DATABASE copy' . ++$count . ' TEMPLATE model STRATEGY file_copy');
+	(undef, undef, $error) = $small->psql("copy$count", 'SELECT snowflake.next_id(1)');
+}
+$small->refuses('SELECT snowflake.next_id(1)',
+	{ sqlstate => '53400', message => 'too many databases', detail => ($count - 1) . ' databases of this server have minted' }, 'a server with few processes has fewer slots', "copy$count");
+is($small->safe_psql("copy$count", 'SELECT minting, reason FROM snowflake.health'), 'f|too many databases', 'health of the refused database shows the reason');
+my $parallel = (PostgreSQL::Version->new($small->safe_psql('postgres', 'SHOW server_version')) < 16) ? 'force_parallel_mode' : 'debug_parallel_query';
+like($small->safe_psql('postgres', "SET $parallel = on; EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) SELECT count(*) FROM pg_class"),
+	qr/Workers Launched: 1/, 'a parallel query still starts a worker');
+
 done_testing();

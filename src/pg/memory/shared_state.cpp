@@ -67,8 +67,10 @@ void open_at_start() {
 
 }  // namespace
 
+// PostgreSQL has 5 segments of dynamic shared memory for each process, and 64 more. The databases
+// leave some of them to parallel queries.
 int most_databases() {
-  return form.most_databases;
+  return std::min(int{form.most_databases}, 4 * MaxBackends);
 }
 
 Blocker try_open_shared_state() {

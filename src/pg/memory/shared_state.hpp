@@ -27,7 +27,8 @@
 
 namespace snowflake::pg {
 
-// How many databases of a server may mint.
+// How many databases of a server may mint: kMostDatabases, or less if the server allows few
+// processes.
 inline constexpr int kMostDatabases = 1024;
 int most_databases();
 
