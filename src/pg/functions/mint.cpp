@@ -32,8 +32,10 @@ struct LastId {
 constinit LastId last{};
 
 void check_may_write(const char* function) {
-  if (XactReadOnly) [[unlikely]]
+  if (XactReadOnly) [[unlikely]] {
+    require_shared_state();  // counts the refusal
     error_read_only(function);
+  }
   if (IsInParallelMode()) [[unlikely]]
     error_parallel(function);
 }
