@@ -11,21 +11,11 @@ namespace {
 
 constinit MintSlot* own_slot = nullptr;
 
-// A callback of before_shmem_exit(): PostgreSQL unmaps dynamic shared memory after these callbacks,
-// and before the callbacks of on_shmem_exit(). The transaction may still be open. The end of the
-// session rolls it back, so its ids never become visible.
-void leave_at_exit(int, Datum) {
-  leave_mint_slot();
-}
-
 }  // namespace
 
 OpenMints& own_mint_slot() {
   if (own_slot == nullptr) {
-    static constinit bool leaves_at_exit = false;
     install_session_events();
-    if (!leaves_at_exit) before_shmem_exit(leave_at_exit, Datum{0});
-    leaves_at_exit = true;
     own_slot = &hold.state->mint_slots()[static_cast<size_t>(own_proc_number())];
     own_slot->pid.store(MyProcPid, std::memory_order_release);
   }

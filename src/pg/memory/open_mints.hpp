@@ -12,13 +12,15 @@ namespace snowflake::pg {
 extern MintRecord mint_record;
 
 // Returns the session's slot in the state to which the session is attached. The caller writes its
-// record into the slot. The session leaves the slot when it ends.
+// record into the slot.
 OpenMints& own_mint_slot();
 
 // Leaves the slot, because the session will use another state from now on.
 void leave_mint_slot();
 
-// Closes the slot after the transaction has ended and later snapshots include its result.
+// Closes the slot after the transaction has ended and later snapshots include its result. A session
+// that ends within a transaction first rolls it back. At that time PostgreSQL still maps the slot,
+// unlike in callbacks of on_shmem_exit().
 void end_open_mints();
 
 // Finds the open transaction of a database that minted first. Without one, `since` is
