@@ -45,7 +45,10 @@ make_beside() {
 }
 
 # install_beside NAME: builds the extension and installs it into the server under test.
-install_beside() { install_into_copy && once "installed-$1" make_beside g++ "$1" all install; }
+install_beside() {
+  unset SNOWFLAKE_PRELOAD    # leases need the preload
+  install_into_copy && once "installed-$1" make_beside g++ "$1" all install
+}
 
 stage_build() {
   once shipped build_to_ship || true

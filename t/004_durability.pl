@@ -46,7 +46,7 @@ sub is_durable
 	return;
 }
 
-$node->safe_psql('postgres', "ALTER SYSTEM SET snowflake.reserve = '200ms'");
+$node->safe_psql('postgres', "LOAD 'snowflake'; ALTER SYSTEM SET snowflake.reserve = '200ms'");
 $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 

@@ -1,5 +1,5 @@
-# Tests that a server with an invalid setting does not start, and that the message explains why. The unit tests of the
-# core and sql/settings test the other errors without a server start.
+# Tests that a server that preloads the library does not start with an invalid setting, and that the message explains
+# why. The unit tests of the core and sql/settings test the other errors without a server start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,6 +11,7 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create('main', conf => "include = 'tested.conf'\n");
+$node->set_preload(1);
 my $tested = $node->data_dir . '/tested.conf';
 
 sub configure

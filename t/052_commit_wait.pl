@@ -99,13 +99,13 @@ $ahead->safe_psql('postgres', "ALTER DATABASE postgres SET snowflake.clock_error
 is($ahead->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'without commit_wait health() shows that the database mints');
 foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('postgres', 'SELECT current_user'))
 {
-	$ahead->safe_psql('postgres', "ALTER $where SET snowflake.commit_wait = on");
+	$ahead->safe_psql('postgres', "LOAD 'snowflake'; ALTER $where SET snowflake.commit_wait = on");
 	$ahead->reload;
 	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'on'");
 	is($ahead->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|commits that mint are refused: clock not synchronized', "health() shows refused commits after ALTER $where SET snowflake.commit_wait");
 	$ahead->safe_psql('postgres', "ALTER $where RESET snowflake.commit_wait");
 	$ahead->reload;
-	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'off'");
+	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait', true) IS DISTINCT FROM 'on'");
 }
 is($ahead->safe_psql('postgres', 'SET snowflake.commit_wait = on; SELECT minting FROM snowflake.health()'), 't', 'health() ignores commit_wait of its own session');
 $ahead->safe_psql('postgres', 'ALTER DATABASE postgres RESET snowflake.clock_error');

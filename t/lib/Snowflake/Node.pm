@@ -54,16 +54,24 @@ sub create
 	# PostgreSQL::Test of version 18 writes autovacuum_worker_slots for every server, but older servers do not start
 	# with this setting.
 	$node->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $install_path;
+	$node->set_preload;
 	$node->append_conf('postgresql.conf',
 		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
 		"dynamic_shared_memory_type = mmap\n"
 		# Tests step the clock by minutes, so only jumps of more than an hour are reported.
-		. "shared_preload_libraries = '" . (preloads() ? 'snowflake' : '') . "'\nlog_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
+		. "log_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
 
-# Returns whether the tests preload the library. SNOWFLAKE_PRELOAD=off disables the preload.
-sub preloads { return ($ENV{SNOWFLAKE_PRELOAD} // 'on') ne 'off'; }
+# Sets whether the server preloads the library, from its next start on. The default is yes, or no with
+# SNOWFLAKE_PRELOAD=off.
+sub set_preload
+{
+	my ($self, $on) = @_;
+	$on //= ($ENV{SNOWFLAKE_PRELOAD} // 'on') ne 'off';
+	$self->append_conf('postgresql.conf', "shared_preload_libraries = '" . ($on ? 'snowflake' : '') . "'");
+	return;
+}
 
 # Creates a node and the extension in the database postgres, and starts the server. %params are those of create(), and
 # clock, the time to set.
