@@ -19,6 +19,7 @@ our %faults = (
 	dump_restore   => \&dump_restore,
 	template       => \&template,
 	disk_full      => \&disk_full,
+	memory_full    => \&memory_full,
 );
 
 *pick = \&Crashes::pick;
@@ -329,6 +330,46 @@ sub disk_full
 	$w->discard($node);
 	File::Path::rmtree("$disk/pg_wal");
 	return "the disk of the WAL full, clock $step s afterwards";
+}
+
+# Fills the file system of the shared memory. A database that mints continues. In another database the first call fails
+# and leaves no memory behind. When there is space again, the call succeeds.
+sub memory_full
+{
+	my ($w) = @_;
+	my $memory = "$w->{wal_disk}/memory";
+	mkdir $memory or die "$memory: $!";
+	my $node = $w->new_server(name('crowded'));
+	my $link = $node->data_dir . '/pg_dynshmem';
+	rmdir $link or die "$link: $!";
+	symlink $memory, $link or die "$link: $!";
+	$node->start;
+	$w->must($node, 'postgres', 'CREATE ROLE app LOGIN');
+	my @groups = map { { node => $node, name => $_, line => $w->new_line, clients => [] } } 'd', 'late';
+	$w->must($node, 'postgres', "CREATE DATABASE $_->{name}") for @groups;
+	$w->must($node, 'd', 'CREATE EXTENSION snowflake;' . $w->schema);
+	$w->start_clients($groups[0], 2);
+	ok($w->settles(30, $groups[0]), 'a database whose shared memory is on a small disk mints');
+	open my $filler, '>', "$memory.full" or die "$memory.full: $!";
+	for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
+	die "the disk of the shared memory does not become full: $!" unless $!{ENOSPC};
+	my $segments = sub { return join ' ', sort glob "$memory/*" };
+	my $before = $segments->();
+	$w->must($node, 'late', 'CREATE EXTENSION snowflake;' . $w->schema);
+	$w->start_clients($groups[1], 3);
+	is(scalar(grep { $w->mint($node, 'late', $groups[1]{line}) =~ /53100.*could not resize shared memory segment/ } 1 .. 20), 20,
+		'the first call in a database fails without shared memory');
+	ok($w->settles(30, $groups[0]), 'a database that has shared memory continues to mint');
+	is($segments->(), $before, 'failed calls leave no shared memory behind');
+	is($w->must($node, 'late', "SELECT count(*) FROM snowflake.databases WHERE database = 'late'"), '0', 'failed calls leave no state of the database behind');
+	close $filler;
+	unlink "$memory.full";
+	ok($w->settles(30, @groups), 'both databases mint when there is space again');
+	sleep 0.5;
+	$w->stop_clients($_) for @groups;
+	$w->discard($node);
+	File::Path::rmtree($memory);
+	return 'no room for shared memory';
 }
 
 1;

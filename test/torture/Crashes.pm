@@ -7,6 +7,7 @@ package Crashes;
 
 use strict;
 use warnings;
+use Test::More;
 use Time::HiRes qw(sleep);
 
 our %faults = (
@@ -19,6 +20,8 @@ our %faults = (
 	clock_jitter  => \&clock_jitter,
 	clock_slow    => \&clock_slow,
 	clock_frozen  => \&clock_frozen,
+	preload_switched  => \&preload_switched,
+	library_exchanged => \&library_exchanged,
 );
 
 my @back    = (-0.001, -0.05, -0.09, -0.5, -3, -30, -600, -86400);
@@ -101,6 +104,44 @@ sub restart_loop
 	my @loop = map { [ pick('fast', 'immediate', 'kill'), pick(@back[ 0 .. 4 ]), rand 0.2 ] } 1 .. 3;
 	between_server_runs($w, @$_) for @loop;
 	return 'restart loop: ' . join ', ', map { "$_->[0] $_->[1] s" } @loop;
+}
+
+# Preloads the library in the next server run if this run does not preload it, and the other way round.
+sub preload_switched
+{
+	my ($w) = @_;
+	my ($how, $step, $hold) = (pick('fast', 'immediate', 'kill'), step($w, @back), 0.3 + rand 0.7);
+	my $preload = !$w->is_preloaded;
+	$w->main->set_preload($preload);
+	between_server_runs($w, $how, $step, $hold);
+	return "$how, clock $step s, then a server run " . ($preload ? 'with' : 'without') . ' the preload';
+}
+
+# Exchanges the library under traffic, as the upgrade of a package does. Sessions that have loaded the former library
+# continue. If the ABI number differs, sessions that load the new library are refused until the server restarts.
+sub library_exchanged
+{
+	my ($w) = @_;
+	my ($build, $differs, $how, $step, $hold) = (pick(0, 1), pick(0, 1), pick('fast', 'immediate', 'kill'), step($w, @back), 0.5 + rand 1);
+	my ($node, $group) = ($w->main, $w->{groups}[0]);
+	my $former = $node->session($group->{name});
+	my $mint = sub {
+		my $sent = World::now_ns();
+		my $id = $former->query_safe("SET snowflake.max_wait = '10s'; SELECT snowflake.next_id($w->{hot})");
+		$w->record($group->{line}, $sent, $id);
+	};
+	$mint->();
+	$w->install_library($build, $w->{abi} + $differs);
+	if ($differs && !$w->is_preloaded)
+	{
+		like($w->mint($node, $_->{name}, $_->{line}), qr/55000.*another version of the snowflake library/, "a new library is refused in $_->{name}") for $w->groups;
+	}
+	else { ok($w->settles(30), 'sessions with the new library mint'); }
+	sleep $hold;
+	$mint->();
+	$former->quit;
+	between_server_runs($w, $how, $step, $hold);
+	return "library exchanged by build $build with ABI number $w->{abi}, then $how, clock $step s";
 }
 
 sub clock_back

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use File::Path qw(rmtree);
 use POSIX ();
+use Snowflake::Form;
 use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
@@ -29,7 +30,8 @@ sub new
 	$self->{groups} = [];
 	$self->{client_count} = 0;
 	$self->{log_dir}      = "$self->{dir}/clients";
-	mkdir $self->{log_dir} or die "$self->{log_dir}: $!";
+	mkdir $_ or die "$_: $!" for $self->{log_dir}, "$self->{dir}/library";
+	$self->install_library(0, 1) if !$self->{engine};
 	open $self->{manifest}, '>', "$self->{dir}/manifest" or die "manifest: $!";
 	$self->{manifest}->autoflush(1);
 	open $self->{own_log}, '>:raw', "$self->{log_dir}/driver.log" or die "driver.log: $!";
@@ -119,6 +121,7 @@ sub new_server
 		wal_retrieve_retry_interval    => '100ms',
 		checkpoint_timeout             => '30s',
 		wal_keep_size                  => '256MB',
+		dynamic_library_path           => "$self->{dir}/library:\$libdir",
 		TimeZone                       => 'UTC',
 		log_timezone                   => 'UTC',
 		%{ delete $init{settings} // {} });
@@ -135,6 +138,23 @@ sub install
 	my ($self, $node, $database) = @_;
 	$self->must($node, $database, $self->{engine} // 'CREATE EXTENSION snowflake');
 	return;
+}
+
+# Installs a build of the library for all servers of the run, by a rename. Build 0 is the installed library, and
+# SNOWFLAKE_TORTURE_BUILD may name another.
+sub install_library
+{
+	my ($self, $build, $abi) = @_;
+	chomp(my $installed = `pg_config --pkglibdir`);
+	Snowflake::Form::write_copy($build && $ENV{SNOWFLAKE_TORTURE_BUILD} || "$installed/snowflake.so", "$self->{dir}/library/snowflake.so",
+		abi => $self->{abi} = $abi);
+	return;
+}
+
+sub is_preloaded
+{
+	my ($self) = @_;
+	return $self->must($self->main, 'postgres', 'SHOW shared_preload_libraries') ne '';
 }
 
 sub discard

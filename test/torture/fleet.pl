@@ -14,6 +14,7 @@ use FleetFaults;
 use FleetCopies;
 use LeaseServerFaults;
 
+delete $ENV{SNOWFLAKE_PRELOAD};    # leases need the preload
 my %faults = (%FleetFaults::faults, %FleetCopies::faults, %LeaseServerFaults::faults);
 my %options = (seed => 1, seconds => 300, faults => '', clients => 2, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',

@@ -24,9 +24,9 @@ my %faults = (%Crashes::faults, %Sessions::faults, %Copies::faults);
 %faults = SqlEngine::faults(%faults) if $options{sql};
 
 my @names = Schedule::choose($options{faults}, \%faults);
-BAIL_OUT('the fault disk_full needs SNOWFLAKE_WAL_DISK: a small file system of its own; '
-	  . 'leave it out with --faults=-disk_full')
-  if grep({ $_ eq 'disk_full' } @names) && !$ENV{SNOWFLAKE_WAL_DISK};
+BAIL_OUT('the faults disk_full and memory_full need SNOWFLAKE_WAL_DISK: a small file system of its own; '
+	  . 'leave them out with --faults=-disk_full,-memory_full')
+  if grep({ /_full$/ } @names) && !$ENV{SNOWFLAKE_WAL_DISK};
 
 Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];

@@ -16,13 +16,22 @@ sub directory
 	my ($node, %form) = @_;
 	my $directory = File::Spec->rel2abs($node->basedir . '/form');
 	make_path($directory);
-	my $library = slurp_file($node->config_data('--pkglibdir') . '/snowflake.so');
+	write_copy($node->config_data('--pkglibdir') . '/snowflake.so', "$directory/snowflake.so", %form);
+	return $directory;
+}
+
+# Replaces the file $to with a copy of the library $from, as the upgrade of a package does. Processes that have loaded
+# the former file continue to use it.
+sub write_copy
+{
+	my ($from, $to, %form) = @_;
+	my $library = slurp_file($from);
 	my $changed = $library =~ s{(snowflake form:\0)(.{4})(.{4})}
 		{ $1 . (defined $form{abi} ? pack('V', $form{abi}) : $2) . (defined $form{most_databases} ? pack('V', $form{most_databases}) : $3) }gse;
 	die 'the form is not in the library' if $changed != 1;
-	unlink "$directory/snowflake.so";
-	append_to_file("$directory/snowflake.so", $library);
-	return $directory;
+	append_to_file("$to.new", $library);
+	rename "$to.new", $to or die "$to: $!";
+	return;
 }
 
 # Lets a server that is not running load the changed copy of the library.
