@@ -11,109 +11,113 @@ CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.alias(bigint, text) IS
-  'An id, permuted under a key, in 11 characters 0-9A-Za-z; an error for negative numbers';
+  'Hides an id: returns 11 characters from 0-9A-Za-z, computed with a key. A negative number is an error';
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text, prefix text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.alias(bigint, text, text) IS
-  'alias() after a prefix such as user_: 1 to 32 characters 0-9A-Za-z_-, the last one _ or -';
+  'Returns a prefix such as user_ and then alias(). The prefix has 1 to 32 characters from 0-9A-Za-z_- and ends in _ '
+  'or -';
 
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text) IS
-  'The id of an alias, under the version of the key that made it; not a proof that alias() made it';
+  'Returns the id of an alias. Uses the version of the key that made the alias. Does not prove that alias() made the '
+  'text';
 
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text, text) IS
-  'As without a prefix, for a text after a prefix; another prefix is an error';
+  'Removes the prefix, and then does what the function without a prefix does. A different prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_alias(text, text) IS
-  'from_alias(), but NULL for an invalid text; a wrong key name or key file is an error';
+  'Like from_alias(), but returns NULL for an invalid text. A wrong key name or key file is an error';
 
 CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_alias(text, text, text) IS
-  'from_alias() with a prefix, but NULL for an invalid text';
+  'Like from_alias() with a prefix, but returns NULL for an invalid text';
 
 CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer DEFAULT 20) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.digits(bigint, text, integer) IS
-  'A number with fewer than length digits (7 to 20), permuted under a key; the first digit is the version of the key';
+  'Hides a number: returns length digits (7 to 20), computed with a key. The first digit is the version of the key. '
+  'The number must have fewer than length digits';
 
 CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer, prefix text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.digits(bigint, text, integer, text) IS
-  'digits() after a prefix such as order-';
+  'Returns a prefix such as order- and then digits()';
 
 CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer DEFAULT 20) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_digits(text, text, integer) IS
-  'The number of exactly length digits, under the version of the key that made them; not a proof that digits() made them';
+  'Returns the number of a text of exactly length digits. Uses the version of the key that made the text. Does not '
+  'prove that digits() made the text';
 
 CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_digits(text, text, integer, text) IS
-  'from_digits() for digits after a prefix; another prefix is an error';
+  'Removes the prefix, and then does what from_digits() does. A different prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_digits(encoded text, key_name text, length integer DEFAULT 20) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_digits(text, text, integer) IS
-  'from_digits(), but NULL for an invalid text; a wrong length, key name or key file is an error';
+  'Like from_digits(), but returns NULL for an invalid text. A wrong length, key name or key file is an error';
 
 CREATE FUNCTION snowflake.try_from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_digits'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_digits(text, text, integer, text) IS
-  'from_digits() with a prefix, but NULL for an invalid text';
+  'Like from_digits() with a prefix, but returns NULL for an invalid text';
 
 CREATE FUNCTION snowflake.token(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.token(bigint, text) IS
-  'An id and 64 bits of redundancy, enciphered under a key, in 22 characters 0-9A-Za-z';
+  'Encrypts an id and 64 check bits with a key. Returns 22 characters from 0-9A-Za-z';
 
 CREATE FUNCTION snowflake.token(id bigint, key_name text, prefix text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.token(bigint, text, text) IS
-  'token() after a prefix such as user_';
+  'Returns a prefix such as user_ and then token()';
 
 CREATE FUNCTION snowflake.from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text) IS
-  'The id of a token, under any version of the key; a token that token() did not make is an error';
+  'Returns the id of a token that any version of the key made. A text that token() did not make is an error';
 
 CREATE FUNCTION snowflake.from_token(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text, text) IS
-  'As without a prefix, for a text after a prefix; another prefix is an error';
+  'Removes the prefix, and then does what the function without a prefix does. A different prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_token(text, text) IS
-  'from_token(), but NULL for an invalid text; a wrong key name or key file is an error';
+  'Like from_token(), but returns NULL for an invalid text. A wrong key name or key file is an error';
 
 CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.try_from_token(text, text, text) IS
-  'from_token() with a prefix, but NULL for an invalid text';
+  'Like from_token() with a prefix, but returns NULL for an invalid text';
 
 CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT writes boolean,
                                      OUT check_value text)
@@ -121,7 +125,7 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
   AS 'MODULE_PATHNAME', 'snowflake_alias_keys'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION snowflake.alias_keys() IS
-  'The keys that this session has read, each with a value to compare with other servers';
+  'The keys that this session has read. If check_value is equal on two servers, both have the same key';
 
 -- Text for people and for systems with ULIDs. These forms need no key and reveal what the id does. Their C functions
 -- are in the library of the generator, next to those of base62 and UUIDs.
@@ -130,25 +134,28 @@ CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT fals
   AS 'snowflake', 'snowflake_to_base32'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.to_base32(bigint, boolean) IS
-  'An id in 13 characters of Crockford''s base32, sorting as ids do under COLLATE "C"; with a check symbol 14; refuses negative numbers';
+  'Writes an id in 13 characters of Crockford''s base32, or in 14 with a check symbol. The texts sort like the ids '
+  'under COLLATE "C". A negative number is an error';
 
 CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT false) RETURNS bigint
   AS 'snowflake', 'snowflake_from_base32'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base32(text, boolean) IS
-  'The id that to_base32() wrote; upper or lower case, o for 0, i and l for 1, hyphens anywhere; the check symbol must be there if and only if asked for';
+  'Returns the id that to_base32() wrote. Accepts upper and lower case, o for 0, i and l for 1, and hyphens anywhere. '
+  'Requires the check symbol if check_symbol is true, and refuses it otherwise';
 
 CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text
   AS 'snowflake', 'snowflake_to_ulid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.to_ulid(bigint) IS
-  'An id as a ULID, 26 characters of Crockford''s base32: the 128 bits of to_uuid()';
+  'Writes an id as a ULID: the 128 bits of to_uuid() in 26 characters of Crockford''s base32';
 
 CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
   AS 'snowflake', 'snowflake_from_ulid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_ulid(text) IS
-  'The id of which to_ulid() made this, read as forgivingly as base32; any other ULID is an error';
+  'Returns the id from which to_ulid() made a ULID. Accepts the same spellings as from_base32(). Any other ULID is an '
+  'error';
 
 -- A role that may call these can turn any alias into its id, so no role may by default.
 REVOKE ALL ON FUNCTION

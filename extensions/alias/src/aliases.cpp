@@ -15,13 +15,15 @@ using pg::new_text;
 using pg::text_view;
 
 constexpr Form kAlias = {
-    "an alias", "It is written in 11 characters 0-9, A-Z and a-z, 00000000000 to swhhx2kPhsd.",
+    "an alias",
+    "An alias has 11 characters from 0-9, A-Z and a-z, and is 00000000000 to swhhx2kPhsd.",
     "snowflake.alias(id, key_name)"};
-constexpr Form kToken = {"a token", "It is written in 22 characters 0-9, A-Z and a-z.",
+constexpr Form kToken = {"a token", "A token has 22 characters from 0-9, A-Z and a-z.",
                          "snowflake.token(id, key_name)"};
 
 Form digits_form(unsigned length) {
-  return {"digits", psprintf("The text has %u digits 0-9, the first of them 0 to 4.", length),
+  return {"digits",
+          psprintf("The text must have %u digits. The first digit must be 0 to 4.", length),
           "snowflake.digits(id, key_name, length)"};
 }
 

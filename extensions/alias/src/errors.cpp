@@ -20,16 +20,18 @@ const char* character_at(std::string_view text, size_t at) {
 // The error shows the path only to roles that may read the setting. The log always contains it.
 const char* shown_path(const char* path) {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
-    return "\"snowflake_alias.key_file\" names it; a relative path begins in the data directory.";
-  if (is_absolute_path(path)) return psprintf("Its path is \"%s\".", path);
-  return psprintf("Its path is \"%s/%s\".", DataDir, path);
+    return "The setting \"snowflake_alias.key_file\" contains the path of the file. A relative "
+           "path begins in the data directory.";
+  if (is_absolute_path(path)) return psprintf("The path of the key file is \"%s\".", path);
+  return psprintf("The path of the key file is \"%s/%s\".", DataDir, path);
 }
 
 }  // namespace
 
 void error_no_key_file() {
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("\"snowflake_alias.key_file\" is empty"), errdetail("Aliases need keys."),
+                  errmsg("\"snowflake_alias.key_file\" is empty"),
+                  errdetail("Aliases, digits and tokens are made with the keys in this file."),
                   errhint("Set \"snowflake_alias.key_file\" to the path of a key file.")));
 }
 
@@ -43,61 +45,71 @@ void error_key_file_lost() {
 }
 
 void error_reading_key_file(const char* path, const char* attempt) {
-  ereport(ERROR, (errcode_for_file_access(), errmsg("could not %s the key file: %m", attempt),
-                  errdetail("%s", shown_path(path)), errdetail_log("Its path is \"%s\".", path),
-                  errhint("Put the keys there, readable for the server's user.")));
+  ereport(
+      ERROR,
+      (errcode_for_file_access(), errmsg("could not %s the key file: %m", attempt),
+       errdetail("%s", shown_path(path)),
+       errdetail_log("The path of the key file is \"%s\".", path),
+       errhint(
+           "Create the key file, and permit the operating system user of the server to read it.")));
 }
 
 void error_key_file_kind(const char* path) {
   ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is not a regular file"),
-                  errdetail("%s", shown_path(path)), errdetail_log("Its path is \"%s\".", path),
-                  errhint("Put the keys into a regular file.")));
+                  errdetail("%s", shown_path(path)),
+                  errdetail_log("The path of the key file is \"%s\".", path),
+                  errhint("Set \"snowflake_alias.key_file\" to the path of a regular file.")));
 }
 
 void error_key_file_access(const char* path) {
-  ereport(ERROR,
-          (errcode(ERRCODE_CONFIG_FILE_ERROR),
-           errmsg("other users than the server's may read or write the key file"),
-           errdetail("It must belong to the server's user and have mode 0600 or less, or belong to "
-                     "root and have mode 0640 or less."),
-           errdetail_log("Its path is \"%s\".", path),
-           errhint("Correct its owner and mode. If other users could read it, make new keys.")));
+  ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                  errmsg("the key file has unsafe permissions or an unsafe owner"),
+                  errdetail("The key file must have mode 0600 or less if it belongs to the "
+                            "server's user, or mode 0640 or less if it belongs to root."),
+                  errdetail_log("The path of the key file is \"%s\".", path),
+                  errhint("Correct the owner and the mode of the key file. If other users could "
+                          "read the file, replace the keys.")));
 }
 
 void error_key_file_size(const char* path) {
   ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is too large"),
                   errdetail("A key file has at most 65536 bytes."),
-                  errdetail_log("Its path is \"%s\".", path),
-                  errhint("Remove keys that are no longer used.")));
+                  errdetail_log("The path of the key file is \"%s\".", path),
+                  errhint("Remove keys that are no longer used from the key file.")));
 }
 
 void error_key_line(const char* path, int line, const char* reason) {
-  ereport(ERROR,
-          (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("line %d of the key file is invalid", line),
-           errdetail("%s", reason), errdetail_log("%s Its path is \"%s\".", reason, path),
-           errhint("Correct the line, and reload the configuration.")));
+  ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR),
+                  errmsg("line %d of the key file is invalid", line), errdetail("%s", reason),
+                  errdetail_log("%s The path of the key file is \"%s\".", reason, path),
+                  errhint("Correct the line in the key file, and reload the configuration.")));
 }
 
 void error_parallel_worker() {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-                  errmsg("aliases and tokens cannot be made or read by a parallel worker"),
-                  errdetail("The worker would read the key file again, which may have changed."),
-                  errhint("Label the calling function PARALLEL RESTRICTED.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+           errmsg("aliases and tokens cannot be made or read by a parallel worker"),
+           errdetail(
+               "The worker would have to read the key file again, and the file may have changed."),
+           errhint("Label the calling function PARALLEL RESTRICTED.")));
 }
 
 void error_cipher() {
-  ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
-                  errmsg("libcrypto could not compute AES or HMAC-SHA-256"),
-                  errdetail("It may be out of memory, or be configured without them."),
-                  errhint("Check the configuration of OpenSSL.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+       errmsg("libcrypto could not compute AES or HMAC-SHA-256"),
+       errdetail(
+           "The library may be out of memory, or its configuration may exclude these algorithms."),
+       errhint("Check the configuration of OpenSSL.")));
 }
 
 void error_no_such_key(std::string_view name) {
   ereport(ERROR,
           (errcode(ERRCODE_UNDEFINED_OBJECT), errmsg("key \"%s\" does not exist", shown(name)),
-           errdetail("No line of the key file begins with this name."),
-           errhint("Pass the name of a key, or add it to the key file and reload the "
-                   "configuration.")));
+           errdetail("No line of the key file begins with the name of this key."),
+           errhint("Pass the name of an existing key, or add this key to the key file and reload "
+                   "the configuration.")));
 }
 
 void error_negative_id(int64_t id) {
@@ -110,36 +122,37 @@ void error_negative_id(int64_t id) {
 void error_digits_length(int32_t length, unsigned least, unsigned most) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-           errmsg("length %d is out of range for digits", length),
-           errdetail("The length is %u to %u. The first digit is the key's version.", least, most),
+           errmsg("length %d is out of range for digits()", length),
+           errdetail("The length must be %u to %u. The first digit is the version of the key.",
+                     least, most),
            errhint("Pass length %u, which has room for every id.", most)));
 }
 
 void error_digits_id(uint64_t id, unsigned length) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-       errmsg("%llu is too great for %u digits", static_cast<unsigned long long>(id), length),
-       errdetail("The first digit is the key's version, so the number may have up to %u digits.",
-                 length - 1),
-       errhint(
-           "Pass a greater length, the same for all numbers. Length 20 has room for every id.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+           errmsg("number %llu is too great for a result of %u digits",
+                  static_cast<unsigned long long>(id), length),
+           errdetail(
+               "The first digit is the version of the key. The number can have at most %u digits.",
+               length - 1),
+           errhint("Pass a greater length for all numbers that are encoded in this way. Length 20 "
+                   "has room for every id.")));
 }
 
 void error_prefix(std::string_view prefix, size_t longest) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("\"%s\" is not a prefix", shown(prefix)),
-       errdetail("A prefix has 1 to %zu characters 0-9, A-Z, a-z, \"_\" and \"-\", the last "
-                 "one \"_\" or \"-\".",
-                 longest),
-       errhint("Pass a prefix such as \"user_\".")));
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("\"%s\" is not a valid prefix", shown(prefix)),
+                  errdetail("A prefix has 1 to %zu characters from 0-9, A-Z, a-z, \"_\" and \"-\". "
+                            "The last character is \"_\" or \"-\".",
+                            longest),
+                  errhint("Pass a prefix such as \"user_\".")));
 }
 
 void error_other_prefix(const Form& form, std::string_view text, std::string_view prefix) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                   errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
-                  errdetail("The prefix is a part of %s.", form.name),
+                  errdetail("A text can be read only with the prefix with which it was made."),
                   errhint("Pass a result of %s with this prefix.", form.maker)));
 }
 
@@ -164,18 +177,21 @@ void error_written(const Form& form, NumeralError error, size_t at, std::string_
 }
 
 void error_no_such_version(unsigned version, std::string_view name) {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-           errmsg("the alias was not made with key \"%s\"", shown(name)),
-           errdetail("The alias has version %u, which the key file does not have for this key.",
-                     version),
-           errhint("Pass the key's name, or put its old version back into the key file.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+       errmsg("the alias was not made with key \"%s\"", shown(name)),
+       errdetail(
+           "The alias requires version %u of the key. The key file does not contain this version.",
+           version),
+       errhint("Pass the name of the key that made the alias, or add the missing version of the "
+               "key to the key file.")));
 }
 
 void error_not_authentic(std::string_view name) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("the token was not made with key \"%s\"", shown(name)),
-                  errdetail("No version of the key in the key file accepts it."),
+                  errdetail("The key file contains no version of this key that made the token."),
                   errhint("Pass a result of snowflake.token(id, key_name).")));
 }
 

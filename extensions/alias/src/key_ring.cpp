@@ -41,7 +41,7 @@ size_t read_file(const char* path, char* buffer) {
   const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY | O_NONBLOCK);
   if (fd < 0) error_reading_key_file(path, "open");
   struct stat file;
-  if (fstat(fd, &file) != 0) error_reading_key_file(path, "look at");
+  if (fstat(fd, &file) != 0) error_reading_key_file(path, "read the status of");
   if (!S_ISREG(file.st_mode)) error_key_file_kind(path);
   if (!is_private(file)) error_key_file_access(path);
   size_t size = 0;
@@ -81,10 +81,11 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   for (int i = 0; i < keys.count; ++i) {
     const Key& other = keys.keys[i];
     const bool same_name = other.is_called(line.name);
-    if (same_name && other.version == line.version) return "The name has this version already.";
+    if (same_name && other.version == line.version)
+      return "An earlier line has the same name and version.";
     if (memcmp(other.cipher.check_value, key.cipher.check_value, sizeof(key.cipher.check_value)) ==
         0)
-      return "The same key stands in an earlier line.";
+      return "An earlier line has the same key.";
     if (same_name) key.writes = false;
   }
   memcpy(key.name, line.name.data(), line.name.size());
@@ -166,7 +167,7 @@ const Cipher& cipher_of(Key& key) {
 void define_settings() {
   const pg::ConfiguredValue configured = pg::configured_value(kKeyFile);
   DefineCustomStringVariable(kKeyFile, "Sets the file that holds the keys of aliases and tokens.",
-                             "A relative path is taken from the data directory.", &key_file,
+                             "A relative path begins in the data directory.", &key_file,
                              "snowflake_alias.keys", PGC_SIGHUP,
                              GUC_SUPERUSER_ONLY | pg::kSetInParallel, nullptr, nullptr, nullptr);
   key_file_lost = pg::is_lost(kKeyFile, configured);

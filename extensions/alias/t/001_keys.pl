@@ -66,18 +66,18 @@ sub reload
 }
 
 # Invalid key files. The log contains the path. Errors contain the path only for roles that may read the setting.
-my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => "Its path is \"$path\"", hint => 'readable for the server');
+my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => "The path of the key file is \"$path\"", hint => 'read it');
 my $since = -s $node->logfile;
 refused(\%missing, 'the key file does not exist');
 $node->safe_psql('postgres', 'CREATE ROLE reader; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO reader');
-like($node->error_of("SET ROLE reader; SELECT snowflake.alias(1, 'photos')"), qr/^(?!.*alias\.keys).*a relative path begins in the data directory/s,
+like($node->error_of("SET ROLE reader; SELECT snowflake.alias(1, 'photos')"), qr/^(?!.*alias\.keys).*A relative path begins in the data directory/s,
 	'the error of an ordinary role does not contain the path of the key file');
-like(substr($node->log_content, $since), qr/DETAIL:  Its path is "snowflake_alias\.keys"/, 'the log contains the path of the missing key file');
+like(substr($node->log_content, $since), qr/DETAIL:  The path of the key file is "snowflake_alias\.keys"/, 'the log contains the path of the missing key file');
 
 foreach my $mode (0604, 0640, 0644, 0660, 0602, 0610)
 {
 	write_keys("photos 0 $key{one}\n", $mode);
-	refused({ sqlstate => 'F0000', message => 'may read or write the key file', detail => '0600', hint => 'make new keys' },
+	refused({ sqlstate => 'F0000', message => 'unsafe permissions', detail => '0600', hint => 'replace the keys' },
 		sprintf 'the key file has mode %04o', $mode);
 }
 foreach my $mode (0600, 0400, 0700)
@@ -86,7 +86,7 @@ foreach my $mode (0600, 0400, 0700)
 	is(length $node->safe_psql('postgres', "SELECT snowflake.alias(1, 'photos')"), 11, sprintf 'a key file with mode %04o is accepted', $mode);
 }
 write_keys("photos 0 $key{one}\n", 0000);
-refused({ sqlstate => '42501', message => 'could not open the key file: Permission denied', hint => 'readable' }, 'the key file has mode 0000');
+refused({ sqlstate => '42501', message => 'could not open the key file: Permission denied', hint => 'read it' }, 'the key file has mode 0000');
 unlink $path;
 mkdir $path, 0700;
 refused({ sqlstate => 'F0000', message => 'the key file is not a regular file', hint => 'regular file' }, 'the key file is a directory');
@@ -106,8 +106,8 @@ my %wrong = (
 	"photos 0 $key{one}\nphö 1 $key{two}" => [ 2, 'A name has 1 to 63 characters' ],
 	"photos 5 $key{one}" => [ 1, 'A version is a digit, 0 to 4' ],
 	"photos 1 $key{one}0" => [ 1, '64 hexadecimal digits' ],
-	"photos 1 $key{one}\nphotos 1 $key{two}" => [ 2, 'The name has this version already' ],
-	"photos 1 $key{one}\nposts 1 " . uc $key{one} => [ 2, 'The same key stands in an earlier line' ]);
+	"photos 1 $key{one}\nphotos 1 $key{two}" => [ 2, 'An earlier line has the same name and version' ],
+	"photos 1 $key{one}\nposts 1 " . uc $key{one} => [ 2, 'An earlier line has the same key' ]);
 foreach my $lines (sort keys %wrong)
 {
 	my ($number, $reason) = @{ $wrong{$lines} };
@@ -140,7 +140,7 @@ is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), sn
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
-	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'The alias has version 0', hint => 'old version' }, 'an alias of a removed version is refused');
+	{ sqlstate => '22023', message => 'the alias was not made with key "photos"', detail => 'requires version 0', hint => 'missing version' }, 'an alias of a removed version is refused');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')",
 	{ sqlstate => '22023', message => 'the token was not made with key "photos"', hint => 'token' }, 'a token of a removed version is refused');
 $session->query($reads);
@@ -288,7 +288,7 @@ is($node->safe_psql('postgres', <<~'SQL'), "$planted_alias|2000", 'a parallel qu
 		'a client that sets the key file does not get the default key file');
 }
 $node->reconfigure('snowflake_alias.key_file' => "''");
-refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'need keys', hint => 'Set "snowflake_alias.key_file"' }, 'the setting is empty');
+refused({ sqlstate => '55000', message => '"snowflake_alias.key_file" is empty', detail => 'made with the keys', hint => 'Set "snowflake_alias.key_file"' }, 'the setting is empty');
 $node->reconfigure('snowflake_alias.key_file' => "'snowflake_alias.keys'");
 my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_alias';\n$alter;");
 is($altered, 0, 'ALTER SYSTEM works after LOAD') or diag($alter_error);
