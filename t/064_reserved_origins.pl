@@ -50,7 +50,7 @@ my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RET
 # in its region and shard.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
-$node->refuses($backfill, { sqlstate => '55000', message => 'there are ids of region 31, shard 5', detail => 'public\.old\.id has one of .* or later' },
+$node->refuses($backfill, { sqlstate => '55000', message => 'ids of region 31, shard 5 already exist', detail => 'Column public\.old\.id already contains such an id of .* or later' },
 	'backfill() fails if ids were minted in its origin', 'app');
 $node->safe_psql('app', 'CREATE TABLE another AS SELECT NULL::bigint AS id, made FROM old; ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5); CREATE INDEX ON another (made)');
 $node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard => 5)");
@@ -84,6 +84,6 @@ my $late = $node->safe_psql('plain', "SELECT snowflake.late_id('2026-01-01', 10)
 $node->start_with("snowflake.layout = 'instagram'");
 mints_later(0, 'plain', 'without regions: when the shard is owned again, new ids are above those of backfill()');
 is($node->safe_psql('plain', "SELECT snowflake.next_id(10) > $late"), 't', 'without regions: when the shard is owned again, new ids are above the late ids');
-$node->refuses("SELECT snowflake.late_id('2026-01-01', 10)", { sqlstate => '55000', message => 'this server may mint for shard 10' }, 'without regions: late_id() refuses a shard that the server owns', 'plain');
+$node->refuses("SELECT snowflake.late_id('2026-01-01', 10)", { sqlstate => '55000', message => 'this server can mint new ids for shard 10' }, 'without regions: late_id() refuses a shard that the server owns', 'plain');
 
 done_testing();

@@ -3,8 +3,8 @@
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
-  'Internal: for adopt(): a statement, the role as whom it runs, and the relation if it only takes the lock that '
-  'later steps need';
+  'Internal: for adopt(): a statement and the role that runs it. If the statement only locks a relation for later '
+  'steps, also this relation';
 
 CREATE FUNCTION snowflake.sequences_of(key snowflake.key_column) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -20,7 +20,8 @@ AS $$
     JOIN pg_class AS s ON s.oid IN (u.objid, u.refobjid) AND relkind = 'S'
 $$;
 COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
-  'Internal: for adopt(): the sequences that a column owns, or that its default uses; not that of an identity';
+  'Internal: for adopt(): the sequences that a column owns, or that its default uses, except the sequence of an '
+  'identity column';
 
 -- Readers lock a view before its tables, and writers a table before its sequence. ALTER ... OWNER TO the present owner
 -- changes nothing. It locks a view or a sequence, and no other relation.
@@ -70,7 +71,8 @@ AS $$
      FROM again AS a, snowflake.recreate_statements(a.class, a.object) AS s ORDER BY a.level, a.name, s.n, s.statement)
 $$;
 COMMENT ON FUNCTION snowflake.widen_steps(snowflake.key_column[]) IS
-  'Internal: for adopt(): drops what shows or names columns, makes the columns wider, and creates the former again';
+  'Internal: for adopt(): the steps that drop the views and other objects over the columns, make the columns wider, '
+  'and create these objects again';
 
 CREATE FUNCTION snowflake.mint_steps(key snowflake.key_column, shard integer, drop_sequence boolean)
   RETURNS SETOF snowflake.step
@@ -97,7 +99,8 @@ AS $$
                                          format('%I.%I', nspname, relname), key.attribute)) AS s (n, role, statement)
    WHERE c.oid = key.relation ORDER BY s.n, s.statement
 $$;
-COMMENT ON FUNCTION snowflake.mint_steps IS 'Internal: for adopt(): the steps that make a column mint and remember it';
+COMMENT ON FUNCTION snowflake.mint_steps IS
+  'Internal: for adopt(): the steps that make a column mint, and record the column in snowflake.adopted';
 
 -- If `columns` is null, adopt_steps() uses the keys and all columns that refer to them by foreign keys. It looks these
 -- columns up at each call.
@@ -130,7 +133,7 @@ CREATE FUNCTION snowflake.refuse_locked(steps snowflake.step[], attempts integer
 AS $$
   WITH relations AS (SELECT s.locks AS relation FROM unnest(steps) AS s WHERE s.locks IS NOT NULL),
   holders (names) AS (
-    SELECT string_agg(DISTINCT format('%s of %s', l.relation::regclass,
+    SELECT string_agg(DISTINCT format('%s by %s', l.relation::regclass,
              coalesce('prepared transaction ' || quote_literal(gid), format('process %s (%s)', l.pid,
                coalesce(backend_type, 'unknown')))), ', ')
       FROM relations AS r JOIN pg_locks AS l USING (relation) LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
@@ -139,14 +142,16 @@ AS $$
       LEFT JOIN pg_prepared_xacts AS x ON x.transaction = own.transactionid
      WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-  SELECT snowflake.refuse('55P03', format('no lock on %s in %s attempts',
+  SELECT snowflake.refuse('55P03', format('could not lock %s in %s attempts',
            (SELECT string_agg(r.relation::text, ', ') FROM relations AS r), attempts),
-           format('This transaction has changed nothing. Locks are held now on %s. The last wait was of: %s.',
-             coalesce(holders.names, 'none of these'), waited),
+           format('This transaction has changed nothing. These locks are held now: %s. The last statement that had to '
+                  'wait was: %s.',
+             coalesce(holders.names, 'none'), waited),
            'Repeat the call after long transactions and vacuums have ended, or with a longer timeout.')
     FROM holders
 $$;
-COMMENT ON FUNCTION snowflake.refuse_locked IS 'Internal: for adopt(): the error that names who holds the locks';
+COMMENT ON FUNCTION snowflake.refuse_locked IS
+  'Internal: for adopt(): raises the error that lists the sessions and prepared transactions that hold the locks';
 
 -- A statement after the deadline still gets locks that are free.
 CREATE FUNCTION snowflake.run_plan(steps snowflake.step[], that_lock boolean, until timestamptz) RETURNS void
@@ -166,7 +171,8 @@ EXCEPTION WHEN lock_not_available THEN
 WHEN syntax_error_or_access_rule_violation OR feature_not_supported THEN
   PERFORM snowflake.refuse(SQLSTATE, format('%s %s cannot be created again', lower(o.name[1]), o.name[2]),
             format('%s. This transaction has changed nothing.', rtrim(SQLERRM, '.')),
-            'Create the functions that it calls for bigint as well, or drop it and create it again.')
+            'Create the functions that this object calls also for bigint arguments. Or drop this object, repeat the '
+            'call, and create the object again.')
      FROM regexp_match(this.statement, '^CREATE (?:MATERIALIZED |CONSTRAINT )?(VIEW|TRIGGER|RULE|POLICY) '
                                        '((?:"(?:[^"]|"")*"|[^\s"])+)') AS o (name)
     WHERE o.name IS NOT NULL;
@@ -174,7 +180,8 @@ WHEN syntax_error_or_access_rule_violation OR feature_not_supported THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) IS
-  'Internal: for adopt(): runs the steps that lock, or the others; none waits for a lock beyond a time';
+  'Internal: for adopt(): runs the steps that lock relations, or the other steps. No step waits for a lock after a '
+  'point in time';
 
 -- A relation can change until it is locked, so the plan is made again after all relations are locked. If a writer and
 -- this transaction wait for each other, the writer may fail after deadlock_timeout. So one deadline for all locks of
@@ -193,9 +200,9 @@ BEGIN
       steps := ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence, published) AS s);
       until := clock_timestamp() + least('500 ms', current_setting('deadlock_timeout')::interval / 2);
       PERFORM snowflake.run_plan(steps, true, until);
-      PERFORM snowflake.refuse('40001', format('%s, or a relation that belongs to it, was altered in the meantime',
+      PERFORM snowflake.refuse('40001', format('%s or a relation that is changed with it was altered in the meantime',
                                                steps[1].locks),
-                'The checked statements do not fit any more.', 'Repeat the call.')
+                'The checked statements do not fit the altered relations.', 'Repeat the call.')
         WHERE steps <> ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence,
                                                                  published) AS s);
       PERFORM snowflake.run_plan(steps, false, until);
@@ -211,7 +218,7 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.carry_out(snowflake.key_column[], snowflake.key_column[], integer, boolean, boolean,
   boolean, interval) IS
-  'Internal: for adopt(): runs adopt_steps() in one transaction, with short waits for locks that are tried again';
+  'Internal: for adopt(): runs adopt_steps() in one transaction. Waits shortly for locks, and tries again';
 
 CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column name DEFAULT NULL,
                                  rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false,
@@ -240,8 +247,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt(regclass, integer, name, boolean, boolean, boolean, interval, boolean) IS
-  'Has a column mint from now on: bigserial, serial, identity, plain bigint, a function of others. Checks, then one '
-  'transaction with short locks, tried again until the timeout; old ids stay below. Columns that are not '
-  'bigint, at any depth of references, are written anew only with rewrite, and the views over them are created '
-  'again; published tells that subscribers have bigint columns; the sequence is kept, without its owner, unless '
-  'drop_sequence; dry_run shows the statements and runs none';
+  'Makes a column mint ids from now on. The column may be serial, bigserial, an identity column, a plain bigint, or '
+  'filled by another function. First checks the column, then changes it in one transaction with short waits for '
+  'locks. Tries again until the timeout. New ids are greater than old ids. If the column or a column that refers to '
+  'it is not bigint, pass rewrite => true to make these columns bigint. Views over these columns are then created '
+  'again. Pass published => true if the columns of subscribers are bigint. The sequence is kept without an owner, '
+  'unless drop_sequence is true. dry_run only shows the statements';

@@ -4,17 +4,19 @@
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT snowflake.refuse('0A000', format('%s does not support tables such as %s', routine, relation),
-           CASE WHEN relkind = 'p' THEN 'It is partitioned.'
-                WHEN relkind <> 'r' THEN format('It is no table, but of kind "%s".', relkind)
-                WHEN relpersistence = 't' THEN 'It is temporary.'
-                WHEN relispartition THEN format('It is a partition of %s.', pg_partition_root(relation))
-                ELSE 'It inherits, or others inherit from it.' END, advice)
+  SELECT snowflake.refuse('0A000', format('%s does not support table %s', routine, relation),
+           CASE WHEN relkind = 'p' THEN 'The table is partitioned.'
+                WHEN relkind <> 'r' THEN format('The relation is not a table. Its kind in pg_class.relkind is "%s".',
+                                                relkind)
+                WHEN relpersistence = 't' THEN 'The table is temporary.'
+                WHEN relispartition THEN format('The table is a partition of %s.', pg_partition_root(relation))
+                ELSE 'The table inherits from another table, or another table inherits from this one.' END, advice)
     FROM pg_class
    WHERE oid = relation AND (relkind <> 'r' OR relpersistence = 't'
                              OR EXISTS (SELECT FROM pg_inherits WHERE relation IN (inhrelid, inhparent)))
 $$;
-COMMENT ON FUNCTION snowflake.refuse_inheritance IS 'Internal: for procedures: an error for all but plain tables';
+COMMENT ON FUNCTION snowflake.refuse_inheritance IS
+  'Internal: for procedures: raises an error unless a relation is a plain table';
 
 -- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
 -- dependents() again. hindrances() returns the other objects that use the columns, the row types, or the views.
@@ -27,7 +29,7 @@ AS $$
     SELECT relation, attnum FROM changed UNION ALL SELECT relation, NULL FROM again WHERE class = 'pg_class'::regclass)
   SELECT h FROM (
       SELECT concat(pg_describe_object(d.classid, d.objid, d.objsubid),
-                    CASE WHEN u.attnum IS NULL THEN ', which needs view ' || u.relation END)
+                    CASE WHEN u.attnum IS NULL THEN ', which depends on view ' || u.relation END)
         FROM used AS u JOIN pg_class AS c ON c.oid = u.relation JOIN pg_type AS t ON t.oid = c.reltype
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = u.relation
                                AND d.refobjsubid = coalesce(u.attnum, d.refobjsubid)
@@ -55,8 +57,8 @@ AS $$
    WHERE h IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
-  'Internal: for adopt(): what keeps columns from becoming wider: functions, generated columns, partition keys, '
-  'domains, uses of the row type, views that cannot be created again';
+  'Internal: for adopt(): the objects that prevent columns from becoming wider: functions, generated columns, '
+  'partition keys, domains, uses of the row type, and views that cannot be created again';
 
 -- A function that a check or an index calls may not accept bigint. To test this, try_wide() creates an empty table with
 -- the same checks and indexes in the same schema, and makes its columns wider. Its name is random, so that no role can
@@ -95,8 +97,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.try_wide(snowflake.key_column[]) IS
-  'Internal: for adopt(): the tables of which a check or an index keeps columns from becoming wider, and why; '
-  'changes nothing';
+  'Internal: for adopt(): the tables whose checks or indexes prevent columns from becoming wider, with the reasons. '
+  'Changes nothing';
 
 CREATE FUNCTION snowflake.changes_of(columns snowflake.key_column[], OUT relation regclass, OUT changes text)
   RETURNS SETOF record
@@ -107,7 +109,8 @@ AS $$
     FROM unnest(columns) AS k JOIN pg_attribute ON attrelid = k.relation AND attname = k.attribute
    WHERE snowflake.wide_type(atttypid) IS NOT NULL GROUP BY k.relation ORDER BY k.relation
 $$;
-COMMENT ON FUNCTION snowflake.changes_of IS 'Internal: for adopt(): the actions of ALTER TABLE, for each table';
+COMMENT ON FUNCTION snowflake.changes_of IS
+  'Internal: for adopt(): the actions of ALTER TABLE that make columns wider, for each table';
 
 CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF pg_constraint
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -125,18 +128,19 @@ CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], publi
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT snowflake.refuse('55000', 'tables of several owners are connected: ' || string_agg(c.name, ', ' ORDER BY name),
-           'Rewriting them would run code of one owner with the rights of the other.',
-           'Give the tables to one role, or drop these foreign keys, and create them again in the same transaction.')
+           'Rewriting these tables would run code of one owner with the rights of the other owner.',
+           'Give the tables to one role. Or drop these foreign keys, call adopt(), and create the foreign keys again '
+           'in the same transaction.')
     FROM (SELECT format('foreign key %I of %s', conname, conrelid::regclass), conrelid, confrelid
             FROM snowflake.foreign_keys_of(columns)
           UNION
           SELECT format('child table %s', child), k.relation, child
             FROM unnest(columns) AS k, snowflake.with_children(k.relation) AS child) AS c (name, one, other)
     JOIN pg_class AS a ON a.oid = c.one JOIN pg_class AS b ON b.oid = c.other WHERE a.relowner <> b.relowner;
-  SELECT snowflake.refuse('55000', 'publications send rows of these tables: '
+  SELECT snowflake.refuse('55000', 'the tables to change belong to publications: '
            || string_agg(DISTINCT quote_ident(p.pubname), ', '),
-           'A subscriber whose columns are not bigint stops at the first new id.',
-           (SELECT format('On each subscriber run %s; then pass published => true.',
+           'A subscription stops at the first new id if the subscriber''s columns are not bigint.',
+           (SELECT format('Run these statements on each subscriber, and then pass published => true: %s.',
                           string_agg(format('ALTER TABLE %s %s', w.relation, w.changes), '; '))
               FROM snowflake.changes_of(columns) AS w))
     FROM snowflake.attributes_of(columns) AS a JOIN pg_class AS c ON c.oid = a.relation
@@ -144,7 +148,8 @@ AS $$
    WHERE NOT published
 $$;
 COMMENT ON FUNCTION snowflake.refuse_connected(snowflake.key_column[], boolean) IS
-  'Internal: for adopt(): an error where columns that become wider are published, or a foreign key connects two owners';
+  'Internal: for adopt(): raises an error if columns that become wider are published, or if a foreign key connects '
+  'tables of two owners';
 
 CREATE FUNCTION snowflake.refuse_wide(columns snowflake.key_column[], rewrite boolean, published boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -155,26 +160,27 @@ DECLARE
   bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(r))
     FROM unnest(ARRAY(SELECT DISTINCT a.relation FROM snowflake.attributes_of(columns) AS a)) AS r);
 BEGIN
-  PERFORM snowflake.refuse('0A000', 'not all columns that hold ids can be made bigint',
-            format('These objects prevent it: %s.', names),
+  PERFORM snowflake.refuse('0A000', 'some columns that contain ids cannot be made bigint',
+            format('These objects prevent the change: %s.', names),
             CASE WHEN names ~ '(^|, )partition key of' THEN 'See "A partition key that is integer" in doc/moving.md.'
                  WHEN names ~ '(^|, )domain ' THEN 'Change these columns to bigint, and repeat the call.'
-                 ELSE 'Drop these, repeat the call, and create them again.' END)
+                 ELSE 'Drop these objects, repeat the call, and create the objects again.' END)
      FROM array_to_string(ARRAY(SELECT snowflake.hindrances(columns) ORDER BY 1), ', ') AS names WHERE names <> '';
   PERFORM snowflake.refuse('55000', CASE WHEN NOT rewrite THEN format('not all columns are bigint: %s', named) END,
-            format('Their tables, %s with all indexes, would be rewritten. During this, no session can read or write '
-                   'them: about %s seconds at 20 MB a second.', pg_size_pretty(bytes), round(bytes / 2e7, 1)),
-            'Pass rewrite => true, or fill a new column, as for UUIDs.'),
+            format('The tables of these columns, %s with all indexes, would be rewritten. No session could read or '
+                   'write these tables for about %s seconds, at 20 MB a second.',
+                   pg_size_pretty(bytes), round(bytes / 2e7, 1)),
+            'Pass rewrite => true, or add a bigint column and fill it with backfill().'),
           snowflake.refuse_connected(columns, published);
   PERFORM snowflake.refuse('0A000', format('columns of %s cannot be made bigint', t.relation),
-            format('Tried with an empty table of its checks and indexes: %s.', t.reason),
-            'Create the functions that they call for bigint as well, or drop these checks and indexes and create them '
-            'again.')
+            format('A trial with an empty table with the same checks and indexes failed: %s.', t.reason),
+            'Create the functions that these checks and indexes call also for bigint arguments. Or drop these checks '
+            'and indexes, repeat the call, and create them again.')
      FROM snowflake.try_wide(columns) AS t;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_wide(snowflake.key_column[], boolean, boolean) IS
-  'Internal: for adopt(): an error where columns cannot become wider, or the caller did not allow it';
+  'Internal: for adopt(): raises an error if columns cannot become wider, or if the caller did not allow the rewrite';
 
 CREATE FUNCTION snowflake.refuse_key(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -186,15 +192,16 @@ DECLARE
 BEGIN
   IF class.relkind NOT IN ('r', 'p') OR class.relpersistence = 't' OR root <> relation THEN
     PERFORM snowflake.refuse_inheritance(relation, 'adopt()', CASE WHEN root = relation
-      THEN 'Set its default yourself.' ELSE format('Adopt %s.', root) END);
+      THEN 'Set the default of the column with ALTER TABLE.' ELSE format('Call adopt() for table %s.', root) END);
   END IF;
   PERFORM snowflake.refuse('42804', CASE WHEN type NOT IN ('bigint', 'integer', 'smallint') OR id.attgenerated <> ''
-                                         THEN format('%s.%I cannot hold ids', relation, id.attname) END,
-            format('It is %s%s; ids are bigint.',
+                                         THEN format('column %s.%I cannot contain ids', relation, id.attname) END,
+            format('The column is %s%s. Ids need a plain bigint column.',
               CASE WHEN id.attgenerated <> '' THEN 'a generated column of type ' END, type),
-            'Add a bigint column for them, and give old rows their ids with backfill().');
-  PERFORM snowflake.refuse('55000', format('%s.%I has no unique index of its own', relation, id.attname),
-            'The greatest id is looked up while nobody can write.',
+            'Add a bigint column for the ids, and fill the column of old rows with backfill().');
+  PERFORM snowflake.refuse('55000', format('column %s.%I has no unique index without other columns',
+                                           relation, id.attname),
+            'adopt() needs this index to find the greatest id quickly while no session can write to the table.',
             format('CREATE UNIQUE INDEX CONCURRENTLY ON %s (%I);', relation, id.attname))
     WHERE class.relkind <> 'p'
       AND NOT EXISTS (SELECT FROM pg_index JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = relam
@@ -202,20 +209,21 @@ BEGIN
                          AND indisunique AND indisvalid AND amname = 'btree');
 END
 $$;
-COMMENT ON FUNCTION snowflake.refuse_key IS 'Internal: for adopt(): an error where a column cannot be a key that mints';
+COMMENT ON FUNCTION snowflake.refuse_key IS
+  'Internal: for adopt(): raises an error if a column cannot be a key that mints';
 
 CREATE FUNCTION snowflake.refuse_rights(relations regclass[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT snowflake.refuse('42501', format('role %I does not have the rights for adopt()', current_user),
-           coalesce('It does not own ' || n.relations || '.', 'It may not call snowflake.observe().'),
+           coalesce('The role does not own ' || n.relations || '.', 'The role may not call snowflake.observe().'),
            'Call adopt() as a superuser, or as the owner of the database if it also owns these relations.')
     FROM (SELECT string_agg(DISTINCT oid::regclass::text, ', ') FROM pg_class
            WHERE oid = ANY (refuse_rights.relations) AND NOT pg_has_role(relowner, 'USAGE')) AS n (relations)
    WHERE n.relations IS NOT NULL OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE')
 $$;
 COMMENT ON FUNCTION snowflake.refuse_rights(regclass[]) IS
-  'Internal: for adopt(): an error where the caller does not have the rights of the owners of relations';
+  'Internal: for adopt(): raises an error if the caller does not have the rights of the owners of relations';
 
 CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -226,22 +234,23 @@ DECLARE
 BEGIN
   SELECT * INTO ends FROM snowflake.ends_of(relation, attribute);
   PERFORM snowflake.refuse('22003', CASE WHEN ends.lowest < 0
-                                         THEN format('%s.%I has negative numbers', relation, attribute) END,
-            format('The least is %s, the greatest %s. Ids are not negative.', ends.lowest, ends.highest),
-            'Give these rows other keys first.');
+                                         THEN format('column %s.%I contains negative numbers', relation, attribute) END,
+            format('The least number is %s, and the greatest is %s. Ids are not negative.',
+                   ends.lowest, ends.highest),
+            'Give the rows with negative numbers other keys, and repeat the call.');
   SELECT * INTO read_as FROM snowflake.explain_id(ends.highest);
-  PERFORM snowflake.refuse('22003', format('%s.%I has numbers above the ids that would be minted', relation, attribute),
-            format('The greatest is %s. As an id of this database it is %s. As a plain number, or as an id of '
-              'another layout or epoch, it would be met by later ids; those of now begin at %s.', ends.highest,
-              coalesce('of ' || read_as.created_at, 'none that can be minted'), snowflake.min_id(clock_timestamp())),
-            'Create the extension with the layout and epoch of these ids, or with an earlier epoch; or give these '
-              'rows other keys first.')
+  PERFORM snowflake.refuse('22003', format('column %s.%I contains numbers greater than new ids', relation, attribute),
+            format('The greatest number in the column is %s. Read as an id of this database, this number is %s. New '
+                   'ids begin at %s, and would later be equal to numbers in the column.', ends.highest,
+              coalesce('an id of ' || read_as.created_at, 'invalid'), snowflake.min_id(clock_timestamp())),
+            'Create the extension with the layout and epoch of these ids, or with an earlier epoch. Or give these '
+            'rows other keys, and repeat the call.')
     WHERE read_as.created_at > clock_timestamp() + current_setting('snowflake.max_lead')::interval
        OR ends.highest IS NOT NULL AND read_as.created_at IS NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
-  'Internal: for adopt(): an error where a column has negative numbers or ids from the future';
+  'Internal: for adopt(): raises an error if a column contains negative numbers or ids from the future';
 
 -- If a function has filled the column until now, it continues to fill columns of other tables. Its ids may equal ids
 -- that next_id() mints.
@@ -250,9 +259,10 @@ CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute sm
 AS $$
   SELECT snowflake.refuse('55000',
            format('the function that creates the ids of %s also fills other columns', relation),
-           format('They are %s. It may give them an id that next_id() has minted.',
+           format('The other columns are %s. The function may give these columns an id that next_id() has minted.',
                   string_agg(DISTINCT format('%s.%I', o.adrelid::regclass, attname), ', ')),
-           'In one transaction, LOCK TABLE all of them, and adopt each.')
+           'In one transaction, lock the tables of all these columns with LOCK TABLE, and call adopt() for each '
+           'column.')
     FROM pg_attrdef AS d JOIN pg_depend AS u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid
     JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
     JOIN pg_depend AS v ON v.classid = u.classid AND v.refclassid = u.refclassid AND v.refobjid = u.refobjid
@@ -266,17 +276,18 @@ AS $$
   HAVING count(*) > 0
 $$;
 COMMENT ON FUNCTION snowflake.refuse_shared_function(regclass, smallint) IS
-  'Internal: for adopt(): an error where the function in a default is in that of another column, whose table is not '
+  'Internal: for adopt(): raises an error if the function in a default also fills another column whose table is not '
   'locked';
 
 CREATE FUNCTION snowflake.refuse_snapshot(routine text) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT snowflake.refuse('25001', format('%s needs isolation level read committed', routine),
-           format('At %s it would not see rows that other sessions write in the meantime.', i.level),
+           format('At isolation level %s, the call would not see rows that other sessions write in the meantime.',
+                  i.level),
            'SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;')
     FROM (SELECT current_setting('transaction_isolation')) AS i (level)
    WHERE i.level NOT IN ('read committed', 'read uncommitted')
 $$;
 COMMENT ON FUNCTION snowflake.refuse_snapshot(text) IS
-  'Internal: for procedures: an error where a transaction sees only what was there when it began';
+  'Internal: for procedures: raises an error if the transaction sees only rows that were committed before it began';

@@ -22,7 +22,8 @@ AS $$
   SELECT coalesce(array_agg(k.key ORDER BY (k.key).relation::text), '{}') FROM keys AS k
    WHERE k.filled_by = ANY (keys_of_schemas.filled_by) AND (k.filled_by <> 'application' OR NOT k.of_several)
 $$;
-COMMENT ON FUNCTION snowflake.keys_of_schemas IS 'Internal: for adopt_schemas(): primary keys by what fills them';
+COMMENT ON FUNCTION snowflake.keys_of_schemas IS
+  'Internal: for adopt_schemas(): the primary keys that snowflake, a sequence or the application fills';
 
 CREATE FUNCTION snowflake.remaining_keys(schemas name[], leave_out regclass[], shard integer) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -70,17 +71,19 @@ AS $$
   SELECT NULL, ARRAY[m] FROM unnest(minting) AS m
 $$;
 COMMENT ON FUNCTION snowflake.transactions(snowflake.key_column[], snowflake.key_column[]) IS
-  'Internal: for adopt_schemas(): the columns that each transaction makes wider, then the key that each makes mint';
+  'Internal: for adopt_schemas(): the transactions: first those that make columns wider, then those that make a key '
+  'mint';
 
 CREATE FUNCTION snowflake.refuse_schemas(schemas name[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT snowflake.refuse('3F000', coalesce('schema ' || string_agg(quote_ident(n), ', ') || ' does not exist',
-                                            CASE WHEN schemas = '{}' THEN 'no schema is named' END),
+                                            CASE WHEN schemas = '{}' THEN 'the list of schemas is empty' END),
            format('The schemas passed are %s.', schemas), 'Pass the names of schemas: ''{public}''.')
     FROM unnest(schemas) AS n WHERE n NOT IN (SELECT nspname FROM pg_namespace)
 $$;
-COMMENT ON FUNCTION snowflake.refuse_schemas IS 'Internal: for adopt_schemas(): an error where a schema does not exist';
+COMMENT ON FUNCTION snowflake.refuse_schemas IS
+  'Internal: for adopt_schemas(): raises an error if a schema does not exist';
 
 -- A procedure with a SET clause cannot commit, so adopt_schemas() has none and qualifies every name with its schema.
 -- The first loop only checks the statements of all transactions, and shows them if `dry_run` is true.
@@ -126,7 +129,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt_schemas(name[], integer, regclass[], boolean, boolean, boolean, boolean, boolean,
   interval) IS
-  'adopt() for all keys of schemas that a sequence fills. First all columns that hold ids, by foreign keys and, '
-  'unless by_name is false, by their names, become bigint: one transaction for each table, or for the tables that a '
-  'view joins. Then each key mints. Commits each transaction; called again after an interruption it continues. '
-  'dry_run shows all transactions, how long their locks last, and what remains for the application';
+  'Calls adopt() for all keys of schemas that a sequence fills. First makes all columns bigint that contain these '
+  'ids, according to foreign keys and, unless by_name is false, to the names of columns. This needs one transaction '
+  'for each table, or for the tables that a view joins. Then makes each key mint. Commits after each transaction. '
+  'After an interruption, a repeated call continues. dry_run only shows all transactions, how long they hold locks, '
+  'and what the application must change';

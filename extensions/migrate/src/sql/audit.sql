@@ -11,15 +11,16 @@ BEGIN
     FROM snowflake.column_of(relation, id_column) JOIN pg_type AS t ON t.oid = atttypid;
   IF type <> 'bigint' THEN
     RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-      MESSAGE = format('%s.%I cannot hold ids', relation, column_name),
-      DETAIL = format('It is of type %s; ids are bigint.', type),
-      HINT = 'Name the column that holds the ids: id_column => ''...''.';
+      MESSAGE = format('column %s.%I cannot contain ids', relation, column_name),
+      DETAIL = format('The type of the column is %s. Ids need a plain bigint column.', type),
+      HINT = 'Pass the name of the column that contains the ids: id_column => ''...''.';
   END IF;
   RETURN column_name;
 END
 $$;
 COMMENT ON FUNCTION snowflake.audited_column(regclass, name) IS
-  'Internal: for audit(): the column that is read, by default that of the primary key; an error unless it is bigint';
+  'Internal: for audit(): returns the column to read, by default the primary key. Raises an error unless the column '
+  'is bigint';
 
 CREATE FUNCTION snowflake.refuse_views_of_others(relation regclass) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -37,13 +38,13 @@ BEGIN
                 AND NOT pg_has_role(relowner, (SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('view %s reads tables of other owners', relation),
-      DETAIL = 'Reading it would run code of these owners with the rights of the view''s owner.',
+      DETAIL = 'Reading the view would run code of these owners with the rights of the view''s owner.',
       HINT = 'Pass the name of a table.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_views_of_others(regclass) IS
-  'Internal: for audit(): an error if a view reads tables of owners other than its own';
+  'Internal: for audit(): raises an error if a view reads tables of other owners';
 
 CREATE FUNCTION snowflake.check_sample(relation regclass, sample double precision) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -52,21 +53,21 @@ DECLARE
 BEGIN
   IF NOT (sample > 0 AND sample <= 100) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('a sample of %s per cent is out of range', sample),
-      DETAIL = 'It is the share of the table''s pages that is read, more than 0 and at most 100.',
-      HINT = 'Leave it out to read every row.';
+      MESSAGE = format('sample %s is out of range', sample),
+      DETAIL = 'The sample is the percentage of the table''s pages to read: more than 0, at most 100.',
+      HINT = 'Omit the sample to read every row.';
   END IF;
   IF sample < 100 AND kind IN ('v', 'f') THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-      MESSAGE = format('no sample can be taken of %s', relation),
-      DETAIL = format('It is a %s, and has no pages of its own.',
+      MESSAGE = format('audit() cannot read a sample of %s', relation),
+      DETAIL = format('The relation is a %s, which has no pages.',
                       CASE kind WHEN 'v' THEN 'view' ELSE 'foreign table' END),
-      HINT = 'Leave the sample out to read every row, or pass the name of a table.';
+      HINT = 'Omit the sample to read every row, or pass the name of a table.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_sample(regclass, double precision) IS
-  'Internal: for audit(): an error unless a share of the relation''s pages can be read';
+  'Internal: for audit(): raises an error unless a sample of the relation''s pages can be read';
 
 CREATE FUNCTION snowflake.audit(relation regclass, id_column name DEFAULT NULL, sample double precision DEFAULT 100)
   RETURNS TABLE (region integer, shard integer, ids bigint, oldest timestamptz, newest timestamptz, least_id bigint,
@@ -104,7 +105,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
-  'The ids of a bigint column, by default that of the primary key. For each region and shard: their number, the oldest '
-  'and the newest, the server that mints them, and a contradiction as in explain_id() of the newest, or null. Separate '
-  'rows: ids ahead of the mark, plain numbers, numbers of no layout, and rows without an id. It reads every row, or '
-  'this percentage of a table''s pages, and makes no change';
+  'Shows the ids of a bigint column, by default of the primary key, by region and shard: the number of ids, the '
+  'oldest and the newest id, the server that mints these ids, and the contradiction that explain_id() shows for the '
+  'newest id, or null. Ids ahead of the high-water mark, plain numbers, numbers that are not ids of the layout, and '
+  'rows without an id have separate rows. Reads every row, or a percentage of the table''s pages. Changes nothing';

@@ -6,29 +6,30 @@ CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) R
 BEGIN
   IF id.atttypid <> 'bigint'::regtype OR id.attgenerated <> '' THEN
     RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-      MESSAGE = format('%s.%I cannot hold ids', relation, id.attname),
-      DETAIL = format('It is of type %s; ids are bigint.', format_type(id.atttypid, id.atttypmod)),
-      HINT = 'Add a bigint column for them.';
+      MESSAGE = format('column %s.%I cannot contain ids', relation, id.attname),
+      DETAIL = format('The type of the column is %s. Ids need a plain bigint column.',
+                      format_type(id.atttypid, id.atttypmod)),
+      HINT = 'Add a bigint column for the ids.';
   END IF;
   IF EXISTS (SELECT FROM pg_rewrite WHERE ev_class = relation AND ev_type = '2') THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('table %s has a rule for UPDATE', relation),
-      DETAIL = format('It is %s. It hides which rows get their id.',
+      DETAIL = format('With the rule %s, backfill() cannot detect which rows get their ids.',
                       (SELECT string_agg(quote_ident(rulename), ', ' ORDER BY rulename) FROM pg_rewrite
                         WHERE ev_class = relation AND ev_type = '2')),
-      HINT = 'Drop the rule, or replace it by a trigger.';
+      HINT = 'Drop the rule, or replace the rule by a trigger.';
   END IF;
   IF NOT EXISTS (SELECT FROM snowflake.minting_columns() AS m
                   WHERE m.relation = check_backfilled.relation AND m.attribute = id.attname) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('%s.%I has no default that mints', relation, id.attname),
-      DETAIL = 'New rows would not have an id.',
+      MESSAGE = format('column %s.%I has no default that mints', relation, id.attname),
+      DETAIL = 'New rows would have no id.',
       HINT = format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake.next_id(...);', relation, id.attname);
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfilled(regclass, pg_attribute) IS
-  'Internal: for backfill(): an error unless a column holds ids, and new rows get theirs by its default';
+  'Internal: for backfill(): raises an error unless a column can contain ids and has a default that mints';
 
 CREATE FUNCTION snowflake.check_times(relation regclass, made pg_attribute, id_column name, utc boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -37,23 +38,25 @@ DECLARE
 BEGIN
   IF NOT (type = 'timestamp with time zone' AND NOT utc OR type = 'timestamp without time zone' AND utc) THEN
     RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-      MESSAGE = format('%s.%I is not a time with a known zone', relation, made.attname),
-      DETAIL = format('It is of type %s%s.', type, CASE WHEN utc THEN ', and said to be in UTC' ELSE '' END),
-      HINT = 'Pass a timestamp with time zone. If the times of a type without zone are in UTC, pass utc => true.';
+      MESSAGE = format('the time zone of column %s.%I is not known', relation, made.attname),
+      DETAIL = format('The type of the column is %s%s.',
+                      type, CASE WHEN utc THEN ', but utc => true was passed' ELSE '' END),
+      HINT = 'Pass a column of type timestamp with time zone. If a column without time zone contains times in UTC, '
+             'pass utc => true.';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = relam
                   WHERE indrelid = relation AND indkey[0] = made.attnum AND indisvalid AND amname = 'btree'
                     AND (indpred IS NULL OR pg_get_expr(indpred, indrelid) = format('(%I IS NULL)', id_column))) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('%s.%I has no index', relation, made.attname),
-      DETAIL = 'Every batch would read the whole table.',
+      MESSAGE = format('column %s.%I has no index', relation, made.attname),
+      DETAIL = 'Without an index, every batch would read the whole table.',
       HINT = format('CREATE INDEX CONCURRENTLY ON %s (%I) WHERE %I IS NULL;', relation, made.attname, id_column);
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean) IS
-  'Internal: for backfill(): an error unless a column has times of a known zone, and an index of the rows without an '
-  'id';
+  'Internal: for backfill(): raises an error unless the time zone of a column is known, and the column has an index '
+  'of the rows without an id';
 
 -- Checks the arguments of backfill(). Returns the region of the origin and `upto`: backfill() gives ids only to rows
 -- whose time is before `upto`.
@@ -70,12 +73,14 @@ BEGIN
   PERFORM snowflake.refuse_snapshot('backfill()');
   IF batch NOT BETWEEN 1 AND 100000 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('a batch of %s is out of range', batch),
-      DETAIL = 'A batch has 1 to 100,000 rows, which are locked together.', HINT = 'Leave it out for 1,000.';
+      MESSAGE = format('batch size %s is out of range', batch),
+      DETAIL = 'A batch has 1 to 100,000 rows, which are locked at the same time.',
+      HINT = 'Omit the batch size to use 1,000 rows.';
   END IF;
   id := snowflake.column_of(relation, id_column);
   made := snowflake.column_of(relation, created_at);
-  PERFORM snowflake.refuse_inheritance(relation, 'backfill()', 'Move its rows into a plain table first.');
+  PERFORM snowflake.refuse_inheritance(
+    relation, 'backfill()', 'Move the rows of this table into a plain table, and call backfill() for that table.');
   PERFORM snowflake.check_backfilled(relation, id), snowflake.check_times(relation, made, id.attname, utc);
   -- A caller without the owner's rights must not reserve an origin.
   PERFORM snowflake.run_as(snowflake.owner_of(relation), format('SELECT FROM %s LIMIT 0', relation));
@@ -84,7 +89,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Internal: for backfill(): checks its arguments; returns the region of the ids, and the time before which they are';
+  'Internal: for backfill(): checks the arguments. Returns the region of the ids, and the time that is after all '
+  'these ids';
 
 CREATE FUNCTION snowflake.lock_batch(relation regclass, id_column name, created_at name, zone text, since timestamptz,
                                      upto timestamptz, batch integer, OUT tids tid[], OUT times timestamptz[],
@@ -119,8 +125,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.lock_batch(regclass, name, name, text, timestamptz, timestamptz, integer) IS
-  'Internal: for backfill(): locks the rows of a batch that no other session holds, and returns their times; and the '
-  'time up to which none is held; null if there are no rows';
+  'Internal: for backfill(): locks the rows of a batch that no other session has locked, and returns their times. '
+  'Also returns the time of the first row that another session has locked. Returns null if there are no rows';
 
 CREATE FUNCTION snowflake.place_batch(reserved snowflake.backfills, upto timestamptz, tids tid[], times timestamptz[],
                                       held timestamptz, OUT placed tid[], OUT ids bigint[], OUT last_position bigint,
@@ -150,7 +156,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.place_batch(snowflake.backfills, timestamptz, tid[], timestamptz[], timestamptz) IS
-  'Internal: for backfill(): the ids of a batch; and the time of the first row for which its tick has no room';
+  'Internal: for backfill(): returns the ids of a batch, and the time of the first row whose tick has no free id';
 
 CREATE FUNCTION snowflake.write_batch(relation regclass, id_column name, tids tid[], ids bigint[]) RETURNS integer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -166,15 +172,16 @@ BEGIN
       '(WHERE has_it) FROM given', relation, id_column, coalesce(tids, '{}'), coalesce(ids, '{}'))) AS a (done bigint);
   IF done <> coalesce(cardinality(tids), 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'triggered_action_exception',
-      MESSAGE = format('%s of %s rows of %s did not get an id', cardinality(tids) - done, cardinality(tids), relation),
-      DETAIL = 'A trigger before UPDATE has left them out, or changed their ids.',
+      MESSAGE = format('%s of %s rows of table %s did not get an id',
+                       cardinality(tids) - done, cardinality(tids), relation),
+      DETAIL = 'A trigger before UPDATE has skipped these rows, or has changed their ids.',
       HINT = 'Disable the trigger, and call backfill() again.';
   END IF;
   RETURN done;
 END
 $$;
 COMMENT ON FUNCTION snowflake.write_batch(regclass, name, tid[], bigint[]) IS
-  'Internal: for backfill(): writes the ids of a batch; an error if a trigger changes them';
+  'Internal: for backfill(): writes the ids of a batch. Raises an error if a trigger changes the ids';
 
 -- Does not wait for locked rows, so it cannot deadlock: the batch ends before the first locked row.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, origin_shard integer,
@@ -197,8 +204,8 @@ BEGIN
    WHERE b.region = origin_region AND b.shard = origin_shard FOR UPDATE;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('region %s, shard %s is not reserved any more', origin_region, origin_shard),
-      DETAIL = 'Its row in snowflake.backfills was deleted.', HINT = 'Call backfill() again.';
+      MESSAGE = format('region %s, shard %s is no longer reserved', origin_region, origin_shard),
+      DETAIL = 'The row in snowflake.backfills was deleted.', HINT = 'Call backfill() again.';
   END IF;
   SELECT * INTO tids, times, held
     FROM snowflake.lock_batch(relation, id_column, created_at, CASE WHEN utc THEN ' AT TIME ZONE ''UTC''' ELSE '' END,
@@ -218,8 +225,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.backfill_batch(regclass, name, name, integer, integer, timestamptz, boolean, integer) IS
-  'Internal: for backfill(): gives one batch of rows their ids. Returns their number, -1 if another session holds the '
-  'next row, 0 at the end';
+  'Internal: for backfill(): gives ids to one batch of rows. Returns the number of rows. Returns -1 if another '
+  'session has locked the next row, and 0 at the end';
 
 CREATE FUNCTION snowflake.tell_backfill(relation regclass, id_column name, created_at name, utc boolean, done bigint)
   RETURNS void
@@ -237,18 +244,21 @@ BEGIN
       '(WHERE at IS NULL), count(*) FILTER (WHERE at BETWEEN epoch AND clock_timestamp()) FROM (SELECT %I%s AS at FROM '
       '%s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column))
       AS a (early bigint, future bigint, timeless bigint, late bigint);
-  RAISE NOTICE USING MESSAGE = format('%s rows of %s were given ids of their time', done, relation),
-    DETAIL = format('Without an id are %s rows: %s from before the epoch, %s from the future, %s without a time, %s '
-                    'that came, or came to be of a time, which had been done.', early + future + timeless + late, early,
+  RAISE NOTICE USING MESSAGE = format('%s rows of table %s got ids of their time', done, relation),
+    DETAIL = format('%s rows have no id: %s have a time before the epoch, %s have a time in the future, %s have no '
+                    'time, and %s were inserted or changed after backfill() had passed their time.',
+                    early + future + timeless + late, early,
                     future, timeless, late),
     HINT = CASE WHEN early + future + timeless + late > 0
-                THEN format('Delete them, or give them ids of now: UPDATE %s SET %I = DEFAULT WHERE %2$I IS NULL;',
+                THEN format('Delete these rows, or give them ids of the present: UPDATE %s SET %I = DEFAULT WHERE '
+                            '%2$I IS NULL;',
                             relation, id_column)
-                ELSE 'Drop the index that served this, and make the column unique and NOT NULL.' END;
+                ELSE 'Drop the index that you created for backfill(), and make the column UNIQUE and NOT NULL.' END;
 END
 $$;
 COMMENT ON FUNCTION snowflake.tell_backfill(regclass, name, name, boolean, bigint) IS
-  'Internal: for backfill(): a notice of the filled rows, the remaining rows and the reasons';
+  'Internal: for backfill(): raises a notice with the number of filled rows, and the number of remaining rows by '
+  'reason';
 
 -- A procedure with a SET clause cannot commit, so backfill() has none and qualifies every name with its schema.
 CREATE PROCEDURE snowflake.backfill(relation regclass, id_column name, created_at name, shard integer,
@@ -275,14 +285,15 @@ BEGIN
     END IF;
     IF pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told OPERATOR(pg_catalog.>) '5 s'::pg_catalog.interval THEN
       told := pg_catalog.clock_timestamp();
-      RAISE NOTICE '% rows of % have their ids%', total, relation,
-        CASE WHEN done OPERATOR(pg_catalog.<) 0 THEN '; the next one is held by another transaction' ELSE '' END;
+      RAISE NOTICE '% rows of table % have got their ids%', total, relation,
+        CASE WHEN done OPERATOR(pg_catalog.<) 0 THEN '; another transaction holds a lock on the next row' ELSE '' END;
     END IF;
   END LOOP;
   PERFORM snowflake.tell_backfill(relation, id_column, created_at, utc, total);
 END
 $$;
 COMMENT ON PROCEDURE snowflake.backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Gives rows without an id one of the time in another column, oldest first, in a region that is reserved for this '
-  'table (in layouts without regions: a shard). It commits each batch, waits for no row in it, and continues where it '
-  'stopped. It leaves and counts rows from before the epoch, from the future or without a time';
+  'Gives ids to rows without an id, oldest row first. The time of an id is that of another column. The ids have a '
+  'region that is reserved for this table, or a reserved shard if the layout has no regions. Commits each batch, and '
+  'does not wait for locked rows within a batch. A repeated call continues. Skips and counts rows from before the '
+  'epoch, from the future or without a time';

@@ -14,14 +14,14 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('schema name "%s" is not allowed', schema),
       DETAIL = 'PostgreSQL reserves "information_schema" and names that begin with "pg_". A name cannot be empty.',
-      HINT = 'Pass another name, or leave it out for "snowflake".';
+      HINT = 'Pass another name, or omit the name to use "snowflake".';
   END IF;
   RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.
 -- For PostgreSQL 14 or later without the extension snowflake. If a number is not an id of this layout, the functions
 -- return null.
 BEGIN;
 CREATE SCHEMA %1$I;
-COMMENT ON SCHEMA %1$I IS 'Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s';
+COMMENT ON SCHEMA %1$I IS 'Functions that read ids of layout %2$s, tick %3$s ms, epoch %4$s';
 GRANT USAGE ON SCHEMA %1$I TO PUBLIC;
 
 %5$s
@@ -32,5 +32,6 @@ $decoder$,
 END
 $$;
 COMMENT ON FUNCTION snowflake.decoder_sql(name) IS
-  'A script of plain SQL that makes a schema with readers of this database''s ids (decode, bounds of time, base62, '
-  'base32, UUID, ULID, shard_for), for servers of PostgreSQL 14 or later that do not have the extension';
+  'Returns a script of plain SQL for servers of PostgreSQL 14 or later without the extension. The script creates a '
+  'schema with functions that read ids of this database: decode(), bounds of time, base62, base32, UUID, ULID, '
+  'shard_for()';

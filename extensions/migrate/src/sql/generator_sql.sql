@@ -21,19 +21,21 @@ BEGIN
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('the SQL engine cannot mint ids of layout %s', l.bits),
-      DETAIL = format('A tick and %s numbers for each of its ids and of 262144 sessions do not fit into 63 bits.',
+      DETAIL = format('A counter of 63 bits must have room for the tick, and in each tick for %s ids and 262144 '
+                      'sessions.',
                       per_tick),
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a time of the SQL engine is out of range',
-      DETAIL = format('max_lead %s is 0 to 1 minute, reserve %s 100 ms to 1 minute, max_forward_jump %s at least 1 '
-                      'second.', max_lead, reserve, max_forward_jump),
-      HINT = 'Leave them out for the defaults.';
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'max_lead, reserve or max_forward_jump of the SQL engine is out of range',
+      DETAIL = format('max_lead is %s (0 to 1 minute), reserve is %s (100 ms to 1 minute), max_forward_jump is %s (at '
+                      'least 1 second).', max_lead, reserve, max_forward_jump),
+      HINT = 'Omit these arguments to use the defaults.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_engine(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): refuses what the SQL engine cannot do';
+  'Internal: for generator_sql(): raises an error if the SQL engine does not support a layout, a region or a time';
 
 -- The number of counters is a power of two up to 32: the least one that allows a million ids a second, or that is not
 -- less than the number of shards.
@@ -55,7 +57,7 @@ CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
                     FROM generate_series(0, many - 1) AS n) AS c (counters)
 $$;
 COMMENT ON FUNCTION snowflake.counter_words(snowflake.layout) IS
-  'Internal: for generator_sql(): the counters, by their names in the templates';
+  'Internal: for generator_sql(): the counters, by the names of their placeholders in the templates';
 
 CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS json
@@ -81,7 +83,7 @@ CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_l
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.engine_words(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): the numbers of an engine, by their names in the templates';
+  'Internal: for generator_sql(): the numbers of an engine, by the names of their placeholders in the templates';
 
 CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -102,7 +104,7 @@ CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text
          ELSE E'\nCOMMIT;\n' END)
 $$;
 COMMENT ON FUNCTION snowflake.engine_template(boolean) IS
-  'Internal: for generator_sql(): the whole script, with words instead of numbers';
+  'Internal: for generator_sql(): returns the whole script, with placeholders instead of numbers';
 
 CREATE FUNCTION snowflake.generator_sql(region integer, layout text DEFAULT NULL, tick text DEFAULT '0',
     epoch text DEFAULT '2025-01-01', max_lead interval DEFAULT '1 s', reserve interval DEFAULT '1 s',
@@ -126,6 +128,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.generator_sql(integer, text, text, text, interval, interval, interval, boolean) IS
-  'A script of SQL and PL/pgSQL that mints and reads ids in a region, for servers where the extension cannot be '
-  'installed: of this database''s layout, or of another one, as preview_layout() takes it; with pg_tle as an '
-  'extension for trusted language extensions';
+  'Returns a script of SQL and PL/pgSQL for servers where the extension cannot be installed. Its functions mint ids '
+  'in a region and read ids. The layout is that of this database, or another layout in the form that preview_layout() '
+  'accepts. If pg_tle is true, the script installs the functions as a trusted language extension';

@@ -3,11 +3,12 @@
 CREATE FUNCTION snowflake.refuse(state text, message text, detail text, hint text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_refuse'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.refuse IS 'Internal: for procedures: an error without CONTEXT; null as message: none';
+COMMENT ON FUNCTION snowflake.refuse IS
+  'Internal: for procedures: raises an error without CONTEXT. If the message is null, raises no error';
 
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
-  'Internal: for adopt(): a column that holds ids; of child tables, that of the topmost table';
+  'Internal: for adopt(): a column that contains ids. For child tables, the column of the topmost table';
 
 -- For a domain, uses its base type.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
@@ -22,7 +23,8 @@ AS $$
     FROM types WHERE base = 0
 $$;
 COMMENT ON FUNCTION snowflake.wide_type(oid) IS
-  'Internal: for adopt(): the type that holds ids instead of a type that is too narrow; null for other types';
+  'Internal: for adopt(): returns bigint or bigint[] for an integer type that is too narrow for ids, and null for '
+  'other types';
 
 CREATE FUNCTION snowflake.root_of(key snowflake.key_column) RETURNS regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -35,7 +37,7 @@ AS $$
   SELECT relation FROM up ORDER BY level DESC, relation LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake.root_of IS
-  'Internal: for adopt(): the topmost table from which a table inherits a column; else itself';
+  'Internal: for adopt(): the topmost table from which a table inherits a column, or the table itself';
 
 CREATE FUNCTION snowflake.with_children(relation regclass) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -74,27 +76,28 @@ DECLARE
   found pg_attribute;
 BEGIN
   PERFORM snowflake.refuse('42P01', CASE WHEN class.oid IS NULL THEN format('relation %s does not exist', relation) END,
-            'No table has this number.', 'Pass the name of a table.'),
+            'No relation has this OID.', 'Pass the name of a table.'),
           snowflake.refuse('42809', CASE WHEN class.relkind NOT IN ('r', 'p', 'f', 'v', 'm')
-                                         THEN format('%s is not a table', relation) END,
-            format('It is of kind %s.', (pg_identify_object('pg_class'::regclass, class.oid, 0)).type),
+                                         THEN format('relation %s is not a table or view', relation) END,
+            format('The relation is of kind %s.', (pg_identify_object('pg_class'::regclass, class.oid, 0)).type),
             'Pass the name of a table.');
   found := CASE WHEN wanted IS NOT NULL THEN snowflake.attribute_of((relation, wanted))
                 ELSE (SELECT a FROM pg_index JOIN pg_attribute AS a ON attrelid = indrelid AND attnum = indkey[0]
                        WHERE indrelid = relation AND indisprimary AND indnkeyatts = 1) END;
   IF found.attrelid IS NULL THEN
     PERFORM snowflake.refuse('42703', CASE WHEN wanted IS NULL
-      THEN format('table %s has no primary key of one column', relation)
+      THEN format('table %s has no primary key with only one column', relation)
       ELSE format('table %s has no column "%s"', relation, wanted) END,
-      (SELECT format('Its columns are %s.', string_agg(quote_ident(attname), ', ' ORDER BY attnum))
+      (SELECT format('The columns of the table are %s.', string_agg(quote_ident(attname), ', ' ORDER BY attnum))
          FROM pg_attribute WHERE attrelid = relation AND attnum > 0 AND NOT attisdropped),
-      'Name the column that holds the ids: id_column => ''...''.');
+      'Pass the name of the column that contains the ids: id_column => ''...''.');
   END IF;
   RETURN found;
 END
 $$;
 COMMENT ON FUNCTION snowflake.column_of(regclass, name) IS
-  'Internal: for procedures: a column by its name, by default that of the primary key; an error if it does not exist';
+  'Internal: for procedures: returns a column by its name, by default the primary key. Raises an error if the column '
+  'does not exist';
 
 -- Returns the keys, then the columns that refer to them by foreign keys, at any depth.
 CREATE FUNCTION snowflake.referring_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
@@ -113,14 +116,16 @@ AS $$
   SELECT f.relation, f.attribute FROM found AS f
    ORDER BY (f.relation, f.attribute)::snowflake.key_column <> ALL (keys), f.relation, f.attribute
 $$;
-COMMENT ON FUNCTION snowflake.referring_columns IS 'Internal: for adopt(): columns, then those that refer to them';
+COMMENT ON FUNCTION snowflake.referring_columns IS
+  'Internal: for adopt(): the key columns, and the columns that refer to them by foreign keys';
 
 -- The relations of the application, without those of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
   RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake)'
          AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e');
-COMMENT ON FUNCTION snowflake.is_of_application IS 'Internal: for adopt(): whether no extension owns it';
+COMMENT ON FUNCTION snowflake.is_of_application IS
+  'Internal: for adopt(): whether an object belongs to no extension and no system schema';
 
 CREATE FUNCTION snowflake.names_id(name text) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -152,5 +157,4 @@ AS $$
    ORDER BY c.oid::regclass::text, attnum
 $$;
 COMMENT ON FUNCTION snowflake.named_columns(snowflake.key_column[]) IS
-  'Internal: for adopt(): columns that are too narrow for ids and may hold them, by their names: no foreign key '
-  'shows it';
+  'Internal: for adopt(): columns that are too narrow for ids and whose names look like ids, without a foreign key';

@@ -6,8 +6,9 @@ CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute n
   SELECT f.relation, f.attribute FROM snowflake.filled_columns() AS f WHERE f.holds_ids
 $$;
 COMMENT ON FUNCTION snowflake.minting_columns() IS
-  'The bigint columns that mint by their default, by that of their domain, or by the trigger set_id(). A function in a '
-  'default must be BEGIN ATOMIC. Columns of views and of other sessions'' temporary tables are not listed';
+  'Lists the bigint columns that mint by their default, by the default of their domain, or by the trigger set_id(). '
+  'If a default calls an SQL function, the column is listed only if the function has a BEGIN ATOMIC body. Columns of '
+  'views and of temporary tables of other sessions are not listed';
 
 CREATE FUNCTION snowflake.refuse_unreadable() RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -19,14 +20,14 @@ BEGIN
    WHERE NOT (has_schema_privilege(relnamespace, 'USAGE') AND has_column_privilege(m.relation, m.attribute, 'SELECT'));
   IF closed IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-      MESSAGE = 'not every column that mints may be read',
-      DETAIL = format('Role %s may not read %s. Nothing was observed.', quote_ident(current_user), closed),
-      HINT = 'Call observe_all() as a role that may, such as a superuser.';
+      MESSAGE = 'permission denied for some columns that mint ids',
+      DETAIL = format('Role %s may not read %s. observe_all() has changed nothing.', quote_ident(current_user), closed),
+      HINT = 'Call observe_all() as a role that may read all these columns, such as a superuser.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_unreadable() IS
-  'Internal: for observe_all(): an error (42501) if the caller may not read a column that mints';
+  'Internal: for observe_all(): raises an error (42501) if the caller may not read a column that mints';
 
 CREATE FUNCTION snowflake.warn_of_unread() RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -39,15 +40,15 @@ BEGIN
    WHERE NOT f.holds_ids;
   IF unread IS NOT NULL THEN
     RAISE WARNING USING ERRCODE = '01000',
-      MESSAGE = 'not every column whose default mints was observed',
-      DETAIL = format('They are %s.', unread),
-      HINT = 'Read the greatest id of each back, with from_uuid(), from_base62() and the like, or from the table of a '
-             'view, and pass it to observe().';
+      MESSAGE = 'observe_all() cannot read the ids of some columns whose default mints',
+      DETAIL = format('The unread columns are %s.', unread),
+      HINT = 'Find the greatest id of each of these columns, for example with from_uuid() or from_base62(), or in the '
+             'table of a view. Pass this id to observe().';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.warn_of_unread() IS
-  'Internal: for observe_all(): a warning of the columns whose ids it cannot read';
+  'Internal: for observe_all(): raises a warning with the columns whose ids observe_all() cannot read';
 
 -- A parent stands for all its child tables.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
@@ -74,8 +75,8 @@ BEGIN
   IF greatest_id > snowflake.max_id(clock_timestamp() + current_setting('snowflake.max_lead')::interval) THEN
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
       MESSAGE = format('id %s of %s is ahead of the clock', greatest_id, greatest_of),
-      DETAIL = format('Ids of now end at %s.', snowflake.max_id(clock_timestamp())),
-      HINT = 'Correct the clock, or examine the number with explain_id().';
+      DETAIL = format('The greatest possible id of the present time is %s.', snowflake.max_id(clock_timestamp())),
+      HINT = 'Correct the clock, or examine the id with explain_id().';
   END IF;
   PERFORM snowflake.observe(greatest_id);
   PERFORM snowflake.warn_of_unread();
@@ -83,8 +84,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe_all() IS
-  'Makes every later id of this database greater than all ids in columns that mint. Returns the greatest of them, or '
-  'null. It fails if it may not read such a column, and warns of defaults that mint into another type or through a '
-  'view';
+  'Makes every later id of this database greater than all ids in columns that mint. Returns the greatest of these '
+  'ids, or null. Raises an error if the caller may not read such a column. Raises a warning for columns of views and '
+  'of types other than bigint whose default mints';
 -- The same privileges as observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

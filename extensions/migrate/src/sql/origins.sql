@@ -18,8 +18,8 @@ CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, r
   AS 'MODULE_PATHNAME', 'snowflake_has_ids_of_origin'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) IS
-  'Internal: for backfill(): whether a column of a table and its child tables has an id of a region and shard that is '
-  'greater than another. It reads uncommitted rows, and evaluates no expression';
+  'Internal: for backfill(): whether a column of a table or its child tables contains an id of a region and shard '
+  'that is greater than another id. Also reads uncommitted rows, and evaluates no expression';
 
 CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after bigint) RETURNS text
   LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -31,8 +31,8 @@ CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after 
    LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake.column_of_origin(integer, integer, bigint) IS
-  'Internal: for backfill(): a column that mints and has an id of a region and shard, greater than another; null if '
-  'there is none';
+  'Internal: for backfill(): returns a column that mints and contains an id of a region and shard that is greater '
+  'than another id, or null';
 REVOKE ALL ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint),
   snowflake.column_of_origin(integer, integer, bigint) FROM PUBLIC;
 
@@ -45,18 +45,20 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('%sshard %s is out of range', coalesce('region ' || wanted_region || ', ', ''), wanted_shard),
       DETAIL = format('The layout has regions 0 to %s and shards 0 to %s.', l.regions - 1, l.shards - 1),
-      HINT = 'Pass a shard, and a region, of the layout.';
+      HINT = 'Pass a shard and a region that the layout has.';
   END IF;
   IF l.regions = 1 AND snowflake.owns_shard(wanted_shard) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('this server may mint for shard %s', wanted_shard),
-      DETAIL = 'The layout has no regions: old rows need a shard in which no id was minted.',
-      HINT = 'Choose such a shard, remove it from "snowflake.owned_shards" on every server, reload, and connect again.';
+      MESSAGE = format('this server can mint new ids for shard %s', wanted_shard),
+      DETAIL = 'Because the layout has no regions, old rows need a shard without minted ids.',
+      HINT = 'Choose a shard without ids, remove the shard from "snowflake.owned_shards" on every server, reload the '
+             'configuration, and connect again.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS
-  'Internal: for backfill(): an error if ids of a shard and a region, which may be null, are not possible';
+  'Internal: for backfill(): raises an error if the layout does not have a shard or region, or if the shard is in '
+  'use. The region may be null';
 
 CREATE FUNCTION snowflake.free_region(wanted_shard integer, own integer) RETURNS integer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -73,19 +75,20 @@ BEGIN
                                           AND snowflake.column_of_origin(r, wanted_shard, -1) IS NULL) END;
   IF chosen IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'no free region was found',
-      DETAIL = CASE WHEN leased THEN 'Regions are leased here, each of them by some server, sooner or later.'
-                    ELSE format('There are ids of shard %s of all regions but %s, which is this server''s.',
+      MESSAGE = 'no region is free for ids of old rows',
+      DETAIL = CASE WHEN leased THEN 'The servers lease regions, so a server may later lease any region.'
+                    ELSE format('Ids of shard %s exist or are reserved in all regions except %s, which is the region '
+                                'of this server.',
                                 wanted_shard, own) END,
       HINT = CASE WHEN leased
-                  THEN 'Choose a region that no server has in "snowflake.leased_regions", and pass it: region => N.'
+                  THEN 'Pass a region that no server has in "snowflake.leased_regions": region => N.'
                   ELSE 'Pass another shard.' END;
   END IF;
   RETURN chosen;
 END
 $$;
 COMMENT ON FUNCTION snowflake.free_region(integer, integer) IS
-  'Internal: for backfill(): a region without ids of the shard; an error if there is none';
+  'Internal: for backfill(): returns a region without ids of the shard. Raises an error if there is no such region';
 
 CREATE FUNCTION snowflake.refuse_origin(chosen integer, wanted_shard integer, own integer, taken snowflake.backfills)
   RETURNS void
@@ -97,31 +100,32 @@ BEGIN
   IF regions > 1 AND chosen = coalesce(own, chosen) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server mints in region %s', chosen),
-      DETAIL = 'An id of its region and of a past time may have been minted.',
-      HINT = 'Leave the region out, or pass one in which no server mints.';
+      DETAIL = 'The server may have minted ids of this region for past times.',
+      HINT = 'Omit the region, or pass a region in which no server mints.';
   END IF;
   SELECT coalesce(b.relation || '.' || quote_ident(b.id_column), 'late_id()') INTO used FROM snowflake.backfills AS b
    WHERE b.region = chosen AND b.shard = wanted_shard AND taken.region IS NULL;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('region %s, shard %s is reserved', chosen, wanted_shard),
-      DETAIL = format('%s gets ids of it.', used),
-      HINT = CASE WHEN regions > 1 THEN 'Leave the region out, or pass another.' ELSE 'Pass another shard.' END;
+      DETAIL = format('This region and shard is reserved for %s.', used),
+      HINT = CASE WHEN regions > 1 THEN 'Omit the region, or pass another region.' ELSE 'Pass another shard.' END;
   END IF;
   used := snowflake.column_of_origin(chosen, wanted_shard,
                                      CASE WHEN taken.region IS NULL THEN -1
                                           ELSE snowflake.last_id_before(taken.until) END);
   IF used IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('there are ids of region %s, shard %s', chosen, wanted_shard),
-      DETAIL = format('%s has one%s, which this call did not give.', used,
+      MESSAGE = format('ids of region %s, shard %s already exist', chosen, wanted_shard),
+      DETAIL = format('Column %s already contains such an id%s.', used,
                       CASE WHEN taken.region IS NULL THEN '' ELSE format(' of %s or later', taken.until) END),
-      HINT = CASE WHEN regions > 1 THEN 'Pass a region of which there are none.' ELSE 'Pass another shard.' END;
+      HINT = CASE WHEN regions > 1 THEN 'Pass a region without ids of this shard.' ELSE 'Pass another shard.' END;
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_origin(integer, integer, integer, snowflake.backfills) IS
-  'Internal: for backfill(): an error if the origin is the server''s own, reserved for another column, or has ids';
+  'Internal: for backfill(): raises an error if this server mints in the region, if region and shard are reserved for '
+  'another column, or if ids of both exist';
 
 -- If two sessions choose the same origin, the primary key refuses one of them, and it chooses again.
 CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
@@ -162,8 +166,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
-  'Internal: for backfill() and late_id(): the region for a column''s old rows, which it reserves if necessary, and '
-  'the time before which its ids are';
+  'Internal: for backfill() and late_id(): returns the region for the old rows of a column, and reserves the region '
+  'if necessary. Also returns the time that is after all ids of these rows';
 
 CREATE FUNCTION snowflake.check_late_time(at timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -173,13 +177,13 @@ BEGIN
   IF NOT (at >= l.epoch AND at <= clock_timestamp()) THEN
     RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
       MESSAGE = format('timestamp "%s" is not the time of a late row', at),
-      DETAIL = format('The epoch is %s, the clock shows %s.', l.epoch, clock_timestamp()),
-      HINT = 'Pass a time between the epoch and now, or mint an id of the present with next_id().';
+      DETAIL = format('The time must be from the epoch (%s) up to now (%s).', l.epoch, clock_timestamp()),
+      HINT = 'Pass a time between the epoch and now, or get an id of the present with next_id().';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_late_time(timestamptz) IS
-  'Internal: for late_id(): an error (22008) unless a time lies between the epoch and now';
+  'Internal: for late_id(): raises an error (22008) unless a time lies between the epoch and now';
 
 CREATE FUNCTION snowflake.late_id(at timestamptz, shard integer, region integer DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -222,6 +226,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
-  'Gives an id of a past time to a row that comes late. Without regions in the layout, pass a shard that is reserved '
-  'for late ids. The id has the first tick from that time that has room. It never gives an id twice';
+  'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that is '
+  'reserved for late ids. The tick of the id is the first tick with a free id at this time or later. Never returns '
+  'the same id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;

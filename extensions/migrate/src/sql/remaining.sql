@@ -17,7 +17,8 @@ AS $$
    ORDER BY p.oid::regprocedure::text
 $$;
 COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
-  'Internal: for adopt(): functions that declare integers, and are triggers of these relations, or name them or ids';
+  'Internal: for adopt(): the functions that declare integers and are triggers of these relations, contain the name '
+  'of a relation, or have a parameter named like an id';
 
 -- Each line has a statement that helps.
 CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean)
@@ -30,8 +31,8 @@ AS $$
   views (view) AS MATERIALIZED (
     SELECT d.relation FROM snowflake.dependents(ARRAY(SELECT r::snowflake.key_column FROM referring AS r)) AS d
      WHERE d.class = 'pg_class'::regclass)
-  SELECT format('%s.%I %s may hold ids: ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %4$s;', n.relation, n.attribute,
-                atttypid::regtype, snowflake.wide_type(atttypid))
+  SELECT format('column %s.%I (%s) may contain ids: ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %4$s;',
+                n.relation, n.attribute, atttypid::regtype, snowflake.wide_type(atttypid))
     FROM snowflake.named_columns(keys) AS n JOIN pg_attribute ON attrelid = n.relation AND attname = n.attribute
    WHERE (n.relation, n.attribute)::snowflake.key_column <> ALL (changed)
   UNION ALL
@@ -41,15 +42,16 @@ AS $$
   SELECT format('view %s casts to integer: SELECT pg_get_viewdef(%L::regclass);', v.view, v.view::text)
     FROM views AS v WHERE pg_get_viewdef(v.view) ~ '::(integer|smallint)'
   UNION ALL
-  SELECT format('view %s calls %s, and needs it for bigint: SELECT pg_get_functiondef(%L::regprocedure);', v.view,
-                p.oid::regprocedure, p.oid::regprocedure)
+  SELECT format('view %s calls %s, which must also exist for bigint: SELECT pg_get_functiondef(%L::regprocedure);',
+                v.view, p.oid::regprocedure, p.oid::regprocedure)
     FROM views AS v JOIN pg_rewrite AS r ON ev_class = v.view
     JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
     JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
    WHERE snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
      AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
   UNION ALL
-  SELECT format('trigger %I of %s can replace ids: SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = %L;',
+  SELECT format('trigger %I of table %s may replace ids: SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = '
+                '%L;',
                 tgname, k.relation, tgname)
     FROM unnest(keys) AS k JOIN pg_trigger ON tgrelid = k.relation JOIN pg_proc AS p ON p.oid = tgfoid
    WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
@@ -60,8 +62,8 @@ AS $$
    WHERE NOT drop_sequence AND (snowflake.attribute_of(k)).attidentity = ''
 $$;
 COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_column[], boolean) IS
-  'Internal: for adopt(): what the application has to change: columns that may hold ids by their names, functions '
-  'that declare integers, views that cast to integer, triggers before INSERT, sequences';
+  'Internal: for adopt(): the objects that the application must change: columns whose names look like ids, functions '
+  'that declare integers, views that cast to integer, triggers before INSERT, and sequences';
 
 CREATE FUNCTION snowflake.tell_remaining(lines text[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -70,11 +72,12 @@ BEGIN
   IF lines <> '{}' THEN
     RAISE NOTICE USING MESSAGE = 'the application must change the objects that adopt() cannot change',
       DETAIL = array_to_string(lines, E'\n'),
-      HINT = 'Check each of these, and the models of the application, before the first new id.';
+      HINT = 'Check each of these objects, and the models of the application, before the first new id.';
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake.tell_remaining IS 'Internal: for adopt(): a notice of what remains for the application';
+COMMENT ON FUNCTION snowflake.tell_remaining IS
+  'Internal: for adopt(): raises a notice with the objects that the application must change';
 
 CREATE FUNCTION snowflake.tell_plan(steps snowflake.step[], columns snowflake.key_column[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -84,7 +87,7 @@ DECLARE
     FROM snowflake.changes_of(columns) AS w, snowflake.with_children(w.relation) AS c);
   line text;
 BEGIN
-  RAISE INFO '-- A transaction that locks % for %:',
+  RAISE INFO '-- This transaction locks % for %:',
     (SELECT string_agg(s.locks::text, ', ') FROM unnest(steps) AS s
       WHERE s.locks NOT IN (SELECT oid FROM pg_class WHERE relkind IN ('v', 'm'))),
     CASE WHEN bytes IS NULL THEN 'milliseconds'
@@ -96,8 +99,8 @@ BEGIN
   FOR line IN SELECT string_agg(DISTINCT lower(o.name[1]) || ' ' || o.name[2], ', ') FROM unnest(steps) AS s,
                 regexp_match(s.statement, '^DROP (MATERIALIZED VIEW|VIEW|TRIGGER|RULE|POLICY) (.*)') AS o (name)
               HAVING count(o.name) > 0 LOOP
-    RAISE INFO '-- drops, and creates again with all that belongs to them: %', line;
+    RAISE INFO '-- Dropped, and created again with their privileges and comments: %', line;
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows what a transaction locks and changes';
+COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows the locks and the changes of a transaction';

@@ -26,7 +26,7 @@ $head$ WHEN 'engine' THEN $engine$
 $engine$ END
 $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
-  'Internal: for decoder_sql() and generator_sql(): the templates of what they print';
+  'Internal: for decoder_sql() and generator_sql(): the templates of the printed scripts';
 
 -- Replaces each {{NAME}} in the order of `words`. The value of a word may contain a word that comes later.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
@@ -42,7 +42,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.fill_template(text, json) IS
-  'Internal: for decoder_sql() and generator_sql(): a template with its words replaced';
+  'Internal: for decoder_sql() and generator_sql(): replaces the placeholders of a template';
 
 CREATE FUNCTION snowflake.layout_words(l snowflake.layout, schema text, helpers text) RETURNS json
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'
@@ -64,4 +64,5 @@ AS $$
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.layout_words(snowflake.layout, text, text) IS
-  'Internal: for decoder_sql() and generator_sql(): the numbers of a layout, by their names in the templates';
+  'Internal: for decoder_sql() and generator_sql(): the numbers of a layout, by the names of their placeholders in '
+  'the templates';

@@ -120,7 +120,8 @@ AS $$
                 CASE WHEN a.is_grantable AND a.grantee <> relowner THEN ' WITH GRANT OPTION' END)
     FROM class, given, aclexplode(acl) AS a JOIN names USING (grantee)
 $$;
-COMMENT ON FUNCTION snowflake.grants_on_view IS 'Internal: for adopt(): the privileges on a view, and who granted them';
+COMMENT ON FUNCTION snowflake.grants_on_view IS
+  'Internal: for adopt(): the statements that grant the privileges on a view again, and the grantors who run them';
 
 CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -130,7 +131,8 @@ AS $$
            WHEN NOT snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace)
            THEN 'which an extension owns'
            WHEN NOT has_schema_privilege(relowner, relnamespace, 'CREATE')
-           THEN format('whose owner %s may not create it in schema %s', relowner::regrole, relnamespace::regnamespace)
+           THEN format('whose owner %s may not create views in schema %s',
+                       relowner::regrole, relnamespace::regnamespace)
            WHEN EXISTS (SELECT FROM pg_seclabel WHERE classoid = 'pg_class'::regclass AND objoid = c.oid)
            THEN 'which has a security label'
            WHEN EXISTS (SELECT FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
@@ -138,10 +140,12 @@ AS $$
                            AND (attoptions::text ~ 'n_distinct' OR attcompression <> '' OR attstorage <> typstorage
                                 OR attstattarget > -1))
              OR EXISTS (SELECT FROM pg_class AS t WHERE t.oid = c.reltoastrelid AND t.reloptions IS NOT NULL)
-           THEN 'which has settings of columns'
-           WHEN relam <> 0 AND (SELECT amname <> 'heap' FROM pg_am WHERE oid = relam) THEN 'which is not a heap'
+           THEN 'whose columns have storage settings'
+           WHEN relam <> 0 AND (SELECT amname <> 'heap' FROM pg_am WHERE oid = relam)
+           THEN 'whose access method is not heap'
          END
     FROM pg_class AS c WHERE c.oid = ANY (views)
 $$;
 COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
-  'Internal: for adopt(): what keeps views from being dropped and created again as they were; null for a view without';
+  'Internal: for adopt(): the objects and properties that prevent views from being dropped and created again without '
+  'a change. Null for a view without such a property';

@@ -16,10 +16,11 @@ BEGIN
     FROM generate_series(lower(shards), upper(shards) - 1) AS s LEFT JOIN pg_namespace ON nspname = prefix || s;
   IF missing IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
-      MESSAGE = format('not every shard of %s has a schema', shards),
-      DETAIL = format('There is no %s.',
+      MESSAGE = format('some of the shards %s have no schema', shards),
+      DETAIL = format('These schemas do not exist: %s.',
                       CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
-      HINT = format('Call it for each range that is here, %s; or make the schemas with create_shards().',
+      HINT = format('Call alter_shards() separately for each range whose schemas exist, %s, or create the missing '
+                    'schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
   -- The statement runs as one role for all shards. It must not run functions that another role has put into one of the
@@ -30,8 +31,9 @@ BEGIN
   IF owners IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('the schemas of shards %s have several owners', shards),
-      DETAIL = format('They are %s. One of them could have the others'' statements run functions of its own.', owners),
-      HINT = 'Find out whose they are; give them to one role, or pass other shards.';
+      DETAIL = format('The owners are %s. One owner could make the statement call functions with the rights of '
+                      'another owner.', owners),
+      HINT = 'Give these schemas to one role, or pass shards whose schemas have one owner.';
   END IF;
   RETURN QUERY
     SELECT s, nspname FROM generate_series(lower(shards), upper(shards) - 1) AS s
@@ -39,16 +41,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
-  'Internal: for alter_shards(): the schemas of a range of shards; an error where one is missing, or they have '
-  'several owners';
+  'Internal: for alter_shards(): returns the schemas of a range of shards. Raises an error if a schema is missing, or '
+  'if the schemas have several owners';
 
 -- The caller is responsible for the functions that the statement itself calls, for example in a default.
 CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.check_shard_statement(text) IS
-  'Internal: for alter_shards(): an error for statements that are not known to touch only the tables that they '
-  'name, or that name a schema';
+  'Internal: for alter_shards(): raises an error if a statement names a schema, or could change objects that the '
+  'statement does not name';
 
 CREATE FUNCTION snowflake.owner_of_objects(schema name) RETURNS oid
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -61,17 +63,18 @@ DECLARE
 BEGIN
   IF cardinality(owners) > 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'what is in the schema has several owners',
-      DETAIL = format('They are %s. The statement would run code of one of them with the rights of another.',
+      MESSAGE = 'the objects of this schema have several owners',
+      DETAIL = format('The owners are %s. The statement would run code of one owner with the rights of another '
+                      'owner.',
                       (SELECT string_agg(o::regrole::text, ', ' ORDER BY o::regrole::text) FROM unnest(owners) AS o)),
-      HINT = 'Give all of it to one role, or run the statement yourself.';
+      HINT = 'Give all objects of the schema to one role, or run the statement without alter_shards().';
   END IF;
   RETURN coalesce(owners[1], (SELECT nspowner FROM pg_namespace WHERE nspname = schema));
 END
 $$;
 COMMENT ON FUNCTION snowflake.owner_of_objects(name) IS
-  'Internal: for alter_shards(): the role that owns the objects of a schema, never a superuser if another role owns '
-  'some; an error if several roles do';
+  'Internal: for alter_shards(): returns the role that owns the objects of a schema, and ignores superusers if '
+  'another role owns some objects. Raises an error if several other roles own objects';
 
 CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], others oid[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -90,15 +93,16 @@ BEGIN
   IF elsewhere IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('the statement alters %s', elsewhere),
-      DETAIL = format('It is for the tables of schema %I only.', schema),
+      DETAIL = format('The statement may change only tables of schema %I.', schema),
       HINT = 'Name the tables without their schema.';
   END IF;
   IF EXISTS (SELECT FROM unnest(others) AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o)) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
-      MESSAGE = 'the statement drops what is not in the schema',
-      DETAIL = format('It is for the tables of schema %I only, and not for temporary ones or for partitions elsewhere.',
+      MESSAGE = 'the statement drops objects outside of the schema',
+      DETAIL = format('The statement may drop only tables of schema %I, but no temporary tables and no partitions in '
+                      'other schemas.',
                       schema),
-      HINT = 'Drop these by themselves, by their names with a schema.';
+      HINT = 'Drop the other objects with separate statements, and write their names with a schema.';
   END IF;
 END
 $$;
@@ -119,13 +123,13 @@ BEGIN
   IF other IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
       MESSAGE = format('the default of %s mints for another shard', other),
-      DETAIL = format('The schema is that of shard %s.', shard),
-      HINT = 'Put new tables into the template, and call create_shards().';
+      DETAIL = format('The schema belongs to shard %s.', shard),
+      HINT = 'Create the table in the template schema, and call create_shards().';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_other_defaults(name, integer) IS
-  'Internal: for alter_shards(): an error if a default mints for another shard than that of the schema';
+  'Internal: for alter_shards(): raises an error if a default mints for a shard to which the schema does not belong';
 
 CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -163,12 +167,13 @@ EXCEPTION WHEN OTHERS THEN
     DETAIL = concat_ws(' ', nullif(detail, ''), format('Nothing has changed in schema %I.', schema)),
     HINT = concat_ws(' ', nullif(advice, ''),
                      CASE WHEN state = '55P03'
-                          THEN 'Others hold the table: SET lock_timeout says how long to wait.' END, rest);
+                          THEN 'Other sessions hold locks on the table. To wait longer, set "lock_timeout".' END,
+                     rest);
 END
 $$;
 COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
-  'Internal: for alter_shards(): runs a statement with a schema as search_path; its errors name the schema and what'
-  ' is left to do';
+  'Internal: for alter_shards(): runs a statement with a schema as search_path. The errors contain the name of the '
+  'schema and the remaining shards';
 
 -- A procedure with a SET clause cannot commit, so alter_shards() has none and qualifies every name with its schema.
 CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_',
@@ -185,19 +190,19 @@ BEGIN
   SELECT pg_catalog.array_agg(s.schema), pg_catalog.array_agg(s.shard) INTO targets, numbers
     FROM snowflake.schemas_of_shards(shards, prefix) AS s;
   FOR place IN 1 .. pg_catalog.cardinality(targets) LOOP
-    advice := CASE WHEN NOT commit_each THEN 'Mend it, and say it again.'
-                   ELSE pg_catalog.format('Mend it, and go on with shards => ''[%s,%s)''.', numbers[place],
-                                          pg_catalog.upper(shards)) END;
+    advice := CASE WHEN NOT commit_each THEN 'Correct the cause, and repeat the call.'
+                   ELSE pg_catalog.format('Correct the cause, and continue with shards => ''[%s,%s)''.',
+                                          numbers[place], pg_catalog.upper(shards)) END;
     PERFORM snowflake.alter_shard(statement, targets[place], numbers[place], advice);
     IF commit_each THEN
       COMMIT;
     END IF;
-    RAISE NOTICE 'done in schema %', pg_catalog.quote_ident(targets[place]::pg_catalog.text);
+    RAISE NOTICE 'the statement has been run in schema %', pg_catalog.quote_ident(targets[place]::pg_catalog.text);
   END LOOP;
 END
 $$;
 COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
-  'Runs DDL in each schema of a range of shards, as create_shards() names them, with that schema as search_path, '
-  'and commits each. It knows CREATE, ALTER and DROP of tables, indexes, views, triggers and policies, and COMMENT '
-  'ON these, by names without a schema; waits 3 s for a lock, or lock_timeout where that is not 0. An error names '
-  'the schema and the range to go on with; a notice says what is done';
+  'Runs a DDL statement in the schemas of a range of shards that create_shards() created, with the schema as '
+  'search_path. Commits after each schema. Accepts CREATE, ALTER and DROP of tables, indexes, views, triggers and '
+  'policies, and COMMENT ON these. Names must not contain a schema. Waits 3 s for a lock, or lock_timeout if that is '
+  'not 0. If a schema fails, the error contains the range of the remaining shards';

@@ -18,16 +18,16 @@ BEGIN
    ORDER BY 1, 3 LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s belongs to %s, and %s may create in its schema', trap.relation, trap.owner,
+      MESSAGE = format('table %s belongs to %s, but %s may create functions in its schema', trap.relation, trap.owner,
                        trap.creator),
-      DETAIL = 'Expressions of the table could find functions that were made there, and run them with the rights of '
-               'the table''s owner.',
-      HINT = format('Give the table to the role that may create in schema %s, or revoke CREATE on the schema.', schema);
+      DETAIL = 'Expressions of the table could call such functions, which would then run with the rights of the '
+               'table''s owner.',
+      HINT = format('Revoke CREATE on schema %s from the other role, or give the table to the other role.', schema);
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
-  'Internal: for create_shards(), alter_shards(): an error where a role may create in a schema and does not have '
+  'Internal: for create_shards(), alter_shards(): raises an error if a role may create objects in a schema without '
   'the rights of all owners of its tables';
 
 -- If the owner may not create in the schema, the table is created in a new schema of the owner, and moved.
@@ -60,7 +60,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
-  'Internal: for create_shards(): makes a table of the template, with its indexes and checks, in the schema of a shard';
+  'Internal: for create_shards(): copies a table of the template into the schema of a shard, with its indexes and '
+  'checks';
 
 -- The caller may have the right to refer to tables that the owner must not refer to. NOT VALID, because PostgreSQL
 -- would check the keys by a query on both tables with the rights of an owner. The new table has no rows to check.
@@ -68,8 +69,8 @@ CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS vo
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.validate_empty(regclass, name) IS
-  'Internal: for create_shards(): marks a foreign key of a table valid that this transaction has created and that '
-  'has no rows';
+  'Internal: for create_shards(): marks a foreign key as valid if this transaction has created the table and the '
+  'table is empty';
 
 CREATE FUNCTION snowflake.make_references(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -104,14 +105,15 @@ BEGIN
 EXCEPTION WHEN unique_violation OR duplicate_schema THEN
   IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = target) THEN
     RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
-      MESSAGE = format('schema %s was made by another session', quote_ident(target)),
-      DETAIL = 'This transaction does not see it yet.', HINT = 'Retry the transaction.';
+      MESSAGE = format('another session has created schema %s', quote_ident(target)),
+      DETAIL = 'This transaction cannot see the new schema.', HINT = 'Retry the transaction.';
   END IF;
   RETURN false;
 END
 $$;
 COMMENT ON FUNCTION snowflake.open_schema(name) IS
-  'Internal: for create_shards(): makes the schema of a shard; returns whether it did not exist';
+  'Internal: for create_shards(): creates the schema of a shard if it does not exist. Returns whether the schema was '
+  'created';
 
 CREATE FUNCTION snowflake.dress_schema(source pg_namespace, target name, fresh boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -141,8 +143,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.dress_schema(pg_namespace, name, boolean) IS
-  'Internal: for create_shards(): gives a new schema the owner, privileges and comment of the template, and locks an '
-  'old one';
+  'Internal: for create_shards(): gives a new schema the owner, privileges and comment of the template. Locks an '
+  'existing schema';
 
 CREATE FUNCTION snowflake.warn_of_unlike(template regnamespace, target name, shard integer) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -157,15 +159,15 @@ BEGIN
        AND (u.missing IS NOT NULL OR u.extra IS NOT NULL) ORDER BY relname
   LOOP
     RAISE WARNING USING ERRCODE = 'duplicate_table',
-      MESSAGE = format('table %s is not as in the template, and is left as it is', old.existing),
-      DETAIL = format('By the template: %s. Instead: %s.', coalesce(old.missing, 'nothing'),
+      MESSAGE = format('table %s differs from the template, and was not changed', old.existing),
+      DETAIL = format('Only the template has: %s. Only the table has: %s.', coalesce(old.missing, 'nothing'),
                       coalesce(old.extra, 'nothing')),
-      HINT = 'Alter the table, or drop it and call create_shards() again.';
+      HINT = 'Alter the table to match the template, or drop the table and call create_shards() again.';
   END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake.warn_of_unlike(regnamespace, name, integer) IS
-  'Internal: for create_shards(): a warning for each table of a shard that is not as in the template, and stays';
+  'Internal: for create_shards(): raises a warning for each table of a shard that differs from the template';
 
 CREATE FUNCTION snowflake.make_shard(template regnamespace, shard integer, prefix text) RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -187,10 +189,10 @@ BEGIN
   -- If another role owned the schema of the shard, the copied expressions would call functions of that role.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('schema %I has another owner than the template', target),
-      DETAIL = format('It belongs to %s, the template to %s.',
+      MESSAGE = format('schema %I and the template have different owners', target),
+      DETAIL = format('The schema belongs to %s. The template belongs to %s.',
                       (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
-      HINT = 'Find out whose it is; give it to the owner of the template, or pass another prefix.';
+      HINT = 'Give the schema to the owner of the template, or pass another prefix.';
   END IF;
   PERFORM snowflake.dress_schema(source, target, fresh);
   PERFORM snowflake.warn_of_unlike(template, target, shard);
@@ -208,8 +210,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS
-  'Internal: for create_shards(): one shard''s schema, of a template and a shard that were checked; returns how many'
-  ' tables were made';
+  'Internal: for create_shards(): creates the schema of one shard. REQUIRES a checked template and shard. Returns the '
+  'number of new tables';
 
 CREATE FUNCTION snowflake.check_shard_range(shards int4range) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -225,7 +227,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_shard_range(int4range) IS
-  'Internal: an error (22023) if the layout does not have these shards';
+  'Internal: raises an error (22023) if the layout does not have these shards';
 
 CREATE FUNCTION snowflake.check_locks(template regnamespace, shards int4range) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -241,14 +243,14 @@ BEGIN
   IF locks > room THEN
     RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
       MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
-      DETAIL = format('About %s locks would be held; "max_locks_per_transaction" and the number of connections leave '
-                      'room for %s.', locks, room),
-      HINT = 'Pass commit_each => true outside of a transaction block, or fewer shards.';
+      DETAIL = format('The transaction would hold about %s locks. "max_locks_per_transaction" and "max_connections" '
+                      'leave room for %s locks.', locks, room),
+      HINT = 'Pass commit_each => true outside of a transaction block, or pass fewer shards.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_locks(regnamespace, int4range) IS
-  'Internal: for create_shards(): an error (54000) if one transaction cannot hold the locks of all shards';
+  'Internal: for create_shards(): raises an error (54000) if one transaction cannot hold the locks of all shards';
 
 CREATE FUNCTION snowflake.check_template(template regnamespace, shards int4range, prefix text, partial boolean,
                                          commit_each boolean)
@@ -258,31 +260,29 @@ DECLARE
   problem record;
   problems text;
 BEGIN
-  IF template IS NULL OR shards IS NULL OR prefix IS NULL OR partial IS NULL OR commit_each IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-      MESSAGE = 'create_shards() takes no null',
-      DETAIL = 'A template schema, a range of shards, a prefix for names, and two booleans are needed.',
-      HINT = 'Leave out what has a default.';
-  END IF;
+  PERFORM snowflake.refuse_null('create_shards()', template::text, shards::text, prefix, partial::text,
+                                commit_each::text);
   IF NOT EXISTS (SELECT FROM pg_namespace WHERE oid = template) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('schema %s does not exist', template::oid),
-      DETAIL = 'The template is a schema with the tables that each shard is to have.',
-      HINT = 'Pass the name of a schema.';
+      DETAIL = 'The template is the schema whose tables are copied for each shard.',
+      HINT = 'Pass the name of an existing schema.';
   END IF;
   PERFORM snowflake.check_shard_range(shards);
   IF partial THEN
     FOR problem IN SELECT * FROM snowflake.uncopyable(template) LOOP
       RAISE WARNING USING ERRCODE = 'feature_not_supported',
-        MESSAGE = format('not copied as it is: %s', problem.object), DETAIL = format('It %s.', problem.reason);
+        MESSAGE = format('no exact copy is made: %s', problem.object),
+        DETAIL = format('This object %s.', problem.reason);
     END LOOP;
   ELSE
     SELECT string_agg(format('%s %s', object, reason), E'\n') INTO problems FROM snowflake.uncopyable(template);
     IF problems IS NOT NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-        MESSAGE = format('schema %s has what cannot be copied', template),
+        MESSAGE = format('schema %s contains objects that cannot be copied', template),
         DETAIL = problems,
-        HINT = 'Move these out of the template, or pass partial => true and make them for each shard yourself.';
+        HINT = 'Move these objects to another schema, or pass partial => true and create these objects for each shard '
+               'yourself.';
     END IF;
   END IF;
   IF NOT commit_each THEN
@@ -291,7 +291,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, boolean, boolean) IS
-  'Internal: for create_shards(): raises the error that fits its arguments, warns of what is not copied';
+  'Internal: for create_shards(): raises an error if an argument is invalid. With partial, warns of objects that are '
+  'not copied';
 
 CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
   RETURNS integer
@@ -302,8 +303,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
-  'Makes a shard''s schema as the template is, or adds what it lacks; returns how many tables were made. Fails where'
-  ' create_shards() would';
+  'Creates the schema of a shard as a copy of the template, or adds the missing tables. Returns the number of new '
+  'tables. Raises the same errors as create_shards()';
 
 -- A procedure with a SET clause cannot commit, so create_shards() has none and qualifies every name with its schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
@@ -320,6 +321,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_shards(regnamespace, int4range, text, boolean, boolean) IS
-  'Makes a schema for each shard of a range: the tables of the template, with their keys, indexes, triggers, '
-  'comments and privileges. A default next_id(N) mints for the shard, and its column takes ids of the shard only, '
-  'by a CHECK. What is there stays. Fails where the template has what it cannot copy, unless partial';
+  'Creates a schema for each shard of a range, with copies of the template''s tables and of their keys, indexes, '
+  'triggers, comments and privileges. A default next_id(N) becomes next_id(shard), and a CHECK constraint permits '
+  'only ids of the shard in this column. Existing tables are not changed. Raises an error if the template contains '
+  'objects that cannot be copied, unless partial is true';

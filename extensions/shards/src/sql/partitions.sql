@@ -13,16 +13,16 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('table %s is not partitioned by %s', parent,
                        CASE strategy WHEN 'r' THEN 'range of an id' ELSE 'shard' END),
-      DETAIL = coalesce('It is partitioned by ' || nullif(pg_get_partkeydef(parent), '') || '.',
-                        'It is not partitioned.'),
-      HINT = CASE strategy WHEN 'r' THEN 'Create it with PARTITION BY RANGE (id).'
-                           ELSE 'Create it with PARTITION BY HASH (id snowflake.by_shard).' END;
+      DETAIL = coalesce('The table is partitioned by ' || nullif(pg_get_partkeydef(parent), '') || '.',
+                        'The table is not partitioned.'),
+      HINT = CASE strategy WHEN 'r' THEN 'Create the table with PARTITION BY RANGE (id).'
+                           ELSE 'Create the table with PARTITION BY HASH (id snowflake.by_shard).' END;
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
-  'Internal: for the procedures of partitions: an error unless one bigint column is the partition key, by range or by '
-  'shard';
+  'Internal: for the procedures of partitions: raises an error unless the partition key is one bigint column, by '
+  'range or by shard';
 
 -- If two jobs create the same partitions, the second one waits. ATTACH PARTITION takes the same lock on the parent, so
 -- readers and writers continue.
@@ -45,21 +45,21 @@ BEGIN
   IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s refers to a table of another owner', parent),
-      DETAIL = 'To attach a partition would run code of that owner with the rights of the owner of this table.',
+      MESSAGE = format('a foreign key of table %s refers to a table of another owner', parent),
+      DETAIL = 'Attaching a partition would run code of the other owner with the rights of the table''s owner.',
       HINT = 'Give both tables to one role, or drop the foreign key.';
   END IF;
   IF to_regclass(place) IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'duplicate_table',
       MESSAGE = format('relation %s already exists', place),
-      DETAIL = format('It is not the partition %s of %s.', bounds, parent),
-      HINT = 'Rename it, or attach it yourself.';
+      DETAIL = format('The relation is not the partition %s of table %s.', bounds, parent),
+      HINT = 'Rename the relation, or attach the relation to the table as this partition.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_partition(regclass, text, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): an error if the name is taken, or a foreign key leads '
-  'to another owner';
+  'Internal: for create_partitions(), create_time_partitions(): raises an error if the name of the partition is in '
+  'use, or if a foreign key refers to a table of another owner';
 
 -- ATTACH, because CREATE ... PARTITION OF would wait for all readers of the parent.
 CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
@@ -96,13 +96,13 @@ BEGIN
 EXCEPTION WHEN invalid_object_definition THEN
   RAISE EXCEPTION USING ERRCODE = 'invalid_object_definition',
     MESSAGE = SQLERRM,
-    DETAIL = format('It would be %s of %s.', bounds, parent),
-    HINT = 'Pass the step that its partitions have, or a time from which on there is none.';
+    DETAIL = format('The new partition would be %s of table %s.', bounds, parent),
+    HINT = 'Pass the step of the existing partitions, or a time "since" that is after them.';
 END
 $$;
 COMMENT ON FUNCTION snowflake.add_partition(regclass, name, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): creates a partition unless one with the same bounds '
-  'exists; returns whether it created one';
+  'Internal: for create_partitions(), create_time_partitions(): creates a partition unless a partition with the same '
+  'bounds exists. Returns whether a partition was created';
 
 CREATE FUNCTION snowflake.partition_name(parent regclass, suffix text) RETURNS name
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -118,7 +118,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): the name of a partition';
+  'Internal: for create_partitions(), create_time_partitions(): returns the name of a partition';
 
 CREATE FUNCTION snowflake.check_step(step interval, ahead integer, months integer, seconds numeric) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -128,15 +128,15 @@ BEGIN
      OR seconds > 0 AND seconds <> ALL (ARRAY[604800, 86400])
     AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('no partitions of %s, %s ahead', step, ahead),
-      DETAIL = 'A partition is of years, months that divide a year, a week, a day, or whole minutes that divide a day; '
-               'ahead is 0 to 1000.',
-      HINT = 'Pass for example ''1 month'', ''7 days'' or ''6 hours''.';
+      MESSAGE = format('step "%s" or number of steps %s is invalid', step, ahead),
+      DETAIL = 'A step is a number of years, months that divide a year, a week, a day, or whole minutes that divide a '
+               'day. "ahead" is 0 to 1000.',
+      HINT = 'Pass a step such as ''1 month'', ''7 days'' or ''6 hours'', and up to 1000 steps.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_step(interval, integer, integer, numeric) IS
-  'Internal: for create_time_partitions(): an error (22023) unless a partition can have this step';
+  'Internal: for create_time_partitions(): raises an error (22023) if partitions cannot have this step';
 
 -- Every step begins at a round time of UTC, the time zone of ids. Weeks are counted from 2001-01-01, which was a
 -- Monday, so each week begins on a Monday.
@@ -151,8 +151,8 @@ BEGIN
   IF NOT isfinite(since) OR since > clock_timestamp() THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('partitions cannot begin at %s', since),
-      DETAIL = format('It is %s now.', clock_timestamp()),
-      HINT = 'Pass the time of the oldest row, or nothing.';
+      DETAIL = format('The start must be finite and not in the future. The clock shows %s.', clock_timestamp()),
+      HINT = 'Pass the time of the oldest row as "since", or omit "since".';
   END IF;
   IF months > 0 THEN
     RETURN date_trunc('month', first) - make_interval(months =>
@@ -162,7 +162,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.first_start(interval, timestamptz, integer) IS
-  'Internal: for create_time_partitions(): the beginning of the step that contains a time, by default now';
+  'Internal: for create_time_partitions(): returns the beginning of the step that contains a time, by default now';
 
 CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
                                                   since timestamptz DEFAULT NULL)
@@ -199,8 +199,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
-  'Creates partitions by time, for a table that is partitioned by range of its id: from since (by default now) to this '
-  'number of steps ahead, in UTC. Their names contain their start. Existing partitions stay';
+  'Creates partitions by time for a table that is partitioned by range of its id, from "since" (by default now) up to '
+  '"ahead" steps after now. Steps begin at round times of UTC. The name of a partition contains its start. Existing '
+  'partitions are not changed';
 
 -- Returns only plain tables whose bounds are two numbers. A DEFAULT partition, or one from MINVALUE, may contain rows
 -- of any time.
@@ -213,7 +214,7 @@ CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) 
    ORDER BY bounds[1]::bigint
 $$;
 COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
-  'Internal: for drop_time_partitions(): the partitions whose ids are all below this one';
+  'Internal: for drop_time_partitions(): returns the partitions whose ids are all below an id';
 
 -- All locks of a call share one deadline. A lock that is free is taken even after the deadline.
 CREATE FUNCTION snowflake.limit_waits(until timestamptz) RETURNS boolean
@@ -264,14 +265,15 @@ BEGIN
   IF NOT isfinite(before) OR before > clock_timestamp() THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('partitions before %s cannot be dropped', before),
-      DETAIL = format('It is %s now, and rows of later times can still come.', clock_timestamp()),
+      DETAIL = format('The time must be finite and not in the future. The clock shows %s.', clock_timestamp()),
       HINT = 'Pass a time in the past, such as now() - interval ''1 year''.';
   END IF;
   RETURN snowflake.last_id_before(before) + 1;
 END
 $$;
 COMMENT ON FUNCTION snowflake.first_kept_id(timestamptz) IS
-  'Internal: for drop_time_partitions(): the first id that stays; an error (22023) unless the time has passed';
+  'Internal: for drop_time_partitions(): returns the first id that is kept. Raises an error (22023) if the time is in '
+  'the future';
 
 -- DROP TABLE locks the parent, so other sessions wait behind it. The call waits for all its locks together at most 3 s,
 -- or lock_timeout if that is set.
@@ -302,8 +304,9 @@ BEGIN
   END LOOP;
   PERFORM set_config('lock_timeout', setting, true);
   IF dry_run AND partitions > 0 THEN
-    RAISE NOTICE USING MESSAGE = format('nothing was dropped; partitions to drop: %s', partitions),
-      HINT = 'Pass dry_run => false to drop them.';
+    RAISE NOTICE USING
+      MESSAGE = format('nothing was dropped; a call with dry_run => false would drop %s partitions', partitions),
+      HINT = 'To drop these partitions, pass dry_run => false.';
   END IF;
 EXCEPTION WHEN lock_not_available THEN
   RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
@@ -313,8 +316,8 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.drop_time_partitions(regclass, timestamptz, boolean) IS
-  'Drops the partitions by time whose ids are all older than this time, without CASCADE. By default it only shows the '
-  'statements: pass dry_run => false to run them';
+  'Drops the partitions whose ids are all older than a time, without CASCADE. By default, only shows the statements. '
+  'To run the statements, pass dry_run => false';
 
 CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -328,7 +331,7 @@ BEGIN
   IF modulus NOT BETWEEN 1 AND shards THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('modulus %s is out of range', modulus),
-      DETAIL = format('The layout has %s shards; a partition without any would stay empty.', shards),
+      DETAIL = format('The modulus must be at least 1, and at most the number of shards in the layout, %s.', shards),
       HINT = format('Pass 1 to %s.', shards);
   END IF;
   SELECT string_agg(format('%s %s', c.oid::regclass, pg_get_expr(relpartbound, c.oid)), ', ') INTO unlike
@@ -336,9 +339,9 @@ BEGIN
    WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) !~ format('^FOR VALUES WITH \(modulus %s, ', modulus);
   IF unlike IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s has partitions of another modulus', parent),
-      DETAIL = format('They are %s.', unlike),
-      HINT = 'Pass their modulus.';
+      MESSAGE = format('table %s has partitions with another modulus', parent),
+      DETAIL = format('These partitions have another modulus: %s.', unlike),
+      HINT = 'Pass the modulus of the existing partitions.';
   END IF;
   FOR remainder IN 0 .. modulus - 1 LOOP
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, remainder::text),
@@ -347,5 +350,5 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_partitions(regclass, integer) IS
-  'Creates the partitions of a table that is partitioned by hash with snowflake.by_shard: shard s is in remainder s % '
-  'modulus. Existing partitions stay';
+  'Creates the partitions of a table that is partitioned by hash with snowflake.by_shard. The rows of shard s are in '
+  'the partition with remainder s % modulus. Existing partitions are not changed';

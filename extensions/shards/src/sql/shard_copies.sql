@@ -17,8 +17,8 @@ CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS S
            AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
-  'Internal: for create_shards(): statements for the constraint that a column which mints takes ids of its shard '
-  'only, where the table has none';
+  'Internal: for create_shards(): returns statements that add the missing constraints by which a column that mints '
+  'accepts only ids of its shard';
 
 -- A new object belongs to its owner from the beginning, because planning its expressions runs the owner's code.
 CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text)
@@ -40,8 +40,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
-  'Internal: for create_shards(): runs those of a table''s statements that belong to these steps, as the table''s '
-  'owner';
+  'Internal: for create_shards(): runs the statements of some steps for a table, as the table''s owner';
 
 CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -53,7 +52,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
-  'Internal: for create_shards(): makes a schema in which this role may create';
+  'Internal: for create_shards(): creates a schema in which a role may create objects';
 
 -- An expression may print otherwise once it was read from its own text: CHECK (status IN (...)) on varchar
 -- does. So tables that differ are compared again, by what both print after that.
@@ -81,8 +80,8 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
-  'Internal: for create_shards(): the statements that make a table, as they read after one copy, which is made and '
-  'undone';
+  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them after one '
+  'copy. Rolls the copy back';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -107,5 +106,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.unlike(regclass, regclass, integer) IS
-  'Internal: for create_shards(): the statements by which a shard''s table and the template''s differ; nulls where '
-  'they do not';
+  'Internal: for create_shards(): returns the statements by which a table of a shard and a table of the template '
+  'differ, or nulls if the tables are the same';

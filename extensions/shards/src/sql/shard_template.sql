@@ -24,7 +24,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
-  'Internal: for create_shards(): how an object is defined, as seen from a schema';
+  'Internal: for create_shards(): returns the definition of an object, printed with a schema as search_path';
 
 -- An expression that refers to a shard is adapted to the new shard only if it has one of two exact forms. Otherwise it
 -- is not copied. Whether an expression refers to a shard is decided by its dependencies in pg_depend, not by its text.
@@ -38,8 +38,8 @@ CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS tex
          END
 $$;
 COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
-  'Internal: for create_shards(): the default next_id(N), or the constraint CHECK (shard_of(column) = N), for '
-  'another shard; null for anything else';
+  'Internal: for create_shards(): converts the default next_id(N), or the constraint CHECK (shard_of(column) = N), to '
+  'another shard. Returns null for all other definitions';
 
 CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -56,8 +56,8 @@ CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression
      AND p.pronamespace = to_regnamespace('snowflake')
 $$;
 COMMENT ON FUNCTION snowflake.names_shard(regclass, oid, text) IS
-  'Internal: for create_shards(): whether an expression, given as its node tree, mints or compares a shard with a '
-  'constant; null where it does neither';
+  'Internal: for create_shards(): returns whether an expression (as a node tree) mints an id, or compares a shard '
+  'with a constant. Returns null if the expression does neither';
 
 CREATE FUNCTION snowflake.column_value(source regclass, number smallint, shard integer) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -89,7 +89,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.column_value(regclass, smallint, integer) IS
-  'Internal: for create_shards(): the clause of a column that says where its values come from; null if it has none';
+  'Internal: for create_shards(): returns the DEFAULT, GENERATED or IDENTITY clause of a column, or null if the '
+  'column has no such clause';
 
 CREATE FUNCTION snowflake.columns_of(source regclass, shard integer) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -150,7 +151,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.table_statements(regclass, integer) IS
-  'Internal: for create_shards(): the statements that make a table with its columns, and set their storage';
+  'Internal: for create_shards(): returns the statements that create a table with its columns, and set the storage of '
+  'the columns';
 
 CREATE FUNCTION snowflake.constraint_statements(source regclass, shard integer)
   RETURNS TABLE (step integer, statement text)
@@ -292,4 +294,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.statements_of(regclass, integer) IS
-  'Internal: for create_shards(): the statements that make a table again, for a shard, in another schema';
+  'Internal: for create_shards(): returns the statements that create a copy of a table for a shard, in another '
+  'schema';

@@ -8,7 +8,7 @@ DECLARE
   tab CONSTANT oid[] := ARRAY(SELECT oid FROM pg_class WHERE relnamespace = template AND relkind = 'r');
 BEGIN
   RETURN QUERY
-  SELECT classid, objid, 'is no ordinary table, and stays in the template'
+  SELECT classid, objid, 'is not an ordinary table, and is not copied'
     FROM pg_depend AS d
    WHERE refclassid = 'pg_namespace'::regclass AND refobjid = template AND deptype IN ('n', 'a')
      AND classid <> 'pg_statistic_ext'::regclass
@@ -19,7 +19,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.odd_objects(regnamespace) IS
-  'Internal: for uncopyable(): the objects of a template that are no tables';
+  'Internal: for uncopyable(): the objects of a template that are not ordinary tables';
 
 CREATE FUNCTION snowflake.uses_of_template(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -41,17 +41,18 @@ BEGIN
     UNION ALL
     SELECT 'pg_trigger'::regclass, oid FROM pg_trigger WHERE tgrelid = ANY (tab) AND NOT tgisinternal
   )
-  SELECT p.classid, p.objid, format('uses %s of the template', pg_describe_object(o.classid, o.objid, 0))
+  SELECT p.classid, p.objid, format('uses %s, which belongs to the template',
+                                    pg_describe_object(o.classid, o.objid, 0))
     FROM part AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid AND d.deptype = 'n'
     JOIN snowflake.odd_objects(template) AS o ON d.refclassid = o.classid AND d.refobjid = o.objid
   UNION ALL
-  SELECT 'pg_class'::regclass::oid, a.attrelid, format('column %I has the row type of a table of the template', attname)
+  SELECT 'pg_class'::regclass::oid, a.attrelid, format('has column %I with the row type of a template table', attname)
     FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = atttypid
     LEFT JOIN pg_type AS e ON e.oid = t.typelem
    WHERE attrelid = ANY (tab) AND attnum > 0
      AND (t.typrelid = ANY (tab) OR e.typrelid = ANY (tab))
   UNION ALL
-  SELECT 'pg_trigger'::regclass, oid, 'names the template'
+  SELECT 'pg_trigger'::regclass, oid, 'contains the name of the template, or of another table'
     FROM pg_trigger
    WHERE tgrelid = ANY (tab) AND NOT tgisinternal
      AND (tgconstrrelid <> 0
@@ -61,7 +62,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.uses_of_template(regnamespace) IS
-  'Internal: for uncopyable(): parts of tables that would continue to name objects of the template';
+  'Internal: for uncopyable(): parts of tables that would still refer to objects of the template after a copy';
 
 CREATE FUNCTION snowflake.shard_defaults(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -73,8 +74,8 @@ DECLARE
 BEGIN
   RETURN QUERY
   SELECT 'pg_attrdef'::regclass::oid, d.oid,
-         CASE named WHEN 'mints' THEN 'mints, and is not snowflake.next_id(N) by itself'
-                    ELSE 'compares a shard with a constant' END
+         CASE named WHEN 'mints' THEN 'mints an id in an expression other than snowflake.next_id(N)'
+                    ELSE 'compares a shard number with a constant' END
     FROM pg_attrdef AS d, snowflake.names_shard('pg_attrdef', d.oid, adbin::text) AS named
    WHERE adrelid = ANY (tab)
      AND (named = 'compares' OR named = 'mints'
@@ -92,8 +93,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_defaults(regnamespace) IS
-  'Internal: for uncopyable(): defaults that would mint for the shard of the template, or compare with it, in every '
-  'schema';
+  'Internal: for uncopyable(): defaults that would contain the shard of the template in every schema';
 
 CREATE FUNCTION snowflake.shard_domains(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -104,7 +104,7 @@ DECLARE
 BEGIN
   RETURN QUERY
   SELECT 'pg_class'::regclass::oid, c.attrelid,
-         format('column %I has type %s, which %s', c.attname, c.type::regtype, c.named)
+         format('has column %I of type %s, which %s', c.attname, c.type::regtype, c.named)
     FROM (WITH RECURSIVE chain (attrelid, attname, type) AS (
             SELECT attrelid, attname, atttypid FROM pg_attribute
              WHERE attrelid = ANY (tab) AND attnum > 0 AND NOT attisdropped
@@ -112,7 +112,7 @@ BEGIN
             SELECT attrelid, attname, typbasetype FROM chain JOIN pg_type ON oid = type WHERE typtype = 'd')
           SELECT attrelid, attname, type,
                  CASE WHEN snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
-                      THEN 'mints by its default' ELSE 'compares a shard with a constant' END AS named
+                      THEN 'mints an id in its default' ELSE 'compares a shard number with a constant' END AS named
             FROM chain JOIN pg_type AS t ON t.oid = type
            WHERE typtype = 'd' AND (snowflake.names_shard('pg_type', type, typdefaultbin::text) IS NOT NULL
              OR EXISTS (SELECT FROM pg_constraint AS k WHERE contypid = type
@@ -120,7 +120,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_domains(regnamespace) IS
-  'Internal: for uncopyable(): columns whose domain mints or compares a shard';
+  'Internal: for uncopyable(): columns whose domain mints an id or compares a shard number with a constant';
 
 CREATE FUNCTION snowflake.shard_expressions(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -132,31 +132,32 @@ DECLARE
 BEGIN
   RETURN QUERY
   SELECT 'pg_constraint'::regclass::oid, k.oid,
-         'compares a shard, and is not CHECK (snowflake.shard_of(column) = N) by itself'
+         'compares a shard number in a form other than CHECK (snowflake.shard_of(column) = N)'
     FROM pg_constraint AS k
    WHERE conrelid = ANY (tab) AND snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL
      AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, schema), 0) IS NULL
   UNION ALL
-  SELECT 'pg_class'::regclass, indexrelid, 'compares a shard with a constant'
+  SELECT 'pg_class'::regclass, indexrelid, 'compares a shard number with a constant'
     FROM pg_index
    WHERE indrelid = ANY (tab)
      AND snowflake.names_shard('pg_class', indexrelid, concat(indexprs, indpred)) IS NOT NULL
   UNION ALL
-  SELECT 'pg_statistic_ext'::regclass, oid, 'compares a shard with a constant'
+  SELECT 'pg_statistic_ext'::regclass, oid, 'compares a shard number with a constant'
     FROM pg_statistic_ext
    WHERE stxrelid = ANY (tab)
      AND snowflake.names_shard('pg_statistic_ext', oid, stxexprs::text) IS NOT NULL
   UNION ALL
   SELECT 'pg_trigger'::regclass, t.oid,
-         CASE WHEN prosrc ~ '\mnext_id(s|_in)?\s*\(' THEN format('calls %s, which mints', p.oid::regprocedure)
-              ELSE 'compares a shard with a constant' END
+         CASE WHEN prosrc ~ '\mnext_id(s|_in)?\s*\(' THEN format('calls %s, which mints an id', p.oid::regprocedure)
+              ELSE 'compares a shard number with a constant' END
     FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = tgfoid
    WHERE tgrelid = ANY (tab) AND NOT tgisinternal
      AND (prosrc ~ '\mnext_id(s|_in)?\s*\(' OR snowflake.names_shard('pg_trigger', t.oid, tgqual::text) IS NOT NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_expressions(regnamespace) IS
-  'Internal: for uncopyable(): constraints, indexes, statistics and triggers that mint or compare a shard';
+  'Internal: for uncopyable(): constraints, indexes, statistics and triggers that mint an id or compare a shard '
+  'number with a constant';
 
 CREATE FUNCTION snowflake.odd_tables(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -173,8 +174,8 @@ BEGIN
   SELECT 'pg_class'::regclass, oid, r
     FROM pg_class, LATERAL (VALUES
       (CASE WHEN relrowsecurity OR relforcerowsecurity THEN 'has row security' END),
-      (CASE WHEN reloftype <> 0 THEN 'is of a type' END),
-      (CASE WHEN reltablespace <> 0 THEN 'has a tablespace of its own' END),
+      (CASE WHEN reloftype <> 0 THEN 'is a typed table (OF a composite type)' END),
+      (CASE WHEN reltablespace <> 0 THEN 'has its own tablespace' END),
       (CASE WHEN relispartition THEN 'is a partition'
             WHEN EXISTS (SELECT FROM pg_inherits WHERE oid IN (inhrelid, inhparent)) THEN 'inherits' END)
     ) AS v (r) WHERE oid = ANY (tab) AND r IS NOT NULL;
