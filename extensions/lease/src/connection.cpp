@@ -66,9 +66,9 @@ void fail(Exchange* exchange, const char* what, const char* why) {
 bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
   if (wait_for(PQsocket(connection), events, deadline) == nullptr) return true;
   char where[480];
-  snprintf(where, sizeof(where), "gave up on %s", target.name);
+  snprintf(where, sizeof(where), "stopped waiting for %s", target.name);
   fail(exchange,
-       deadline.may_stop && ShutdownRequestPending ? "the worker is to end"
+       deadline.may_stop && ShutdownRequestPending ? "the lease worker was told to end"
                                                    : "the lease server did not answer in time",
        where);
   return false;
@@ -101,12 +101,12 @@ bool send(const Deadline& deadline, Exchange* exchange) {
     const int left = PQflush(connection);
     if (left == 0) return true;
     if (left < 0) {
-      fail(exchange, "could not ask the lease server", PQerrorMessage(connection));
+      fail(exchange, "could not send a request to the lease server", PQerrorMessage(connection));
       return false;
     }
     if (!wait_to_go_on(WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE, deadline, exchange)) return false;
     if (PQconsumeInput(connection) == 0) {
-      fail(exchange, "could not ask the lease server", PQerrorMessage(connection));
+      fail(exchange, "could not send a request to the lease server", PQerrorMessage(connection));
       return false;
     }
   }
@@ -175,7 +175,8 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
     PQclear(result);
   }
   if (good && !found) {
-    fail(exchange, "the lease server answered with something else", "is it another version?");
+    fail(exchange, "the lease server returned an unexpected result",
+         "its version of snowflake_fleet may differ");
     good = false;
   }
   // If the connection was lost after the answer, the commit may have failed.
@@ -188,7 +189,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
 
 bool finish_question(int sent, Expected expected, const Deadline& deadline, Exchange* exchange) {
   if (sent == 1) return send(deadline, exchange) && read(expected, deadline, exchange);
-  fail(exchange, "could not ask the lease server", PQerrorMessage(connection));
+  fail(exchange, "could not send a request to the lease server", PQerrorMessage(connection));
   return false;
 }
 
@@ -207,7 +208,7 @@ void log_remarks() {
   for (int i = 0; i < remark_count; ++i) {
     char text[320];
     make_ascii(remarks[i]);
-    snprintf(text, sizeof(text), "the lease server adds to its answer: %s", remarks[i]);
+    snprintf(text, sizeof(text), "the lease server sent a notice with its answer: %s", remarks[i]);
     log_remark(text);
   }
 }

@@ -34,11 +34,14 @@ bool server_stops() {
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
-    ereport(LOG, (errmsg("snowflake: the lease worker was asked to end, and another continues")));
+    ereport(
+        LOG,
+        (errmsg("snowflake: the lease worker was told to end, and a new lease worker continues")));
     return true;
   }
-  ereport(LOG, (errmsg("snowflake: the lease worker was asked to end, and continues"),
-                errdetail("There is no room for another in \"max_worker_processes\".")));
+  ereport(LOG, (errmsg("snowflake: the lease worker was told to end, but continues"),
+                errdetail("No new lease worker can start, because all workers of "
+                          "\"max_worker_processes\" are in use.")));
   return false;
 }
 
@@ -95,7 +98,7 @@ void recover() {
   FlushErrorState();
   InterruptHoldoffCount = InterruptHoldoffCount - 1;
   schedule.asked_us = monotonic_us();
-  set_message("the lease worker met an error, see the server's log");
+  set_message("the lease worker raised an error, which is in the server's log");
   retry_later();
 }
 

@@ -93,7 +93,7 @@ const char* take_answer(const Deadline& deadline, Found* found) {
     const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
     // If another event has woken the worker, there is no answer yet.
-    if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without an answer";
+    if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without a result";
   }
 }
 
@@ -116,7 +116,7 @@ bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, c
   const char* failure = nullptr;
   if (found.error != 0) {
     if (!start_child(host)) {
-      snprintf(why, why_size, "could not start a process to look up \"%s\": %s", host,
+      snprintf(why, why_size, "could not start a process to look up host name \"%s\": %s", host,
                strerror(errno));
       return false;
     }
@@ -124,12 +124,12 @@ bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, c
     stop_resolving();
   }
   if (failure != nullptr) {
-    snprintf(why, why_size, "the look-up of \"%s\" %s", host, failure);
+    snprintf(why, why_size, "the look-up of host name \"%s\" %s", host, failure);
     return false;
   }
   if (found.error != 0 || found.addresses.count == 0) {
-    snprintf(why, why_size, "\"%s\" has no address: %s", host,
-             found.error == 0 ? "none that can be used" : gai_strerror(found.error));
+    snprintf(why, why_size, "host name \"%s\" has no address: %s", host,
+             found.error == 0 ? "no usable address was found" : gai_strerror(found.error));
     return false;
   }
   *addresses = found.addresses;

@@ -28,17 +28,19 @@ void check_conninfo() {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("invalid value for parameter \"snowflake.lease_conninfo\""),
                     errdetail("%s", why == nullptr ? "Out of memory." : why),
-                    errhint("Write a connection string of libpq's.")));
+                    errhint("Set \"snowflake.lease_conninfo\" to a connection string of libpq.")));
   bool password = false;
   for (const PQconninfoOption* option = options; option->keyword != nullptr; ++option)
     password |= strstr(option->keyword, "password") != nullptr && option->val != nullptr &&
                 option->val[0] != '\0';
   PQconninfoFree(options);
   if (password)
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("\"snowflake.lease_conninfo\" contains a password"),
-                    errdetail("Backups and copies of the configuration would carry it."),
-                    errhint("Use \"passfile\", a certificate, or another method.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+         errmsg("\"snowflake.lease_conninfo\" contains a password"),
+         errdetail("Backups and copies of the configuration would contain the password."),
+         errhint("Remove the password, and use \"passfile\", a certificate, or another method.")));
 }
 
 // If all worker slots are used, RegisterBackgroundWorker() only writes a log message. Depending on
@@ -86,11 +88,12 @@ void snowflake_lease_install(void) {
   using namespace snowflake::lease;
   find_port();
   if (port == nullptr || strcmp(port->version, SNOWFLAKE_VERSION) != 0)
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("the libraries snowflake and snowflake_lease are of different versions"),
-                    errdetail("They have %s and %s.", port == nullptr ? "none" : port->version,
-                              SNOWFLAKE_VERSION),
-                    errhint("Install both from one source.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the libraries snowflake and snowflake_lease have different versions"),
+             errdetail("The version of snowflake is %s. The version of snowflake_lease is %s.",
+                       port == nullptr ? "none" : port->version, SNOWFLAKE_VERSION),
+             errhint("Install both libraries from the same release.")));
   check_conninfo();
   BackgroundWorker worker = describe_worker();
   RegisterBackgroundWorker(&worker);
@@ -98,8 +101,8 @@ void snowflake_lease_install(void) {
   // A server with a static region can mint without the lease worker.
   ereport(port->static_region == nullptr ? ERROR : WARNING,
           (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-           errmsg("there is no room for the worker that leases regions"),
-           errdetail("\"max_worker_processes\" is %d, and others have been registered before.",
+           errmsg("could not register the worker that leases regions"),
+           errdetail("\"max_worker_processes\" is %d, and other workers use all of these slots.",
                      max_worker_processes),
            errhint("Raise \"max_worker_processes\".")));
 }

@@ -18,7 +18,9 @@ const char* wait_for(pgsocket socket, int events, const Deadline& deadline) {
                         static_cast<long>(left_us / 1000 + 1), PG_WAIT_EXTENSION);
   if (happened & WL_LATCH_SET) ResetLatch(MyLatch);
   CHECK_FOR_INTERRUPTS();
-  return deadline.may_stop && ShutdownRequestPending ? "was not waited for any longer" : nullptr;
+  return deadline.may_stop && ShutdownRequestPending
+             ? "was interrupted, because the lease worker was told to end"
+             : nullptr;
 }
 
 }  // namespace snowflake::lease

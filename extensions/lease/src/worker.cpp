@@ -22,7 +22,7 @@ constexpr int64_t kLongestPauseMs = 10'000;
 
 constexpr int64_t kReportMs = 10'000;
 
-constexpr char kWaysOut[] = "Its view snowflake_fleet.health shows what to do";
+constexpr char kWaysOut[] = "The view snowflake_fleet.health of the lease server shows what to do";
 
 struct State {
   LeaseNonce nonce;
@@ -34,7 +34,7 @@ constinit State state{};
 int64_t draw() {
   int64_t number = 0;
   if (!pg_strong_random(&number, sizeof(number)))
-    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not draw a random number")));
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate a random number")));
   return (number & INT64_MAX) | 1;
 }
 
@@ -81,10 +81,11 @@ void compare_clocks(const Reply& reply) {
   const bool wide = std::abs(apart) > std::max(*port->max_lead_ms, 1);
   if (wide && !state.wide_apart)
     ereport(WARNING,
-            (errmsg("snowflake: the clocks of this server and its lease server are apart"),
-             errdetail("This server's is %" PRId64 " ms %s, \"snowflake.max_lead\" is %d ms.",
+            (errmsg("snowflake: the clocks of this server and its lease server differ"),
+             errdetail("The clock of this server is %" PRId64
+                       " ms %s. The setting \"snowflake.max_lead\" is %d ms.",
                        std::abs(apart), apart > 0 ? "ahead" : "behind", *port->max_lead_ms),
-             errhint("Check the time synchronization of both.")));
+             errhint("Check the time synchronization of both servers.")));
   state.wide_apart = wide;
 }
 
@@ -95,8 +96,10 @@ void note_conflict(const char* text) {
   strlcpy(report.conflict, text, sizeof(report.conflict));
   port->report(report);
   if (!news) return;
-  ereport(WARNING, (errmsg("snowflake: another server mints in the same region"),
-                    errdetail("%s", text), errhint("Give each server a region of its own.")));
+  ereport(WARNING,
+          (errmsg("snowflake: another server mints in the same region"), errdetail("%s", text),
+           errhint("Set \"snowflake.region\" or \"snowflake.leased_regions\" to different regions "
+                   "on each server.")));
 }
 
 void receive_registration(const Reply& reply) {
@@ -164,7 +167,7 @@ void receive(const Reply& reply) {
     case LeaseEvent::apart:
       snprintf(text, sizeof(text),
                "refused to lease: this server's clock is %" PRId64
-               " ms %s the lease server's, \"snowflake.max_skew\" is %" PRId64 " ms",
+               " ms %s the lease server's clock, and \"snowflake.max_skew\" is %" PRId64 " ms",
                std::abs(report.clocks_apart_ms), report.clocks_apart_ms > 0 ? "ahead of" : "behind",
                port->skew_ms);
       log_failure(text);
@@ -180,7 +183,7 @@ void receive(const Reply& reply) {
       retry_later();
       return;
     default:
-      log_failure("an answer of the lease server was out of order");
+      log_failure("the lease server sent an answer that does not belong to the last request");
       retry_later();
       return;
   }
@@ -228,11 +231,11 @@ void give_back() {
   if (is_own_server()) {
     // A server that is shutting down accepts no connection.
     const LeaseView mine = port->view();
-    ereport(LOG,
-            (errmsg("snowflake: region %d is not given back: its lease server is this "
-                    "server's own, and stops with it",
-                    mine.region),
-             errdetail("It is free when its lease has ended, at %s.", time_text(mine.until_ms))));
+    ereport(LOG, (errmsg("snowflake: region %d is not given back, because its lease server is this "
+                         "server and stops, too",
+                         mine.region),
+                  errdetail("The region is free when its lease has ended, at %s.",
+                            time_text(mine.until_ms))));
     return;
   }
   const LeaseView mine = port->forget();
@@ -254,9 +257,9 @@ void give_back() {
   if (reply.answered && reply.answer.status == AnswerStatus::given_back)
     ereport(LOG, (errmsg("snowflake: gave region %d back", mine.region)));
   else
-    ereport(LOG,
-            (errmsg("snowflake: could not give region %d back: %s", mine.region, reply.detail),
-             errdetail("It is free when its lease has ended, at %s.", time_text(mine.until_ms))));
+    ereport(LOG, (errmsg("snowflake: could not give region %d back: %s", mine.region, reply.detail),
+                  errdetail("The region is free when its lease has ended, at %s.",
+                            time_text(mine.until_ms))));
 }
 
 }  // namespace snowflake::lease

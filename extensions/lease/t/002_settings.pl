@@ -38,7 +38,7 @@ my @wrong = (
 	[ "$leased\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
 	[ "$leased\nsnowflake.region = -2", qr/A region is a number from 0/ ],
 	[ "$leased\nsnowflake.lease = 8d", qr/outside the valid range/ ],
-	[ "snowflake.lease_conninfo = 'host=lease_server password=secret'", qr/"snowflake.lease_conninfo" contains a password\n.*HINT:  Use "passfile"/s ],
+	[ "snowflake.lease_conninfo = 'host=lease_server password=secret'", qr/"snowflake.lease_conninfo" contains a password\n.*HINT:  Remove the password, and use "passfile"/s ],
 	[ "snowflake.lease_conninfo = 'postgresql://alpha:secret\@lease_server/fleet'", qr/"snowflake.lease_conninfo" contains a password/ ],
 	[ "snowflake.lease_conninfo = 'host=lease_server hots=lease_server'", qr/invalid value for parameter "snowflake.lease_conninfo"\n.*DETAIL:  invalid connection option "hots"/s ]);
 foreach my $case (@wrong)

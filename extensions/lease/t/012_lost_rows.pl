@@ -69,7 +69,7 @@ my $copy = Snowflake::Node->create_from_backup('copy', $original, 'base', has_re
 $copy->clock->set(-300);
 $copy->start;
 mints_through_lost_time($copy, 'a point-in-time recovery');
-like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its lease server are apart/, 'the log shows that the clocks of the server and its lease server differ');
+like($copy->log_content, qr/WARNING:  snowflake: the clocks of this server and its lease server differ/, 'the log shows that the clocks of the server and its lease server differ');
 
 $original->stop('immediate');
 $standby->clock->set(-300);

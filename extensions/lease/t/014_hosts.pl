@@ -72,7 +72,7 @@ $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 renewed_since('the lease is renewed if the first host of the list is silent');
-like($server->log_content, qr/WARNING:  snowflake: the lease server did not answer in time: gave up on 127.0.0.2, port \d+/,
+like($server->log_content, qr/WARNING:  snowflake: the lease server did not answer in time: stopped waiting for 127.0.0.2, port \d+/,
 	'the log names the silent host');
 is($lease_server->safe_psql('postgres', q{SELECT DISTINCT name, setting FROM seen WHERE name ~ '^(statement|transaction|idle)' AND setting <> '0'}), '',
 	'the timeouts of its role are off in the session of a renewal');
@@ -85,7 +85,7 @@ renewed_since('the lease is renewed if the first host of a service file is silen
 $resolver->set('fleet.example' => [ 0, '127.0.0.2', '127.0.0.1' ]);
 connect_by('host=fleet.example port=' . $lease_server->port);
 renewed_since('the lease is renewed if the first address of a name is silent');
-like($server->log_content, qr/gave up on fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
+like($server->log_content, qr/stopped waiting for fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
 
 # After a failover by DNS the next request looks up the addresses again.
 $resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
@@ -113,7 +113,7 @@ like($server->log_content, qr/WARNING:  snowflake: the lease server refused: .*4
 $other->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha'); UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()});
 connect_by($both);
 renewed_since('the lease is renewed if the first host waits for an operator');
-like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port \d+ waits for an operator: .*snowflake_fleet\.health shows what to do/,
+like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port \d+ waits for an operator: .*snowflake_fleet\.health of the lease server shows what to do/,
 	'the log names the host that waits for an operator, and where the solutions are');
 $server->stop;
 

@@ -62,7 +62,7 @@ stops('an immediate stop while a name is looked up', 'immediate');
 
 # The name look-up fails when its time limit is over, and is repeated.
 $server->start;
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of host name "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server leases a region when the name server answers');
@@ -72,12 +72,12 @@ is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'the server mints whe
 # the name server.
 $resolver->set('fleet.example' => \@never);
 stops('a fast stop with a region', 'fast');
-like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');
+like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of host name "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');
 
 # Tests a host name that does not exist.
 $resolver->set('fleet.example' => [0]);
 $server->start;
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the lease server: "fleet.example" has no address: %' FROM snowflake.lease}),
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the lease server: host name "fleet.example" has no address: %' FROM snowflake.lease}),
 	'the view lease shows that the name has no address');
 stops('a fast stop with a name that does not exist', 'fast');
 

@@ -32,9 +32,9 @@ is(scalar(my @ids = $server->ids('SELECT snowflake.next_id(1)')), 1, 'an answer 
 my $seen = $lease_server->safe_psql('postgres', 'SELECT last_value FROM left_over');
 $lease_server->poll_query_until('postgres', "SELECT last_value > $seen + 4 FROM left_over") or die 'no renewals';
 ok($server->poll_query_until('postgres', 'SELECT missed_renewals = 0 AND until > clock_timestamp() FROM snowflake.lease'), 'answers with a warning renew the lease');
-is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: database "other" must be vacuumed within \d+ transactions/), 1,
+is(count_in_log(qr/LOG:  snowflake: the lease server sent a notice with its answer: database "other" must be vacuumed within \d+ transactions/), 1,
 	'the log has the warning of the answers once');
-is(count_in_log(qr/LOG:  snowflake: the lease server adds to its answer: invalid value for parameter "default_text_search_config"/), 1,
+is(count_in_log(qr/LOG:  snowflake: the lease server sent a notice with its answer: invalid value for parameter "default_text_search_config"/), 1,
 	'the log has the warning of the session start once');
 is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, without the prefix of the log');
 

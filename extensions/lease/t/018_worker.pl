@@ -128,7 +128,7 @@ mint();
 my $only = worker();
 my $since = -s $server->logfile;
 $server->safe_psql('postgres', "SELECT pg_terminate_backend($only)");
-$server->wait_for_log(qr/LOG:  snowflake: the lease worker was asked to end, and continues/, $since);
+$server->wait_for_log(qr/LOG:  snowflake: the lease worker was told to end, but continues/, $since);
 renewed('without a slot for another worker the terminated worker renews the lease');
 is(worker(), $only, 'without a slot for another worker the process is the same');
 
@@ -145,7 +145,7 @@ like($server->log_content, qr/LOG:  snowflake: gave region \d+ back(?!.*snowflak
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 4\nmax_worker_processes = 1\n");
 $since = -s $server->logfile;
 ok(!$server->start(fail_ok => 1), 'without a slot for a worker the server does not start');
-like(substr($server->log_content, $since), qr/FATAL:  there is no room for the worker that leases regions\n.*DETAIL:  "max_worker_processes" is 1.*\n.*HINT:  Raise "max_worker_processes"/,
+like(substr($server->log_content, $since), qr/FATAL:  could not register the worker that leases regions\n.*DETAIL:  "max_worker_processes" is 1.*\n.*HINT:  Raise "max_worker_processes"/,
 	'the log shows that there is no slot for the worker');
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 

@@ -38,7 +38,7 @@ $lease_server->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks 
 $maker->query_safe('COMMIT');
 $maker->quit;
 $adder->finish;
-is("$added$refused" . sql(q{SELECT longest_ms FROM snowflake_fleet.fleet}), "Server alpha may log in as role alpha, which was made without a password.\n1860000", 'add_server() uses the fleet that another session has just created');
+is("$added$refused" . sql(q{SELECT longest_ms FROM snowflake_fleet.fleet}), "Server alpha may log in as role alpha, which was created without a password.\n1860000", 'add_server() uses the fleet that another session has just created');
 sql('SELECT snowflake_fleet.create_fleet()');
 sql(q{SELECT snowflake_fleet.add_server('beta')});
 is(health('*'), 't|||', 'health shows a fleet without requests as granting, whatever the settings of the monitoring role');
@@ -59,7 +59,7 @@ is(sql($objects, 'plain'), sql($objects), 'the script creates the same objects a
 sub as_operator { my ($sql) = @_; return ($lease_server->psql('plain', $sql, extra_params => [ '-U', 'operator', '-v', 'VERBOSITY=verbose' ]))[1, 2]; }
 is((as_operator(q{SELECT snowflake_fleet.add_server('gamma') LIKE '%without a password.'}))[0], 't', 'the ordinary role can call add_server()');
 is($lease_server->ask(call => 'acquire', server => 'gamma', incarnation => 5, database => 'plain')->{status}, 'granted', 'the fleet of an ordinary role grants leases');
-like((as_operator(q{SELECT snowflake_fleet.add_server('operator')}))[1], qr/22023: role operator cannot be a server\n.*It owns the fleet/, 'add_server() refuses the owner of the fleet');
+like((as_operator(q{SELECT snowflake_fleet.add_server('operator')}))[1], qr/22023: role operator cannot be a server\n.*The role owns the fleet/, 'add_server() refuses the owner of the fleet');
 sql('ALTER ROLE operator NOCREATEROLE');
 like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: permission denied to create role delta\n.*HINT: .*CREATE ROLE delta LOGIN/, 'add_server() of an owner without CREATEROLE fails with a hint');
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
@@ -68,8 +68,8 @@ command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f',
 # If the fleet has the wrong layout, an operator can call create_fleet() again. The second call of create_fleet() fails
 # if a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
-like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server's layout is not the fleet's/, 'the layout of the first server is that of the fleet');
-like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases/, 'create_fleet() fails while a server has a lease');
+like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
+like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
 $lease_server->ask(call => 'give_back', server => 'alpha', incarnation => 1, $lease_server->known($wrong), seal => $Snowflake::LeaseServer::seal + 4, grant => $wrong->{grant_number});
 # Each call creates a fleet with another number, so that a dump of an earlier fleet cannot grant leases to servers of a
 # later one.
@@ -104,7 +104,7 @@ my %waiting = (ask => 'SELECT status, region, clock_ms FROM ' . $lease_server->q
 my $run = IPC::Run::start([ 'psql', '-XAtq', '-U', 'alpha', '-d', $lease_server->connstr('postgres'), '-c', $waiting{ask} ],
 	'<', \undef, '>', \$waiting{out}, '2>', \$waiting{err});
 $lease_server->poll_query_until('postgres', 'SELECT NOT granting FROM snowflake_fleet.health') or die 'nobody waits';
-like(health('reason, advice'), qr/^grants wait for a transaction of role \S+\|Run pg_terminate_backend\(\d+\)\.$/, 'health names the session whose open transaction holds the lock');
+like(health('reason, advice'), qr/^requests for leases wait for a transaction of role \S+\|Run pg_terminate_backend\(\d+\)\.$/, 'health names the session whose open transaction holds the lock');
 my $released = sql('SELECT snowflake_fleet.to_ms(clock_timestamp())');
 $holder->query_safe('UPDATE snowflake_fleet.region SET until_ms = 8000000000000 WHERE region <> 2; SELECT snowflake_fleet.sign_rows(); COMMIT');
 $run->finish;
@@ -118,17 +118,17 @@ foreach my $setting ('synchronous_commit', 'fsync')
 {
 	$lease_server->reconfigure($setting => 'off');
 	like($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1000)->{error},
-		qr/ERROR:  55000: the lease server could lose what it grants\nDETAIL: .*"$setting" is off(?s:.*)HINT:/, "requests are refused if $setting is off");
-	like(health('granting, reason'), qr/^f\|it could lose what it grants/, "health shows that $setting is off");
+		qr/ERROR:  55000: a crash of the lease server could lose granted leases\nDETAIL: .*"$setting" is off(?s:.*)HINT:/, "requests are refused if $setting is off");
+	like(health('granting, reason'), qr/^f\|a crash could lose granted leases/, "health shows that $setting is off");
 	$lease_server->reconfigure($setting => 'on');
 }
 
 # A server that was renamed or removed gets an error that explains the change.
 sql('ALTER ROLE beta RENAME TO other');
-like($lease_server->ask(call => 'acquire', server => 'other', incarnation => 9)->{error}, qr/42501: role other is not a server of this fleet\nDETAIL: .*added as beta, and renamed(?s:.*)HINT: .*RENAME TO beta/, 'the error explains that the role was renamed');
+like($lease_server->ask(call => 'acquire', server => 'other', incarnation => 9)->{error}, qr/42501: role other is not a server of this fleet\nDETAIL: .*added under the name beta, and was renamed(?s:.*)HINT: .*RENAME TO beta/, 'the error explains that the role was renamed');
 sql('ALTER ROLE other RENAME TO beta');
 sql(q{SELECT snowflake_fleet.remove_server('beta')});
-like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 9)->{error}, qr/42501: role beta is not a server of this fleet\nDETAIL: .*It was removed at 20/, 'the error explains that the server was removed');
+like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 9)->{error}, qr/42501: role beta is not a server of this fleet\nDETAIL: .*The server was removed at 20/, 'the error explains that the server was removed');
 like(sql(q{SELECT snowflake_fleet.remove_server('beta')}), qr/^Server beta was removed at 20/, 'remove_server() can be repeated');
 sql(q{SELECT snowflake_fleet.add_server('beta')});
 
@@ -136,8 +136,8 @@ sql(q{SELECT snowflake_fleet.add_server('beta')});
 my $held = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1000, length => 600_000);
 is($held->{region}, 2, 'a new request gets the region that it had before');
 $lease_server->clock->set(-3600);
-like(($lease_server->psql('postgres', q{SELECT snowflake_fleet.confirm_dead(2, '2 s', holder_is_stopped => true)}))[2], qr/the lease server's clock is behind what it has recorded/, 'confirm_dead() fails while the clock is an hour behind');
-like(health('granting, reason'), qr/^t\|the clock is behind what was recorded/, 'health shows that the clock is behind');
+like(($lease_server->psql('postgres', q{SELECT snowflake_fleet.confirm_dead(2, '2 s', holder_is_stopped => true)}))[2], qr/the clock of the lease server is behind the newest recorded time/, 'confirm_dead() fails while the clock is an hour behind');
+like(health('granting, reason'), qr/^t\|the clock is behind the newest recorded time/, 'health shows that the clock is behind');
 $lease_server->clock->set(0);
 
 # If the lease server's clock is ahead for a moment, no region is given to another server. A region is free only if its
@@ -158,7 +158,7 @@ my $rows = 'SELECT * FROM snowflake_fleet.fleet; SELECT * FROM snowflake_fleet.r
 is(sql($rows, 'restored'), sql($rows), 'the restored database has every row');
 sql('CREATE DATABASE copy TEMPLATE postgres', 'template1');
 my $later = $lease_server->ask(call => 'renew', server => 'alpha', incarnation => 1000, $lease_server->known($held), acked => 1, length => 900_000);
-my %told = (restored => qr/It was restored, promoted or copied/, copy => qr/It was restored, promoted or copied/);
+my %told = (restored => qr/The database was restored, promoted or copied/, copy => qr/The database was restored, promoted or copied/);
 foreach my $database ('restored', 'copy')
 {
 	sql(q{GRANT USAGE ON SCHEMA snowflake_fleet TO alpha; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_fleet TO alpha}, $database);
@@ -168,11 +168,11 @@ foreach my $database ('restored', 'copy')
 }
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('postgres'), '-c', 'TRUNCATE snowflake_fleet.fleet, snowflake_fleet.server, snowflake_fleet.region' ], 'the tables are emptied');
 command_ok([ 'pg_restore', '--data-only', '--disable-triggers', '-d', $lease_server->connstr('postgres'), $dump ], 'pg_restore --data-only');
-like(health('granting, reason, advice'), qr/^f\|grants may have been lost\. Rows of table snowflake_fleet\.\w+ were written by a restore.*confirm_no_data_loss\(old_is_stopped => true\).*confirm_data_loss\('the time by your watch', old_is_stopped => true\)/, 'after a restore of the data only, health shows the reason before the first request');
+like(health('granting, reason, advice'), qr/^f\|leases may be lost\. Rows of table snowflake_fleet\.\w+ were changed by a restore.*confirm_no_data_loss\(old_is_stopped => true\).*confirm_data_loss\('the time by your watch', old_is_stopped => true\)/, 'after a restore of the data only, health shows the reason before the first request');
 my %renewal = (call => 'renew', server => 'alpha', incarnation => 1000, $lease_server->known($later), acked => 1, nonce => 2, length => 600_000);
 is($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 10)->{status}, 'halted', 'after a restore of the data only, acquire gets the status halted');
 is($lease_server->ask(%renewal)->{status}, 'halted', 'after a restore of the data only, renew gets the status halted');
-like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)'))[2], qr/something was lost.*\n.*Server alpha has a grant/, 'confirm_no_data_loss() fails because a server has a grant that the restored rows lack');
+like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)'))[2], qr/this database has lost a lease.*\n.*Server alpha has a lease/, 'confirm_no_data_loss() fails because a server has a grant that the restored rows lack');
 like(sql('SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), dry_run => true)'), qr/^Servers keep leases that end after .*free at/, 'confirm_data_loss() with dry_run shows what it would do');
 sql('SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 my $over = $lease_server->ask(%renewal);

@@ -55,7 +55,7 @@ foreach my $call ('renew', 'acquire', 'give_back')
 {
 	$told = $standby->ask(call => $call, %known, highest => 5, grant => 1);
 	is($told->{status}, 'halted', "after a promotion $call gets the status halted");
-	like($told->{detail}, qr/timeline 2 of .*was timeline 1/, 'the answer shows the change of the timeline') if $call eq 'renew';
+	like($told->{detail}, qr/timeline 2 of .*Before, it had timeline 1/, 'the answer shows the change of the timeline') if $call eq 'renew';
 }
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');
 $told = $standby->ask(call => 'renew', %known, length => 600_000);
@@ -91,14 +91,14 @@ system_or_bail('mv', $copy, $standby->data_dir);
 $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
-like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched them/, 'the answer lists what can have changed the files');
+like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a new label changed their metadata/, 'the answer lists what can have changed the files');
 # A restored snapshot of the disk has the same birth time as the original files. The lease server detects a restored
 # snapshot when a server with a newer answer sends a request. After the lease server has detected a snapshot, it refuses
 # all requests.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'after the snapshot was detected, requests of other servers get the status halted');
-like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|grants were lost: server alpha has a newer one/, 'health names the server with the newer grant');
+like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fleet.health'), qr/^f\|leases were lost: server alpha has a newer lease than this database/, 'health names the server with the newer lease');
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'after confirm_data_loss() requests are decided again');
 

@@ -13,7 +13,7 @@ CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began tim
    WHERE o.incarnation <> own ORDER BY o.last_request DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.conflict_of(integer, bigint, timestamptz) IS
-  'Internal: the other server run that mints in the same region, for people; null if there is none on record';
+  'Internal: describes another server run that mints in the same region. Returns null if none is recorded';
 
 CREATE FUNCTION snowflake_fleet.report_static(request snowflake_fleet.request) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -48,7 +48,7 @@ DECLARE
 BEGIN
   IF NOT (request IS NOT NULL) OR num_nulls(seal, fleet) <> 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'no argument of ask() may be null',
-      HINT = 'This function is for the servers'' own use.';
+      HINT = 'Do not call ask(), which only the lease workers of servers use.';
   END IF;
   IF request.call <> ALL (ARRAY['acquire', 'renew', 'give_back', 'report']) OR request.incarnation < 1 OR
      request.term < 0 OR request.newest < 0 OR request.nonce < 0 OR request.acked < 0 OR
@@ -59,20 +59,20 @@ BEGIN
      seal < 0 OR seal / 57500 % 35 = 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an argument of ask() is out of range',
       DETAIL = 'Times are milliseconds since 1970, below 2^43; an incarnation is positive.',
-      HINT = 'This function is for the servers'' own use.';
+      HINT = 'Do not call ask(), which only the lease workers of servers use.';
   END IF;
   IF (request.call = 'acquire' AND coalesce(cardinality(request.regions), 0) NOT BETWEEN 1 AND 64) OR
      (request.call <> 'acquire' AND request.region NOT BETWEEN 0 AND count - 1) OR
      EXISTS (SELECT FROM unnest(request.regions) AS n WHERE n IS NULL OR n NOT BETWEEN 0 AND count - 1) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a region does not exist in the layout',
-      DETAIL = format('The layout has regions 0 to %s; the server names %s.', count - 1,
+      DETAIL = format('The layout has regions 0 to %s. The server requested %s.', count - 1,
                       coalesce(request.regions::text, request.region::text)),
       HINT = 'Set "snowflake.leased_regions" of the server to 1 to 64 regions of the layout.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_request(snowflake_fleet.request, bigint, bigint) IS
-  'Internal: an error (22004, 22023) if an argument of a request is null or out of range';
+  'Internal: raises an error (22004, 22023) if an argument of a request is null or out of range';
 
 CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -82,7 +82,7 @@ CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
                 to_char(snowflake_fleet.from_ms(seal / 2012500) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS
-  'Internal: a layout that src/core/seal.hpp has packed, for people';
+  'Internal: describes a layout that is packed as in src/core/seal.hpp';
 
 CREATE FUNCTION snowflake_fleet.check_membership(own snowflake_fleet.fleet, fleet bigint, term bigint, now_ms bigint)
   RETURNS void
@@ -91,17 +91,20 @@ BEGIN
   IF fleet <> 0 AND fleet <> own.id THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this is the lease server of another fleet',
-      DETAIL = format('The server belongs to fleet %s, this is %s.', fleet, own.id),
+      DETAIL = format('The server belongs to fleet %s. This lease server belongs to fleet %s.', fleet, own.id),
       HINT = 'Correct "snowflake.lease_conninfo" of the server.';
   END IF;
   IF term > greatest(own.term, (now_ms + 86400000) << 20) THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the term of a request lies in the future',
-      DETAIL = format('It is %s, that of the lease server %s.', term, own.term), HINT = 'Restart the server.';
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the request has a later term than the lease '
+                                                                         'server',
+      DETAIL = format('The term of the request is %s. The term of the lease server is %s.',
+                      term, own.term), HINT = 'Restart the server.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigint, bigint, bigint) IS
-  'Internal: an error (55000, 22023) if the server belongs to another fleet, or its term lies in the future';
+  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or has a later term than this '
+  'database';
 
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -112,15 +115,16 @@ BEGIN
     PERFORM snowflake_fleet.sign_rows();
   ELSIF own.seal <> seal THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the server''s layout is not the fleet''s',
-      DETAIL = format('The fleet has %s, the server %s.', snowflake_fleet.layout_text(own.seal),
+      MESSAGE = 'the server and the fleet have different layouts',
+      DETAIL = format('The fleet has layout %s. The server has layout %s.', snowflake_fleet.layout_text(own.seal),
                       snowflake_fleet.layout_text(seal)),
       HINT = 'Correct "snowflake.layout", "snowflake.tick" and "snowflake.epoch" of the server.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_seal(snowflake_fleet.fleet, bigint, boolean) IS
-  'Internal: an error (55000) if the server''s layout is not the fleet''s. The first server sets it';
+  'Internal: raises an error (55000) if the layout of the server and of the fleet differ. The first server sets the '
+  'layout of the fleet';
 
 CREATE FUNCTION snowflake_fleet.decide_and_sign(request snowflake_fleet.request, now_ms bigint, arrived bigint)
   RETURNS snowflake_fleet.answer
@@ -143,8 +147,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, bigint, bigint) IS
-  'Internal: answers a request, records where and when it came from, and signs the rows. `arrived` is its time by this '
-  'database';
+  'Internal: answers a request, records the address of the sender and the time, and signs the rows. `arrived` is the '
+  'time of arrival by this database''s clock';
 
 -- SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the rows are
 -- read: another request may change them while this one waits.
@@ -190,6 +194,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
                                         bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'For a server''s worker. acquire: takes a free region of the server, or the one that the incarnation has; renew: '
-  'extends its lease; give_back: ends it at highest_ms, the first time of which the server has issued no id; report: '
-  'reports a static region';
+  'For a server''s lease worker. acquire: leases a free region of the server, or the region that the '
+  'incarnation holds. renew: extends the lease. give_back: ends the lease at highest_ms, the first time for which the '
+  'server has issued no id. report: records a static region';

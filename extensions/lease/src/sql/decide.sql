@@ -7,7 +7,7 @@ CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, n
   SELECT least(request.clock_ms, now_ms)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.earlier_clock(snowflake_fleet.request, bigint) IS
-  'Internal: the earlier one of the two clocks of an exchange';
+  'Internal: the earlier time of the two clocks of an exchange';
 
 CREATE FUNCTION snowflake_fleet.halt_if_behind(request snowflake_fleet.request) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -26,7 +26,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.halt_if_behind(snowflake_fleet.request) IS
-  'Internal: halts the fleet if a server has a newer answer than this database';
+  'Internal: halts the fleet if a server has received an answer that this database does not contain';
 
 CREATE FUNCTION snowflake_fleet.bind_regions(request snowflake_fleet.request, now_ms bigint) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -43,7 +43,7 @@ BEGIN
   SELECT r.region, r.server INTO other FROM snowflake_fleet.region AS r
    WHERE r.region = ANY (asked) AND r.server <> request.server ORDER BY r.region LIMIT 1;
   IF FOUND THEN
-    RETURN format('Region %s is server %s''s.', other.region, quote_ident(other.server));
+    RETURN format('Region %s belongs to server %s.', other.region, quote_ident(other.server));
   END IF;
   SELECT s.region, s.server INTO other FROM snowflake_fleet.static_region AS s
    WHERE s.region = ANY (asked) AND s.incarnation <> request.incarnation
@@ -70,7 +70,7 @@ CREATE FUNCTION snowflake_fleet.holds_region(request snowflake_fleet.request) RE
                   WHERE r.region = request.region AND r.incarnation = request.incarnation AND r.server = request.server)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.holds_region(snowflake_fleet.request) IS
-  'Internal: whether the lease of the named region belongs to the incarnation that sends the request';
+  'Internal: whether the incarnation that sent the request holds the lease of the region';
 
 CREATE FUNCTION snowflake_fleet.may_adopt(fleet snowflake_fleet.fleet, request snowflake_fleet.request) RETURNS boolean
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -89,7 +89,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.may_adopt(snowflake_fleet.fleet, snowflake_fleet.request) IS
-  'Internal: whether a holder whose lease was lost in a recovery of this database may continue it';
+  'Internal: whether a holder may continue its lease after this database lost the lease in a recovery';
 
 CREATE FUNCTION snowflake_fleet.held_region(request snowflake_fleet.request, adoptable boolean)
   RETURNS snowflake_fleet.region
@@ -102,7 +102,7 @@ CREATE FUNCTION snowflake_fleet.held_region(request snowflake_fleet.request, ado
    ORDER BY r.region LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.held_region(snowflake_fleet.request, boolean) IS
-  'Internal: the region that the sender of the request holds, or may adopt; null if there is none';
+  'Internal: returns the region that the sender of the request holds or may adopt, or null';
 
 CREATE FUNCTION snowflake_fleet.free_region(request snowflake_fleet.request, earlier bigint)
   RETURNS snowflake_fleet.region
@@ -114,7 +114,8 @@ CREATE FUNCTION snowflake_fleet.free_region(request snowflake_fleet.request, ear
             r.region LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.free_region(snowflake_fleet.request, bigint) IS
-  'Internal: the named region to lease next, the one given back last; null if none is free';
+  'Internal: returns the next region to lease: of the requested free regions, the one that was given back last. '
+  'Returns null if none is free';
 
 CREATE FUNCTION snowflake_fleet.give_back_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                                  answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer
@@ -134,7 +135,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.give_back_region(snowflake_fleet.request, snowflake_fleet.region,
                                                      snowflake_fleet.answer) IS
-  'Internal: ends a lease at the first time of which the holder has issued no id';
+  'Internal: ends a lease at the first time for which the holder has issued no id';
 
 CREATE FUNCTION snowflake_fleet.grant_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer
@@ -188,7 +189,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.acquire_region(snowflake_fleet.request, snowflake_fleet.region,
                                                    snowflake_fleet.answer) IS
-  'Internal: leases the region that the sender holds, or a free one of those that it names';
+  'Internal: leases the region that the sender holds, or a free region of those that the sender requested';
 
 CREATE FUNCTION snowflake_fleet.renew_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer, adoptable boolean)
@@ -208,13 +209,13 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.renew_region(snowflake_fleet.request, snowflake_fleet.region,
                                                  snowflake_fleet.answer, boolean) IS
-  'Internal: extends a lease, unless a copy of the holder''s memory has renewed it';
+  'Internal: extends a lease, unless a clone of the running holder has renewed the lease';
 
 CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
   UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest
 $$;
-COMMENT ON FUNCTION snowflake_fleet.next_number() IS 'Internal: numbers an answer';
+COMMENT ON FUNCTION snowflake_fleet.next_number() IS 'Internal: returns the next number of an answer';
 
 CREATE FUNCTION snowflake_fleet.admit(request snowflake_fleet.request, now_ms bigint, OUT status text, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -223,7 +224,7 @@ DECLARE
 BEGIN
   IF ahead_ms > (SELECT f.skew_ms FROM snowflake_fleet.fleet AS f) THEN
     status := 'clock_ahead';
-    detail := format('The server''s clock is %s ms ahead of the lease server''s.', ahead_ms);
+    detail := format('The server''s clock is %s ms ahead of the lease server''s clock.', ahead_ms);
     RETURN;
   END IF;
   detail := snowflake_fleet.bind_regions(request, now_ms);
@@ -236,8 +237,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.admit(snowflake_fleet.request, bigint) IS
-  'Internal: refuses a server whose clock is ahead, or that names another server''s region; otherwise the status is '
-  'null, and the named regions are the server''s';
+  'Internal: refuses a server whose clock is ahead, or that requests the region of another server. Otherwise gives '
+  'the requested regions to the server, and returns the status null';
 
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint) RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -252,7 +253,7 @@ BEGIN
   answer := ROW(NULL, fleet.id, fleet.term, 0, -1, 0, 0, 0, now_ms, NULL);
   IF fleet.halted THEN
     answer.status := 'halted';
-    answer.detail := format('Server %s has a newer grant: the lease server was put back to an older state.',
+    answer.detail := format('The lease server was restored to an older state than the newest lease of server %s.',
                             quote_ident(fleet.halted_by));
     RETURN answer;
   END IF;
@@ -261,7 +262,7 @@ BEGIN
      NOT (request.call = 'renew' AND snowflake_fleet.holds_region(request)) THEN
     answer.number := snowflake_fleet.next_number();
     answer.status := CASE WHEN adoptable THEN 'term_over' ELSE 'lost' END;
-    answer.detail := 'The lease server was put back to an older state, and an operator confirmed it.';
+    answer.detail := 'The lease server was restored to an older state, and an operator confirmed the loss of leases.';
     RETURN answer;
   END IF;
   IF request.call <> 'give_back' THEN
@@ -272,7 +273,7 @@ BEGIN
   END IF;
   answer.number := snowflake_fleet.next_number();
   answer.status := 'lost';
-  answer.detail := 'The lease was revoked, or renewed by a copy of this server''s memory.';
+  answer.detail := 'The lease was revoked, or a clone of this running server has renewed the lease.';
   held := snowflake_fleet.held_region(request, adoptable);
   RETURN CASE request.call WHEN 'give_back' THEN snowflake_fleet.give_back_region(request, held, answer)
                            WHEN 'acquire' THEN snowflake_fleet.acquire_region(request, held, answer)

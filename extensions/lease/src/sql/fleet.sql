@@ -33,7 +33,8 @@ CREATE TABLE snowflake_fleet.fleet (
   region_rows bigint NOT NULL DEFAULT 0,         -- how many rows the table `region` has
   signature bigint NOT NULL DEFAULT 0            -- signature of the function that wrote the row, see signature_of()
 );
-COMMENT ON TABLE snowflake_fleet.fleet IS 'The fleet; only the functions may change it';
+COMMENT ON TABLE snowflake_fleet.fleet IS
+  'The state of the fleet, in one row. Only the functions of this schema may change this table';
 
 CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT pg_catalog.floor(pg_catalog.date_part('epoch', at) OPERATOR(pg_catalog.*) 1000)::bigint $$;
@@ -64,8 +65,9 @@ BEGIN
   END IF;
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',
-      MESSAGE = 'leases are decided in READ COMMITTED transactions only',
-      DETAIL = format('This transaction is %s.', upper(current_setting('transaction_isolation'))),
+      MESSAGE = 'leases can be requested only in READ COMMITTED transactions',
+      DETAIL = format('The isolation level of this transaction is %s.',
+                      upper(current_setting('transaction_isolation'))),
       HINT = 'Set "default_transaction_isolation" to "read committed" for the server''s role.';
   END IF;
   LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
@@ -78,7 +80,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS
-  'Internal: locks the fleet, and returns its row. Every function that writes begins with it';
+  'Internal: locks the fleet, and returns its row. Each function that writes rows calls lock_fleet() first';
 
 -- If a crash of this database lost a grant, the region would be granted again.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
@@ -87,10 +89,10 @@ BEGIN
   IF pg_catalog.current_setting('fsync') OPERATOR(pg_catalog.=) 'off' OR
      pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off' THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the lease server could lose what it grants',
+      MESSAGE = 'a crash of the lease server could lose granted leases',
       DETAIL = pg_catalog.format('"fsync" is %s, "synchronous_commit" is %s.', pg_catalog.current_setting('fsync'),
                                  pg_catalog.current_setting('synchronous_commit')),
-      HINT = 'Turn both on in the lease server.';
+      HINT = 'Set "fsync" and "synchronous_commit" to on in the lease server.';
   END IF;
   -- The commit waits for synchronous standbys. set_config() is used, because a SET clause of the function would end
   -- before the commit.
@@ -100,23 +102,23 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_durability() IS
-  'Internal: an error (55000) if a commit may be lost; sets synchronous_commit to on';
+  'Internal: raises an error (55000) if a commit may be lost. Sets synchronous_commit to on';
 
 CREATE FUNCTION snowflake_fleet.require_clock(own snowflake_fleet.fleet, now_ms bigint) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF now_ms + own.skew_ms < own.newest_ms THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the lease server''s clock is behind what it has recorded',
-      DETAIL = format('The time of the call is %s, the last exchange with a server was at %s.',
+      MESSAGE = 'the clock of the lease server is behind the newest recorded time',
+      DETAIL = format('The time of the call is %s. The last exchange with a server was at %s.',
                       snowflake_fleet.from_ms(now_ms), snowflake_fleet.from_ms(own.newest_ms)),
       HINT = 'Correct the clock of the lease server, and run the call again.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_clock(snowflake_fleet.fleet, bigint) IS
-  'Internal: an error (55000) if an operator''s call has an earlier time than the newest on record, by more than '
-  'max_skew';
+  'Internal: raises an error (55000) if the time of an operator''s call is earlier than the newest recorded time by '
+  'more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.replace_fleet(longest_ms bigint, skew_ms bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -127,11 +129,12 @@ BEGIN
   SELECT r.* INTO used FROM snowflake_fleet.region AS r WHERE r.incarnation <> 0 OR r.until_ms <> 0
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases',
-      DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease.',
+    RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases and cannot be replaced',
+      DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease, '
+                      'so the limits cannot change.',
                       used.region, snowflake_fleet.from_ms(used.until_ms)),
-      HINT = 'Set "snowflake.lease" of a server for a shorter lease. If no server has minted, wait until all leases '
-             'have ended, then run DROP EXTENSION snowflake_fleet and make the fleet again.';
+      HINT = 'For shorter leases, set "snowflake.lease" of the servers. If no server has minted, you can also wait '
+             'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
   -- The fleet gets a new id, because an earlier dump may contain a shorter limit for leases, and must not be used
@@ -143,7 +146,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.replace_fleet(bigint, bigint) IS
-  'Internal: makes another fleet in place of one that has granted no lease; an error (55006) if it has granted one';
+  'Internal: replaces a fleet that has granted no lease. Raises an error (55006) if the fleet has granted a lease';
 
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour', max_lead interval DEFAULT '1 minute',
                                              max_skew interval DEFAULT '10 seconds') RETURNS text
@@ -170,10 +173,10 @@ BEGIN
   ELSE
     PERFORM snowflake_fleet.settle_here();
   END IF;
-  RETURN format('Leases last up to %s. The next server that asks settles the layout.', lease);
+  RETURN format('Leases last up to %s. The next server that requests a lease sets the layout of the fleet.', lease);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
-  'Makes the fleet with the longest lease, lead and difference of clocks that any server may use; add_server() makes '
-  'it with the defaults. You can repeat it until a server has a lease: each call makes another fleet, whose layout is '
-  'not set yet';
+  'Creates the fleet with the longest lease, lead and difference of clocks that a server may use. add_server() '
+  'creates the fleet with the defaults. Until a server has a lease, you can call create_fleet() again: each call '
+  'creates a new fleet without a layout';

@@ -10,7 +10,8 @@ CREATE TABLE snowflake_fleet.refusal (
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
-  'Refusals, by server and cause: full, halted, clock_ahead, taken, lost; and conflict, of a static region';
+  'Refused requests, by server and cause: full, halted, clock_ahead, taken, lost. The cause conflict is a static '
+  'region that another server uses';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -30,7 +31,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.record_refusal(text, text) IS
-  'Internal: records a refusal; returns true if a line in the log is due';
+  'Internal: records a refusal. Returns true if the refusal must be logged';
 
 CREATE FUNCTION snowflake_fleet.record_answer(request snowflake_fleet.request, answer snowflake_fleet.answer)
   RETURNS void
@@ -58,7 +59,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.record_answer(snowflake_fleet.request, snowflake_fleet.answer) IS
-  'Internal: logs an answer: each grant of a region, and one refusal a minute for each server and cause';
+  'Internal: logs an answer: each new lease, and one refusal a minute for each server and cause';
 
 CREATE VIEW snowflake_fleet.regions AS
   SELECT r.region, r.server, r.state,
@@ -78,10 +79,10 @@ CREATE VIEW snowflake_fleet.regions AS
    WHERE s.last_request
      OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
 COMMENT ON VIEW snowflake_fleet.regions IS
-  'Regions that a server has asked for: its server and state, the end and beginning of the lease; the last request of '
-  'the holder, and how far its clock was ahead; whether it may be granted now; the incarnation of the holder, as in '
-  'snowflake.lease of that server, and its address. State static: a region that a server has reported within the last '
-  'minute';
+  'Regions that servers have requested: the server, the state, the end and the beginning of the lease. Also the last '
+  'request of the holder, and how far the holder''s clock was ahead then; whether the region is free now; the '
+  'incarnation of the holder, as in the view snowflake.lease of that server, and its address. A region with state '
+  'static was reported by a server within the last minute';
 
 CREATE VIEW snowflake_fleet.servers AS
   SELECT s.name AS server, s.added, s.removed,
@@ -100,27 +101,29 @@ CREATE VIEW snowflake_fleet.servers AS
        WHERE x.server OPERATOR(pg_catalog.=) s.name AND x.since IS NOT NULL
        ORDER BY x.last DESC LIMIT 1) AS f ON true;
 COMMENT ON VIEW snowflake_fleet.servers IS
-  'Servers: when each was added and removed, and its last request; its regions, and those in which it or a clone '
-  'mints; the cause and beginning of a refusal that continues';
+  'Servers: the times when each was added and removed, and its last request. Also the regions of the server, those in '
+  'which it or a clone mints, and the cause and beginning of a refusal that continues';
 
 CREATE FUNCTION snowflake_fleet.why_not_usable(OUT reason text, OUT advice text)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   reason := CASE
     WHEN NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN 'the fleet does not exist yet'
-    WHEN pg_is_in_recovery() THEN 'a standby'
+    WHEN pg_is_in_recovery() THEN 'this lease server is a standby'
     -- The settings of the caller's role do not apply to the sessions of the servers.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
                     AND g.source NOT IN ('user', 'database user', 'client', 'session'))
-      THEN 'it could lose what it grants' END;
+      THEN 'a crash could lose granted leases' END;
   advice := CASE reason
     WHEN 'the fleet does not exist yet' THEN 'Run snowflake_fleet.add_server() for each server.'
-    WHEN 'a standby' THEN 'Connect to its primary server; if that is gone for good, promote this one.'
-    WHEN 'it could lose what it grants' THEN 'Turn "fsync" and "synchronous_commit" on.' END;
+    WHEN 'this lease server is a '
+         'standby' THEN 'Connect to the primary server. If the primary server is permanently lost, promote this '
+                        'standby.'
+    WHEN 'a crash could lose granted leases' THEN 'Set "fsync" and "synchronous_commit" to on.' END;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_not_usable() IS
-  'Internal: for health: why no fleet of this database can grant; null if it can';
+  'Internal: for health: returns the reason why this database cannot grant leases, or null if it can';
 
 CREATE FUNCTION snowflake_fleet.why_halted(own snowflake_fleet.fleet, OUT reason text, OUT advice text,
                                            OUT since timestamptz)
@@ -132,32 +135,34 @@ BEGIN
   SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
   SELECT * INTO place FROM snowflake_fleet.has_moved();
   IF own.halted THEN
-    reason := format('grants were lost: server %s has a newer one', quote_ident(own.halted_by));
-    advice := format('Stop every other copy of this database for good. Then run '
-      'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). If the claim of that '
-      'server is false, run snowflake_fleet.remove_server(%L) and snowflake_fleet.confirm_no_data_loss(old_is_stopped '
-      '=> true).', own.halted_by);
+    reason := format('leases were lost: server %s has a newer lease than this database', quote_ident(own.halted_by));
+    advice := format('Stop every other copy of this database permanently. Then run '
+                     'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). If that '
+                     'server reports a false lease, run instead snowflake_fleet.remove_server(%L) and '
+                     'snowflake_fleet.confirm_no_data_loss(old_is_stopped => true).', own.halted_by);
   ELSIF place.moved THEN
-    reason := 'grants may have been lost. ' || place.detail;
-    advice := 'Stop the old lease server for good. After a switch-over, pg_upgrade or the promotion of a synchronous '
-              'standby, or if these are the same files, run snowflake_fleet.confirm_no_data_loss(old_is_stopped => '
-              'true). Otherwise, and in doubt, run snowflake_fleet.confirm_data_loss(''the time by your watch'', '
-              'old_is_stopped => true). With dry_run => true, both return what they would do.';
+    reason := 'leases may be lost. ' || place.detail;
+    advice := 'Stop the old lease server permanently. After a switch-over, pg_upgrade or the promotion of a '
+              'synchronous standby, or if these are the same files, run '
+              'snowflake_fleet.confirm_no_data_loss(old_is_stopped => true). Otherwise, and in doubt, run '
+              'snowflake_fleet.confirm_data_loss(''the time by your watch'', old_is_stopped => true). With dry_run => '
+              'true, both functions only show what they would do.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
-  'Internal: for health: why grants are halted until an operator confirms what was lost; null if they are not';
+  'Internal: for health: returns the reason why no lease is granted until an operator confirms the loss, or null';
 
 CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- Servers are waiting for the synchronous standby, or for a transaction that holds the lock on the fleet.
-  SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'grants wait for the synchronous standby'
-              ELSE format('grants wait for a transaction of role %s', coalesce(quote_ident(b.usename), '?')) END,
+  SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'requests for leases wait for the synchronous standby'
+              ELSE format('requests for leases wait for a transaction of role %s',
+                          coalesce(quote_ident(b.usename), '?')) END,
          CASE WHEN a.wait_event = 'SyncRep'
-              THEN 'Start the standby, or remove it from "synchronous_standby_names": then a failover to it '
-                   'may lose grants.'
+              THEN 'Start the standby. Or remove the standby from "synchronous_standby_names": a failover to this '
+                   'standby may then lose leases.'
               ELSE format('Run pg_terminate_backend(%s).', coalesce(b.pid::text, 'pid')) END, a.query_start
     INTO reason, advice, since
     FROM pg_stat_activity AS a JOIN snowflake_fleet.server AS s ON s.name = a.usename
@@ -167,7 +172,8 @@ BEGIN
    ORDER BY a.wait_event <> 'SyncRep', a.query_start LIMIT 1;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.why_waiting() IS 'Internal: for health: what requests wait for; null if none waits';
+COMMENT ON FUNCTION snowflake_fleet.why_waiting() IS
+  'Internal: for health: returns the reason why requests wait, or null if no request waits';
 
 CREATE FUNCTION snowflake_fleet.who_is_refused(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -180,22 +186,24 @@ BEGIN
    ORDER BY f.cause <> 'conflict', f.cause <> 'taken', f.since LIMIT 1;
   IF FOUND THEN
     reason := format(CASE refused.cause WHEN 'full' THEN 'no region of server %s is free'
-                                        WHEN 'clock_ahead' THEN 'the clock of server %s is ahead'
-                                        WHEN 'taken' THEN 'server %s asks for a region of another'
+                                        WHEN 'clock_ahead' THEN 'the clock of server %s is ahead of the lease '
+                                                                'server''s clock'
+                                        WHEN 'taken' THEN 'server %s requests a region of another server'
                                         ELSE 'server %s mints in the region of another server' END,
                      quote_ident(refused.server));
     advice := CASE refused.cause
       WHEN 'full'
-        THEN 'Read snowflake_fleet.regions: wait for the end of a lease, or run confirm_dead() for a machine that is '
-             'gone.'
+        THEN 'Find the regions of the server in snowflake_fleet.regions. Wait until a lease ends, or run '
+             'confirm_dead() for a lease whose holder is permanently stopped.'
       WHEN 'clock_ahead' THEN 'Check the time synchronization of that server and of this one.'
-      ELSE 'Read snowflake_fleet.regions, and give each server regions of its own.' END;
+      ELSE 'Find both servers in snowflake_fleet.regions, and set different regions in their configuration.' END;
     since := refused.since;
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.who_is_refused() IS
-  'Internal: for health: a server whose requests are refused, or that shares its region; null if there is none';
+  'Internal: for health: returns a server whose requests are refused, or that shares its region with another server, '
+  'or null';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -216,7 +224,7 @@ BEGIN
   END IF;
   granting := true;
   IF snowflake_fleet.to_ms(clock_timestamp()) + own.skew_ms < own.newest_ms THEN
-    reason := 'the clock is behind what was recorded';
+    reason := 'the clock is behind the newest recorded time';
     advice := 'Check the time synchronization of this machine.';
     RETURN;
   END IF;
@@ -227,6 +235,6 @@ COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: for the view snowflak
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
 COMMENT ON VIEW snowflake_fleet.health IS
-  'Whether this database grants leases; if not, the reason, the advice, and the time of the first sign. If granting is '
-  'true, a reason concerns one server: two servers mint in one region, no region of it is free, it asks for a region '
-  'of another server, or its clock is ahead';
+  'Shows whether this database grants leases. If not, shows the reason, the advice, and the time of the first sign. '
+  'If granting is true and there is a reason, the reason concerns one server: another server mints in the same '
+  'region, no region of the server is free, the server requests a region of another server, or its clock is ahead';

@@ -21,8 +21,8 @@ CREATE TABLE snowflake_fleet.region (
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
-  'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. A region has a row once '
-  'a server has asked for it';
+  'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. The row of a region is '
+  'created when a server first requests the region';
 
 -- Static regions, for operators. A dump does not contain this table.
 CREATE TABLE snowflake_fleet.static_region (
@@ -59,13 +59,13 @@ CREATE FUNCTION snowflake_fleet.lease_text(held snowflake_fleet.region) RETURNS 
                 THEN format(' (incarnation %s, address %s)', held.incarnation,
                             coalesce(host(held.client_addr), 'local')) END)
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lease_text(snowflake_fleet.region) IS 'Internal: a lease, for people';
+COMMENT ON FUNCTION snowflake_fleet.lease_text(snowflake_fleet.region) IS 'Internal: describes a lease in words';
 
 CREATE FUNCTION snowflake_fleet.end_lease(held snowflake_fleet.region) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   UPDATE snowflake_fleet.region AS r SET incarnation = 0, state = 'revoked' WHERE r.region = held.region;
-  RAISE LOG 'snowflake_fleet: revoked: %', snowflake_fleet.lease_text(held);
+  RAISE LOG 'snowflake_fleet: revoked the lease of %', snowflake_fleet.lease_text(held);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Internal: revokes a lease, and logs it';

@@ -12,7 +12,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_row(snowflake_fleet.region, integer) IS
-  'Internal: an error (42704) if a region has no row';
+  'Internal: raises an error (42704) if a region has no row';
 
 CREATE FUNCTION snowflake_fleet.revoke_lease(region integer, incarnation bigint DEFAULT NULL,
                                              dry_run boolean DEFAULT false) RETURNS text
@@ -24,11 +24,11 @@ BEGIN
   SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = revoke_lease.region;
   PERFORM snowflake_fleet.require_row(held, region);
   IF held.incarnation = 0 THEN
-    RETURN format('Region %s has no holder.', region);
+    RETURN format('No server holds region %s.', region);
   ELSIF revoke_lease.incarnation <> held.incarnation THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
       MESSAGE = format('incarnation %s does not hold region %s', revoke_lease.incarnation, region),
-      DETAIL = format('Incarnation %s of server %s does.', held.incarnation, quote_ident(held.server)),
+      DETAIL = format('Incarnation %s of server %s holds the region.', held.incarnation, quote_ident(held.server)),
       HINT = 'Read the view snowflake_fleet.regions again.';
   ELSIF dry_run IS NOT FALSE THEN
     RETURN format('The lease would be revoked: %s.', snowflake_fleet.lease_text(held));
@@ -38,8 +38,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.revoke_lease(integer, bigint, boolean) IS
-  'Ends the lease of a region, or only that of the named incarnation. It is not renewed, and the region is free when '
-  'its time is over. The holder may mint until then or until it renews, and takes another region of its server';
+  'Revokes the lease of a region. If an incarnation is passed, revokes only the lease of this incarnation. The lease '
+  'is not renewed, and the region is free when the lease ends. The holder may mint until the lease ends or until its '
+  'next request. Then it leases another region of its server';
 
 CREATE FUNCTION snowflake_fleet.ahead_in_ms(ahead interval) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -48,7 +49,7 @@ DECLARE
 BEGIN
   IF (ahead_ms BETWEEN 0 AND 604800000) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = '"ahead" is out of range',
-      DETAIL = format('It is %s; servers issue ids from 0 to 7 days ahead of their clocks.',
+      DETAIL = format('"ahead" is %s, and must be 0 to 7 days.',
                       coalesce(ahead::text, 'null')),
       HINT = 'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example '
              'ahead => ''2 s''.';
@@ -57,7 +58,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ahead_in_ms(interval) IS
-  'Internal: how far ahead of its clock a server issues ids; an error (22023) unless 0 to 7 days';
+  'Internal: converts "ahead" to milliseconds: how far ahead of its clock a server issues ids. Raises an error '
+  '(22023) unless 0 to 7 days';
 
 CREATE FUNCTION snowflake_fleet.confirm_dead(region integer, ahead interval, holder_is_stopped boolean DEFAULT false,
                                              dry_run boolean DEFAULT false) RETURNS text
@@ -71,9 +73,10 @@ DECLARE
 BEGIN
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the holder has not been confirmed as stopped',
-      DETAIL = 'A holder that is cut off or frozen mints until its lease ends, and the next holder would mint the same '
-               'ids.',
-      HINT = 'Stop the holder, then add "holder_is_stopped => true"; or run snowflake_fleet.revoke_lease() and wait.';
+      DETAIL = 'A holder that is frozen or has no network can mint until its lease ends. The next holder would mint '
+               'the same ids.',
+      HINT = 'Stop the holder, and pass holder_is_stopped => true. Or run snowflake_fleet.revoke_lease(), and wait '
+             'until the lease ends.';
   END IF;
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.require_settled();
@@ -95,9 +98,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
-  'Ends the lease of a region whose holder is stopped, as after a power loss. The region is free after `ahead`, the '
-  'sum of max_lead and reserve of the server, and max_skew. Ids may come twice if the holder still runs, if its clock '
-  'was ahead by more than max_skew, or if the clock of this database is behind by more than that';
+  'Ends the lease of a region whose holder is stopped, for example after a power loss. The region is free after the '
+  'time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the server. Duplicate ids are possible '
+  'if the holder still runs, if its clock was ahead by more than max_skew, or if the clock of this database is behind '
+  'by more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -105,13 +109,14 @@ BEGIN
   IF confirmed IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'the old lease server has not been confirmed as stopped',
-      DETAIL = 'While it runs, it continues to grant: two runs of a server get one region, and mint the same ids.',
-      HINT = 'Stop the old lease server for good, then add "old_is_stopped => true".';
+      DETAIL = 'If the old lease server still runs, it can grant a region a second time. Two servers would then mint '
+               'the same ids.',
+      HINT = 'Stop the old lease server permanently, and pass old_is_stopped => true.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_old_stopped(boolean) IS
-  'Internal: an error (22023) unless the operator has confirmed that the old lease server is stopped';
+  'Internal: raises an error (22023) unless the operator has confirmed that the old lease server is stopped';
 
 CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -120,7 +125,8 @@ CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS v
          began = f.newest, halted = false, halted_by = NULL
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
-  'Internal: begins a term. A server that has received an answer of it ignores the other copies of this database';
+  'Internal: begins a term. A server that has received an answer of this term ignores the other copies of this '
+  'database';
 
 CREATE FUNCTION snowflake_fleet.lose_leases(now_ms bigint, salt bigint, silent boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -138,8 +144,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS
-  'Internal: makes all regions begin after every time that may have been granted. `silent`: this copy of the database '
-  'has not granted since it was put back, so holders whose lease lasts may continue';
+  'Internal: sets the begin of all regions after every time that may have been granted. If `silent` is true, this '
+  'copy of the database has granted no lease since it was restored, and holders may continue leases that have not '
+  'ended';
 
 CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false,
                                                      dry_run boolean DEFAULT false) RETURNS text
@@ -155,15 +162,15 @@ BEGIN
   IF own.halted
      AND NOT EXISTS (SELECT FROM snowflake_fleet.server AS s WHERE s.name = own.halted_by AND s.removed IS NOT NULL)
   THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'something was lost',
-      DETAIL = format('Server %s has a grant that this database does not have.', quote_ident(own.halted_by)),
-      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the claim of that server '
-                    'is false, run snowflake_fleet.remove_server(%L) and then this call again.', own.halted_by);
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has lost a lease',
+      DETAIL = format('Server %s has a lease that this database does not contain.', quote_ident(own.halted_by)),
+      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the server reports a '
+                    'false lease, run snowflake_fleet.remove_server(%L), and repeat this call.', own.halted_by);
   ELSIF NOT own.halted AND NOT (snowflake_fleet.has_moved()).moved THEN
-    RETURN 'This database is the one that granted last: nothing to confirm.';
+    RETURN 'Nothing to confirm: this database contains the newest leases.';
   END IF;
   PERFORM snowflake_fleet.require_clock(own, now_ms);
-  leases := coalesce((SELECT 'Leases that continue: '
+  leases := coalesce((SELECT 'These leases continue: '
                       || string_agg(snowflake_fleet.lease_text(r), ', ' ORDER BY r.region) || '.'
                         FROM snowflake_fleet.region AS r WHERE r.incarnation <> 0), 'No lease continues.');
   IF dry_run IS NOT FALSE THEN
@@ -175,24 +182,27 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_no_data_loss(boolean, boolean) IS
-  'Continues all leases. For a switch-over, a failover to a synchronous standby, or pg_upgrade, when the old lease '
-  'server is stopped for good. If a grant was lost, two runs of one server may mint the same ids: in doubt, run '
-  'confirm_data_loss()';
+  'Confirms that no lease was lost, and continues all leases. Call it after a switch-over, a failover to a '
+  'synchronous standby, or pg_upgrade, when the old lease server is stopped permanently. If a lease was lost, two '
+  'runs of one server may mint the same ids. In doubt, call confirm_data_loss()';
 
 CREATE FUNCTION snowflake_fleet.check_operators_time(now timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE
   THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the lease server''s clock does not agree',
-      DETAIL = format('It shows %s, the time of the call is %s; they may differ by 15 minutes.', clock_timestamp(),
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the clock of the lease server differs from '
+                                                                         'the time of the call',
+      DETAIL = format('The clock shows %s. The time of the call is %s. The difference must be at most 15 minutes.',
+                      clock_timestamp(),
                       coalesce(now::text, 'null')),
-      HINT = 'Correct the clock, or the time of the call.';
+      HINT = 'Correct the clock, or pass the correct time.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_operators_time(timestamptz) IS
-  'Internal: an error (22023) if the time of an operator''s watch and the clock of this database differ by 15 minutes';
+  'Internal: raises an error (22023) if the time of an operator''s watch and the clock of this database differ by 15 '
+  'minutes';
 
 CREATE FUNCTION snowflake_fleet.confirm_data_loss(now timestamptz, old_is_stopped boolean DEFAULT false,
                                                   although_healthy boolean DEFAULT false, dry_run boolean DEFAULT false)
@@ -213,15 +223,16 @@ BEGIN
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database does not seem to be put back',
-      DETAIL = 'It is in its old place, and no server has a newer grant. Every server would lose its lease.',
-      HINT = 'If its files were put back by the snapshot of a disk, add "although_healthy => true".';
+      MESSAGE = 'this database does not seem to be restored to an older state',
+      DETAIL = 'The database is in its old place, and no server has a newer lease. With this call, every server would '
+               'lose its lease.',
+      HINT = 'If the disk was restored from a snapshot, pass although_healthy => true.';
   END IF;
   now_ms := snowflake_fleet.to_ms(greatest(now, clock_timestamp()));
   PERFORM snowflake_fleet.require_clock(own, now_ms);
   free_ms := now_ms + own.longest_ms + own.skew_ms;
   effect := format(
-    '%s Other regions are free at %s; a server that restarts without a clean stop, or is new, waits until then.',
+    '%s Other regions are free at %s. New servers, and servers that restart after an unclean stop, wait until then.',
     CASE WHEN silent
          THEN format('Servers keep leases that end after %s.', snowflake_fleet.from_ms(now_ms + 2 * own.skew_ms))
          ELSE 'All leases end.' END, snowflake_fleet.from_ms(free_ms));
@@ -234,10 +245,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_data_loss(timestamptz, boolean, boolean, boolean) IS
-  'For a database that was put back to an earlier time, or failed over to a standby that may lack commits, when the '
-  'old lease server is stopped for good. `now` is the time by a clock that the operator trusts. Servers keep the '
-  'leases that they have, unless this database may have granted leases before that was detected: then all leases end. '
-  'Returns when the other regions are free';
+  'Confirms that leases may be lost. Call it after this database was restored to an earlier time, or after a failover '
+  'to a standby that may lack commits, when the old lease server is stopped permanently. `now` is the time of a clock '
+  'that the operator trusts. Servers keep their leases. But if this database may have granted leases before the loss '
+  'was detected, all leases end. Returns the time at which the other regions are free';
 
 CREATE FUNCTION snowflake_fleet.guard_leases() RETURNS event_trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -250,21 +261,23 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has leases that have not ended',
-      DETAIL = format('The last is that of %s. A new fleet would grant the region again.',
+      DETAIL = format('The lease that ends last is that of %s. A new fleet would grant this region again.',
                       snowflake_fleet.lease_text(held)),
-      HINT = 'Stop all servers, and run the command when the leases have ended. Restore a dump into a new database.';
+      HINT = 'Stop all servers, wait until the leases have ended, and run the command again. Restore a dump into a '
+             'new database.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.guard_leases() IS
-  'Internal: event trigger that keeps the fleet from being dropped while a lease lasts';
+  'Internal: event trigger that prevents dropping the fleet before all leases have ended';
 
 DO $$
 BEGIN
   IF (SELECT r.rolsuper FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) current_user) THEN
     CREATE EVENT TRIGGER snowflake_fleet_guard_leases ON ddl_command_start WHEN TAG IN ('DROP EXTENSION', 'DROP SCHEMA')
       EXECUTE FUNCTION snowflake_fleet.guard_leases();
-    COMMENT ON EVENT TRIGGER snowflake_fleet_guard_leases IS 'Keeps the fleet from being dropped while a lease lasts';
+    COMMENT ON EVENT TRIGGER snowflake_fleet_guard_leases IS 'Prevents dropping the fleet before all leases have '
+                                                             'ended';
   END IF;
 END
 $$;

@@ -20,8 +20,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the change '
-  'time of the file PG_VERSION; null if the owner may not read it. The snapshot of a disk keeps all of them';
+  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the '
+  'change time of the file PG_VERSION, or null if the owner may not read it. If a disk is restored from a snapshot, '
+  'none of these properties changes';
 
 -- A signature includes the id of the transaction that wrote the row. So rows that COPY or replication has written do
 -- not match. A signature also includes the contents of the row, because a manual statement can follow a function in the
@@ -51,7 +52,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS
-  'Internal: a table with rows that no function wrote, or from which rows were deleted; null if all rows are signed';
+  'Internal: returns a table that contains rows which no function of this schema wrote, or from which rows were '
+  'deleted. Returns null if all rows are signed';
 
 CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
@@ -67,7 +69,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.sign_rows() IS
-  'Internal: signs the rows that this transaction has written. Every function that writes ends with it';
+  'Internal: signs the rows that this transaction has written. Each function that writes rows calls sign_rows() at '
+  'its end';
 
 CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,16 +84,17 @@ BEGIN
   detail := CASE
     WHEN (place.system_identifier, place.timeline, place.database)
       IS DISTINCT FROM (own.system_identifier, own.timeline, own.database)
-      THEN format('It was restored, promoted or copied: timeline %s of system %s, database %s; it was timeline %s of '
-                  'system %s, database %s.', place.timeline, place.system_identifier, place.database, own.timeline,
-                  own.system_identifier, own.database)
+      THEN format('The database was restored, promoted or copied. It has timeline %s of system %s, database %s. '
+                  'Before, it had timeline %s of system %s, database %s.',
+                  place.timeline, place.system_identifier, place.database,
+                  own.timeline, own.system_identifier, own.database)
     WHEN foreign_rows IS NOT NULL
-      THEN format('Rows of table snowflake_fleet.%s were written by a restore, COPY, a statement by hand or '
-                  'replication, not by the functions.', foreign_rows)
+      THEN format('Rows of table snowflake_fleet.%s were changed by a restore, COPY, replication or a manual '
+                  'statement, and not by the functions of this schema.', foreign_rows)
     WHEN place.directory IS DISTINCT FROM own.directory
-      THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a relabelling touched '
-                  'them: PG_VERSION was changed at %s, and before at %s.', coalesce(place.directory::text, '?'),
-                  coalesce(own.directory::text, '?'))
+      THEN format('The files of the data directory were copied, or chmod, chown, a hard link or a new label changed '
+                  'their metadata. The change time of the file PG_VERSION is %s, and was %s before.',
+                  coalesce(place.directory::text, '?'), coalesce(own.directory::text, '?'))
     END;
   moved := detail IS NOT NULL;
 END
@@ -107,13 +111,13 @@ BEGIN
   IF place.moved OR (halted AND NOT although_halted) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database may lack the newest leases',
-      DETAIL = coalesce(place.detail, 'A server has a newer grant.'),
-      HINT = 'Read the view snowflake_fleet.health, and confirm what was lost first.';
+      DETAIL = coalesce(place.detail, 'A server has a lease that is newer than the leases in this database.'),
+      HINT = 'Read the view snowflake_fleet.health in the lease server, and follow its advice.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS
-  'Internal: an error (55000) until an operator has confirmed what was lost';
+  'Internal: raises an error (55000) if leases may be lost and no operator has confirmed the loss';
 
 CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -128,4 +132,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
-  'Internal: records that this database, in its present place and with its present rows, is the one that grants';
+  'Internal: records that this database grants leases, at its present place and with its present rows';

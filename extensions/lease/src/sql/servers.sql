@@ -8,7 +8,8 @@ CREATE TABLE snowflake_fleet.server (
   last_request timestamptz,            -- the time of the last request of the server
   signature bigint NOT NULL DEFAULT 0  -- as in snowflake_fleet.fleet
 );
-COMMENT ON TABLE snowflake_fleet.server IS 'Servers, by the name of their login role; only the functions may change it';
+COMMENT ON TABLE snowflake_fleet.server IS
+  'Servers, by the name of their login role. Only the functions of this schema may change this table';
 
 -- SET ROLE and SECURITY DEFINER do not change `session_user`.
 CREATE FUNCTION snowflake_fleet.asking_server() RETURNS text
@@ -26,29 +27,31 @@ BEGIN
    WHERE r.rolname = asks AND s.name <> asks AND s.removed IS NULL;
   RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
     MESSAGE = format('role %s is not a server of this fleet', quote_ident(asks)),
-    DETAIL = CASE WHEN renamed IS NOT NULL THEN format('The role was added as %s, and renamed.', quote_ident(renamed))
-                  WHEN server.name IS NULL THEN 'It was never added.'
-                  ELSE format('It was removed at %s.', server.removed) END,
+    DETAIL = CASE WHEN renamed IS NOT NULL THEN format('The role was added under the name %s, and was renamed later.',
+                                                       quote_ident(renamed))
+                  WHEN server.name IS NULL THEN 'The role was never added.'
+                  ELSE format('The server was removed at %s.', server.removed) END,
     HINT = CASE WHEN renamed IS NOT NULL
                 THEN format('Run ALTER ROLE %I RENAME TO %I in the lease server.', asks, renamed)
                 ELSE format('Run snowflake_fleet.add_server(%L) in the lease server.', asks) END;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.asking_server() IS
-  'Internal: the server whose role this session logged in as; an error (42501) if there is none';
+  'Internal: returns the server whose role logged in to this session. Raises an error (42501) if the role is not a '
+  'server';
 
 CREATE FUNCTION snowflake_fleet.check_server_name(server text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF server IS NULL OR octet_length(server) NOT BETWEEN 1 AND 63 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a server''s name has 1 to 63 bytes',
-      DETAIL = format('This one has %s.', coalesce(octet_length(server), 0)),
-      HINT = 'Give the name of the server''s login role.';
+      DETAIL = format('The name that was passed has %s bytes.', coalesce(octet_length(server), 0)),
+      HINT = 'Pass the name of the server''s login role.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_server_name(text) IS
-  'Internal: an error (22023) if the text cannot be the name of a role';
+  'Internal: raises an error (22023) if the text cannot be the name of a role';
 
 CREATE FUNCTION snowflake_fleet.login_role(server text, OUT role oid, OUT made boolean)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -68,16 +71,17 @@ BEGIN
   ELSIF login.rolsuper OR NOT login.rolcanlogin OR pg_has_role(login.oid, current_user, 'MEMBER') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('role %s cannot be a server', quote_ident(server)),
-      DETAIL = CASE WHEN login.rolsuper THEN 'It is a superuser.'
-                    WHEN NOT login.rolcanlogin THEN 'It may not log in.'
-                    ELSE 'It owns the fleet, or is a member of the owner.' END,
-      HINT = 'Choose another name: a role is made for it.';
+      DETAIL = CASE WHEN login.rolsuper THEN 'The role is a superuser.'
+                    WHEN NOT login.rolcanlogin THEN 'The role may not log in.'
+                    ELSE 'The role owns the fleet, or is a member of the owner.' END,
+      HINT = 'Pass another name, for which add_server() creates a login role.';
   END IF;
   role := quote_ident(server)::regrole;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.login_role(text) IS
-  'Internal: the login role of a server, which is made if it does not exist; an error (22023) if it cannot be a server';
+  'Internal: returns the login role of a server, and creates the role if it does not exist. Raises an error (22023) '
+  'if the role cannot be a server';
 
 CREATE FUNCTION snowflake_fleet.add_server(server text) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -99,12 +103,12 @@ BEGIN
   ON CONFLICT (name) DO UPDATE SET removed = NULL, role = login.role;
   PERFORM snowflake_fleet.sign_rows();
   RETURN format('Server %s may log in as role %s%s.', quote_ident(server), quote_ident(server),
-                CASE WHEN login.made THEN ', which was made without a password' ELSE '' END);
+                CASE WHEN login.made THEN ', which was created without a password' ELSE '' END);
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS
-  'Adds a server, or adds it again after remove_server(). Makes its login role, without a password, if it does not '
-  'exist';
+  'Adds a server, also after remove_server(). If the login role of the server does not exist, creates the role '
+  'without a password';
 
 CREATE FUNCTION snowflake_fleet.remove_server(server text, dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -118,12 +122,12 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
       MESSAGE = format('server %s does not exist in this fleet', quote_ident(server)),
-      HINT = 'Find its name in the view snowflake_fleet.servers.';
+      HINT = 'Find the name of the server in the view snowflake_fleet.servers.';
   END IF;
-  leases := coalesce((SELECT 'Leases that end: ' || string_agg(snowflake_fleet.lease_text(r), ', '
+  leases := coalesce((SELECT 'These leases end: ' || string_agg(snowflake_fleet.lease_text(r), ', '
                                                                    ORDER BY r.region) || '.'
                         FROM snowflake_fleet.region AS r WHERE r.server = own.name AND r.incarnation <> 0),
-                     'It holds no lease.');
+                     'The server holds no lease.');
   IF dry_run IS NOT FALSE THEN
     RETURN format('Server %s would be removed. %s', quote_ident(server), leases);
   ELSIF own.removed IS NOT NULL THEN
@@ -138,5 +142,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remove_server(text, boolean) IS
-  'Removes a server: ends its leases and those of its clones, and refuses new ones. It may mint until its leases end. '
-  'Other servers may then lease its regions. The role is not dropped';
+  'Removes a server: revokes its leases and those of its clones, and refuses new leases. The server may mint until '
+  'its leases end. Then other servers may lease its regions. The role is not dropped';
