@@ -20,7 +20,7 @@ LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval
 
 class Router:
     def __init__(self, conninfo):
-        self.conninfo, self.version, self.places, self.connections = conninfo, None, {}, {}
+        self.conninfo, self.version, self.servers, self.connections = conninfo, None, {}, {}
         row = self.connection(conninfo).execute("SELECT sequence_bits, shards FROM snowflake.layout").fetchone()
         self.sequence_bits, self.shards = row
         self.refresh()
@@ -40,7 +40,7 @@ class Router:
         if version == self.version:
             return
         rows = where.execute("SELECT shard, conninfo, version FROM snowflake_fleet.map").fetchall()
-        self.places = {shard: conninfo for shard, conninfo, _ in rows}
+        self.servers = {shard: conninfo for shard, conninfo, _ in rows}
         self.version = rows[0][2] if rows else version
 
     def shard_of(self, number):
@@ -54,11 +54,11 @@ class Router:
         """
         until, pause = time.monotonic() + timeout, 0.005
         while True:
-            if shard not in self.places:
+            if shard not in self.servers:
                 self.refresh()
-            if shard not in self.places:
+            if shard not in self.servers:
                 raise LookupError(f"shard {shard} is not in the map of version {self.version}")
-            connection = self.connection(self.places[shard])
+            connection = self.connection(self.servers[shard])
             try:
                 with connection.transaction():
                     return work(connection, f"shard_{shard}")

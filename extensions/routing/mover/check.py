@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from .errors import Refused, printable
-from .places import is_elsewhere
+from .endpoints import is_elsewhere
 from .session import GRACE, LOCK_MS, alarm
 
 OTHER_WAYS = "  Other ways to move it are Citus, pgcopydb, and replication of your own with fence_shard() and take_over(): see doc/routing.md."

@@ -6,7 +6,7 @@ from psycopg import sql
 
 from .check import refusals
 from .errors import Refused, Stale, say
-from .places import database_of
+from .endpoints import database_of
 from .session import LOCK_MS, WHO
 
 SUBSCRIPTION = "s.subname = %s AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"

@@ -11,7 +11,7 @@ from .copying import clear, copy, try_out
 from .errors import Refused, Stale, complain, say, words
 from .fence import BEFORE_THE_FENCE, resume, take_over
 from .finish import abort, drop_source, finish, forget_side
-from .places import Move, is_elsewhere
+from .endpoints import Move, is_elsewhere
 
 ABOUT = """Moves schema shard_N from one server to another by logical replication, with a pause for its writers of some
 milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), or, with --control, names of the map in the

@@ -40,7 +40,7 @@ $fleet->control(<<~'SQL');
 	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard
 	  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
 	SQL
-my @places = (
+my @moments = (
 	[ 'as soon as the schema is made', undef, qr/made on the target/ ],
 	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/ ],
 	[ 'while it copies', sub { hold($south, 'LOCK TABLE shard_1.photos IN SHARE MODE') if $_[0] }, qr/copying/ ],
@@ -52,9 +52,9 @@ my @places = (
 my %rows = %{ rows_of($north, 1) };
 my @writers = map { $mover->start_writer(1, $_) } 1 .. 2;
 my ($from, $to) = ('a', 'b');
-foreach my $place (@places)
+foreach my $moment (@moments)
 {
-	my ($name, $hold, $said, $until) = @$place;
+	my ($name, $hold, $said, $until) = @$moment;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
 	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for all
 	# transactions of the target that have begun to write.

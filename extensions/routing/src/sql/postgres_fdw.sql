@@ -168,7 +168,7 @@ COMMENT ON FUNCTION snowflake_fleet.check_fdw_parent(regclass) IS
 CREATE FUNCTION snowflake_fleet.check_partitions(parent regclass, remote text) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  places CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
   odd record;
 BEGIN
   SELECT h.* INTO odd
@@ -181,7 +181,7 @@ BEGIN
            WHERE inhparent = parent) AS h
     LEFT JOIN LATERAL snowflake_fleet.remote_name(remote, h.shard) AS r ON true
    WHERE (h.modulus, h.srvname, h.options ->> 'schema_name', h.options ->> 'table_name')
-         IS DISTINCT FROM (places, snowflake_fleet.fdw_server_name(h.shard), r.schema, r.relation)
+         IS DISTINCT FROM (shards, snowflake_fleet.fdw_server_name(h.shard), r.schema, r.relation)
    ORDER BY h.partition::text LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
@@ -189,7 +189,7 @@ BEGIN
       DETAIL = format('It has modulus %s, foreign server %s and table %s.%s; wanted are modulus %s, server %s and '
                       'table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
                       coalesce(odd.options ->> 'schema_name', '(none)'),
-                      coalesce(odd.options ->> 'table_name', '(none)'), places,
+                      coalesce(odd.options ->> 'table_name', '(none)'), shards,
                       snowflake_fleet.fdw_server_name(odd.shard), replace(remote, '%s', odd.shard::text)),
       HINT = 'Detach it.';
   END IF;
@@ -228,7 +228,7 @@ CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text D
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-  places CONSTANT integer := l.shards FROM snowflake.layout AS l;
+  shards CONSTANT integer := l.shards FROM snowflake.layout AS l;
   home name;
   base name;
   pattern text;
@@ -256,7 +256,7 @@ BEGIN
     END IF;
     EXECUTE format('CREATE FOREIGN TABLE %I.%I PARTITION OF %s FOR VALUES WITH (MODULUS %s, REMAINDER %s) '
                    'SERVER %I OPTIONS (schema_name %L, table_name %L)',
-                   home, left(base, 40) || '_shard_' || wanted.shard, parent, places, wanted.shard,
+                   home, left(base, 40) || '_shard_' || wanted.shard, parent, shards, wanted.shard,
                    snowflake_fleet.fdw_server_name(wanted.shard), wanted.schema, wanted.relation);
   END LOOP;
 END

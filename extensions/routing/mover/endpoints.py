@@ -1,4 +1,4 @@
-"""Where things are: the servers of a move, who moves, and how far it is."""
+"""The endpoints of a move: their servers and sessions, who moves, and how far the move is."""
 import time
 from types import SimpleNamespace
 

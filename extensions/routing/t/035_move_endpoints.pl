@@ -1,4 +1,4 @@
-# Tests moves in unusual places: the control database as source or target, two databases of one server, several moves at
+# Tests moves with unusual endpoints: the control database as source or target, two databases of one server, several moves at
 # once, and a second target.
 
 use strict;
