@@ -43,7 +43,7 @@ $fleet->control(<<~'SQL');
 my @moments = (
 	[ 'as soon as the schema is made', undef, qr/made on the target/ ],
 	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/ ],
-	[ 'while it copies', sub { hold($south, 'LOCK TABLE shard_1.photos IN SHARE MODE') if $_[0] }, qr/copying/ ],
+	[ 'while it copies', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/, undef, 'LOCK TABLE shard_1.photos IN SHARE MODE', qr/copying/ ],
 	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
 	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
 		[ 'before the subscription is dropped', sub { hold($south, 'LOCK TABLE pg_subscription IN ACCESS SHARE MODE') }, qr/is kept as/, 'copied' ],
@@ -54,7 +54,7 @@ my @writers = map { $mover->start_writer(1, $_) } 1 .. 2;
 my ($from, $to) = ('a', 'b');
 foreach my $moment (@moments)
 {
-	my ($name, $hold, $said, $until) = @$moment;
+	my ($name, $hold, $said, $until, $lock, $then) = @$moment;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
 	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for all
 	# transactions of the target that have begun to write.
@@ -63,6 +63,14 @@ foreach my $moment (@moments)
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
 	if ($said) { $mover->wait_for($move, $said); }
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
+	if ($lock)
+	{
+		# The lock on the target is taken before the copy begins, which waits for the slot.
+		my $slot = pop @sessions;
+		hold($south, $lock);
+		$slot->quit;
+		$mover->wait_for($move, $then);
+	}
 	sleep 0.3 if $hold;
 	$mover->kill_it($move);
 	release();
