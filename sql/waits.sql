@@ -19,7 +19,7 @@ BEGIN
 EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
   RETURN QUERY VALUES (SQLSTATE), (message),
-    (regexp_replace(regexp_replace(detail, '\d{4}-\d\d-\d\d [\d:.]+\+00', '<time>', 'g'), '(wait|Waited) [\d.]+ m?s', '\1 <span>')),
+    (regexp_replace(regexp_replace(detail, '\d{4}-\d\d-\d\d [\d:.]+\+00', '<time>', 'g'), '(wait|waited) [\d.]+ m?s', '\1 <span>')),
     (hint);
 END $$;
 

@@ -32,7 +32,7 @@ sub in_time
 my %jumped = (
 	sqlstate => '55000',
 	message => 'the clock jumped ahead by [\d.]+ (?:min|h|days)',
-	detail => 'The clock has moved \d+ ms further than the time since boot; '
+	detail => 'The clock advanced \d+ ms more than the time since boot\. '
 	  . '"snowflake.max_forward_jump" is 3600 s',
 	hint => 'SELECT snowflake.accept_clock\(\)');
 
@@ -98,8 +98,8 @@ my $now = $clock->offset;
 $clock->set(1_704_067_200 - time);
 my %before = (
 	sqlstate => '55000',
-	message => 'the clock is before the epoch',
-	detail => 'The clock shows 2024-01-01 .*, "snowflake.epoch" is 2025-01-01 00:00:00',
+	message => 'the clock is before the epoch of the ids',
+	detail => 'The clock shows 2024-01-01 .*\. The epoch of the ids is 2025-01-01 00:00:00',
 	hint => 'Correct the clock');
 $node->refuses('SELECT snowflake.next_id(1)', \%before, 'next_id() fails while the clock is before the epoch');
 $node->restart;
@@ -121,7 +121,7 @@ $node->refuses(
 	'SELECT snowflake.next_id(1)',
 	{
 		sqlstate => '2200H',
-		message => 'the layout is exhausted',
+		message => 'the id layout has no time values left',
 		detail => 'Layout 41/5\+8/10.* ended at 2059-11-04 19:53:47.776',
 		hint => 'Move the database to a layout with more time bits or a later epoch'
 	},

@@ -65,7 +65,7 @@ foreach my $lowered (12345, $node->mark - 86_400_000)
 both_mint();
 
 like($old->query('BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)') . $old->{stderr},
-	qr/the high-water mark has been altered in this transaction/, 'a transaction that restarted the mark cannot mint');
+	qr/sequence snowflake.high_water has been altered in this transaction/, 'a transaction that restarted the mark cannot mint');
 $old->{stderr} = '';
 $old->query_safe('ROLLBACK');
 both_mint();
@@ -74,8 +74,8 @@ $node->refuses(
 	'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; SELECT snowflake.next_id(0)',
 	{
 		sqlstate => '55000',
-		message => 'the high-water mark has been altered in this transaction',
-		detail => 'would lose their protection',
+		message => 'sequence snowflake.high_water has been altered in this transaction',
+		detail => 'ids that it minted could be minted again',
 		hint => 'Commit the transaction first'
 	},
 	'the error has SQLSTATE, detail and hint if the transaction restarted the mark');
@@ -122,13 +122,13 @@ $node->refuses(
 	'SELECT snowflake.next_id(0)',
 	{
 		sqlstate => '55000',
-		message => 'the high-water mark would not survive a crash',
+		message => 'the high-water mark \(sequence snowflake.high_water\) would not survive a crash',
 		detail => 'Sequence snowflake.high_water is not a permanent relation',
 		hint => 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 	},
 	'a new session refuses an unlogged mark');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
-	'f|high-water mark not permanent', 'an unlogged mark: health shows that it prevents minting');
+	'f|sequence snowflake.high_water is not a permanent relation', 'an unlogged mark: health shows that it prevents minting');
 $old->query('SELECT snowflake.next_id(0)');
 like($old->{stderr}, qr/would not survive a crash/, 'an old session refuses an unlogged mark');
 $old->{stderr} = '';
@@ -151,10 +151,10 @@ sub covers
 
 both_mint();
 $node->safe_psql('postgres', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
-$node->refuses($burst, { sqlstate => '55000', message => 'has lost a part of its state' },
+$node->refuses($burst, { sqlstate => '55000', message => 'lacks a sequence or table' },
 	'a new session does not extend a mark that is not a member');
 $old->query($burst);
-like($old->{stderr}, qr/has lost a part of its state/, 'an old session does not extend a mark that is not a member');
+like($old->{stderr}, qr/lacks a sequence or table/, 'an old session does not extend a mark that is not a member');
 $old->{stderr} = '';
 
 $node->safe_psql('postgres', <<~'SQL');
@@ -211,13 +211,13 @@ $node->refuses(
 	'SELECT snowflake.next_id(0)',
 	{
 		sqlstate => '55000',
-		message => 'the high-water mark of this database is lost',
-		detail => 'Sequence snowflake.high_water is 0, which is before the epoch \(1735689600000\)',
-		hint => 'Set it with SELECT snowflake.set_mark\(...\) to a time'
+		message => 'the high-water mark \(sequence snowflake.high_water\) of this database is lost',
+		detail => 'Sequence snowflake.high_water contains 0 ms since 1970, which is before the epoch \(1735689600000 ms\)',
+		hint => 'Run SELECT snowflake.set_mark\(...\) with a time'
 	},
 	'next_id() fails if the mark is lost');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
-	'f|high-water mark lost', 'a lost mark: health shows that it prevents minting');
+	'f|high-water mark (sequence snowflake.high_water) lost', 'a lost mark: health shows that it prevents minting');
 $node->safe_psql('postgres', 'SELECT snowflake.set_mark(snowflake.time_of(' . $ledger->highest(0) . ") + interval '1 ms')");
 $old = $node->session;
 both_mint();
@@ -230,10 +230,10 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 	my $good = $node->mark;
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $absurd)");
 	$node->refuses("SET statement_timeout = '60s'; SELECT snowflake.next_id(0), pg_sleep(1.5), snowflake.next_id(0)",
-		{ sqlstate => '55000', message => 'the clock is behind the high-water mark', hint => 'set it with SELECT snowflake.set_mark\(...\) to a time after every id' },
+		{ sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)', hint => 'run SELECT snowflake.set_mark\(...\) with a time after every id' },
 		"next_id() fails with a mark of $absurd");
 	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'),
-		'f|high-water mark ahead of the clock', "a mark of $absurd: health shows that it prevents minting");
+		'f|high-water mark (sequence snowflake.high_water) ahead of the clock', "a mark of $absurd: health shows that it prevents minting");
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $good)");
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
@@ -242,7 +242,7 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 my $altering = $node->session;
 $altering->query_safe('BEGIN; ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED');
 is($node->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT minting, reason FROM snowflake.health}),
-	'f|the extension is being altered', 'health shows at once that the extension is being altered');
+	'f|another session has locked a sequence of the extension', 'health shows at once that the extension is being altered');
 $altering->query_safe('ROLLBACK');
 $altering->quit;
 $node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');

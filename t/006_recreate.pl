@@ -68,7 +68,7 @@ $node->refuses(
 	{
 		sqlstate => '55000',
 		message => 'extension "snowflake" has been dropped and created again in this transaction',
-		detail => 'would lose their protection',
+		detail => 'ids that it minted could be minted again',
 		hint => 'Commit the transaction first'
 	},
 	'a transaction that has recreated the extension cannot mint before its commit');

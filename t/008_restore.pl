@@ -95,7 +95,7 @@ is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the resto
 # problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
-	qr/this database was restored under another layout than its ids have/,
+	qr/the restored ids have another layout than this database/,
 	'restoring a dump of another layout fails with the error about the layout');
 my @functions = (
 	'next_id(5)', 'next_ids(5, 10)', "decode($id)", "time_of($id)", "shard_of($id)", "region_of($id)",
@@ -103,10 +103,10 @@ my @functions = (
 	"created_within($id, now(), now())", 'make_id(now(), 5, 5)', "observe($id)", 'layout()', 'shard_stats()');
 my %restored = (
 	sqlstate => '55000',
-	message => 'this database was restored under another layout than its ids have',
-	detail => 'CREATE EXTENSION sealed layout 41/5\+5/12, tick 1 ms, .*; the dump.s ids have layout 41/5\+8/10, tick 1 ms, '
+	message => 'the restored ids have another layout than this database',
+	detail => 'CREATE EXTENSION recorded layout 41/5\+5/12, tick 1 ms, .*\. The ids in the dump have layout 41/5\+8/10, tick 1 ms, '
 	  . '.*Generated columns, indexes and partitions may be wrong',
-	hint => 'Create the extension under the dump.s "snowflake.layout", tick and epoch in a new database, and restore there');
+	hint => 'In a new database, create the extension with the dump.s "snowflake.layout", "snowflake.tick" and "snowflake.epoch". Then restore the dump there');
 
 sub all_refuse
 {
@@ -119,7 +119,7 @@ sub all_refuse
 foreach my $function (@functions)
 {
 	$pooled->query("SELECT snowflake.$function");
-	like($pooled->{stderr}, qr/restored under another layout/, "restored under another layout: $function fails in a session from before");
+	like($pooled->{stderr}, qr/restored ids have another layout than this database/, "restored under another layout: $function fails in a session from before");
 	$pooled->{stderr} = '';
 }
 $pooled->quit;
@@ -154,8 +154,8 @@ is($target->safe_psql('app', "SELECT count(*) FROM app.photos WHERE shard = 5"),
 cmp_ok(scalar(insert($target, 1)), '==', 200, 'same layout: the restored database mints');
 $target->append_conf('postgresql.conf', "snowflake.epoch = '2020-01-01'");
 $target->restart;
-like(restore_as_app(), qr/restored under another layout than its ids have/, 'another epoch: the restore shows the error about the layout');
-all_refuse({ %restored, detail => 'epoch 2020-01-01 .*; the dump.s ids have layout .* epoch 2025-01-01' },
+like(restore_as_app(), qr/restored ids have another layout than this database/, 'another epoch: the restore shows the error about the layout');
+all_refuse({ %restored, detail => 'epoch 2020-01-01 .*\. The ids in the dump have layout .* epoch 2025-01-01' },
 	'another epoch, restored by a role that does not own the extension: every function fails');
 $target->append_conf('postgresql.conf', "snowflake.epoch = '2025-01-01'");
 $target->restart;

@@ -48,7 +48,7 @@ my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
 	tick => [ 7, qr/invalid value for .*\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds\./ ],
 	epoch => [ 'today', qr/invalid value for .*\n.*DETAIL:  An epoch is an ISO date in whole milliseconds/ ],
-	owned_shards => [ '5-2', qr/invalid value for .*\n.*DETAIL:  A range ends before it begins\./ ],
+	owned_shards => [ '5-2', qr/invalid value for .*\n.*DETAIL:  In a range, the last shard is before the first\./ ],
 	region => [ '-2', qr/invalid value for .*\n.*DETAIL:  A region is a number from 0 to 16777215, or -1 if it is leased\./ ],
 	sequence_spread => [ 8388608, $range ],
 	max_forward_jump => [ 0, $range ],
@@ -67,7 +67,7 @@ foreach my $name (sort keys %wrong)
 
 # Tests settings that are valid alone, but not together.
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
-	qr/FATAL:  "snowflake.layout" js53 with "snowflake.tick" 1 ms .* is not a layout\n.*DETAIL:  The preset has a tick of its own\.\n.*HINT:/);
+	qr/FATAL:  invalid id layout: "snowflake.layout" js53, "snowflake.tick" 1 ms, .*\n.*DETAIL:  The tick of a preset cannot be changed\.\n.*HINT:/);
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
@@ -113,7 +113,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE broad');
 $node->safe_psql('broad', "SET snowflake.layout = '41/6+6/10'; CREATE EXTENSION snowflake");
 my %no_region = (sqlstate => '55000', message => 'the layout of this database has no region 32', detail => 'Layout 41/5\+8/10 has regions 0 to 31', hint => 'Set "snowflake.region"');
 $node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'next_id() fails if the layout does not have the region of the server');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|region outside the layout', 'health shows that the layout does not have the region');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|"snowflake.region" is not a region of the layout', 'health shows that the layout does not have the region');
 is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'another database whose layout has the region mints');
 
 # CREATE EXTENSION reports the layout that it seals. CREATE EXTENSION also warns if this server may be one of several
@@ -127,7 +127,7 @@ sub says_on_create
 	return $said;
 }
 my $sealed = qr/NOTICE:  ids of this database permanently have layout 41\/5\+8\/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC
-DETAIL:  They run out at 2059-11-04 .* This server mints in region 0 of 32, shards all of 256.
+DETAIL:  The ids run out at 2059-11-04 .* Region of this server: 0 of 32. Owned shards: all of 256.
 HINT:  To choose another layout, drop the extension before the first id, set "snowflake.layout" in the session/;
 my $others = qr/WARNING:  another server may mint the same ids/;
 my $alone = says_on_create('');
@@ -137,10 +137,10 @@ unlike(says_on_create('wal_level = logical'), $others, 'CREATE EXTENSION does no
 configure('');
 $node->restart;
 $node->safe_psql('postgres', "CREATE SUBSCRIPTION s CONNECTION 'host=/nowhere' PUBLICATION p WITH (connect = false)");
-like(says_on_create(''), qr/$others\nDETAIL:  .*\(there is a subscription\).*\nHINT:  Set "snowflake.region" to a different number/,
+like(says_on_create(''), qr/$others\nDETAIL:  .*\(a subscription exists\).*\nHINT:  Set "snowflake.region" to a different number/,
 	'CREATE EXTENSION warns if the server has a subscription');
 like(says_on_create("snowflake.layout = '41/10/12'"), qr/$others\n.*\nHINT:  Set "snowflake.owned_shards"/, 'if regions are not in the layout, the warning recommends separate shards');
-like(says_on_create("snowflake.layout = '41/0/22'"), qr/$others\n.*\nHINT:  Before the first id, drop the extension, set "snowflake.layout" to one with regions/,
+like(says_on_create("snowflake.layout = '41/0/22'"), qr/$others\n.*\nHINT:  Before the first id, drop the extension, set "snowflake.layout" to a layout with regions/,
 	'if the layout has neither regions nor shards, the warning recommends another layout');
 unlike(says_on_create('snowflake.region = 1'), $others, 'CREATE EXTENSION does not warn if the region is set');
 unlike(says_on_create("snowflake.owned_shards = '0-9'"), $others, 'CREATE EXTENSION does not warn if owned_shards is set');
@@ -196,18 +196,18 @@ $node->restart;
 like($node->log_content, qr/WARNING:  "snowflake.epoch" 2039-01-01 is in the future/, 'a server whose epoch is in the future warns at its start');
 $node->safe_psql('postgres', 'CREATE DATABASE early');
 $node->refuses('CREATE EXTENSION snowflake',
-	{ sqlstate => '55000', message => 'the clock is before the epoch', detail => '"snowflake.epoch" is 2039-01-01', hint => 'Correct the clock' },
+	{ sqlstate => '55000', message => 'the clock is before the epoch of the ids', detail => 'The epoch of the ids is 2039-01-01', hint => 'Correct the clock' },
 	'CREATE EXTENSION fails before the epoch', 'early');
 
 # This layout has already ended, because its 20 bits of 1 ms ticks last for a quarter of an hour.
 configure("snowflake.layout = '20/5+8/10'\nsnowflake.epoch = '2026-01-01'");
 $node->restart;
-like($node->log_content, qr/WARNING:  the layout is exhausted/, 'a server whose layout has ended warns at its start');
+like($node->log_content, qr/WARNING:  the id layout has no time values left/, 'a server whose layout has ended warns at its start');
 $node->safe_psql('postgres', 'CREATE DATABASE late');
 $node->refuses('CREATE EXTENSION snowflake',
-	{ sqlstate => '2200H', message => 'the layout is exhausted',
-		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00, the clock shows ',
-		hint => 'set a "snowflake.layout" or "snowflake.epoch" that ends later' },
+	{ sqlstate => '2200H', message => 'the id layout has no time values left',
+		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00\. The clock shows ',
+		hint => 'set "snowflake.layout" or "snowflake.epoch" to a value with a later end' },
 	'CREATE EXTENSION fails if the layout has ended', 'late');
 is($node->safe_psql('late', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'a CREATE EXTENSION that failed leaves no schema');
 

@@ -102,7 +102,7 @@ foreach my $database (sort keys %layouts)
 	{
 		$node->safe_psql($database, 'INSERT INTO minted VALUES (' . (1 << $bits) . '), (' . ((1 << $bits) + 5) . ')');
 		like($node->safe_psql($database, "SELECT region, ids, finding FROM snowflake.audit('minted', 'id') WHERE finding IS NOT NULL"),
-			qr/^\|2\|it is beyond /, "$database: audit() reports numbers beyond the layout");
+			qr/^\|2\|the number is greater than /, "$database: audit() reports numbers beyond the layout");
 	}
 
 	# Functions refuse numbers that no server of this layout can mint.
@@ -136,7 +136,7 @@ foreach my $database (sort keys %layouts)
 	next if $database ne 'js53';
 	cmp_ok($ledger->highest($last), '<', 2**53, 'js53: ids are below 2^53, and so exact in JavaScript');
 	is($node->safe_psql($database, 'SELECT possible, contradiction FROM snowflake.explain_id(9007199254740992)'),
-		'f|it is beyond 9007199254740991, the last id of layout 38/7/8', 'js53: explain_id() explains that 2^53 is beyond the layout');
+		'f|the number is greater than 9007199254740991, the last id of layout 38/7/8', 'js53: explain_id() explains that 2^53 is beyond the layout');
 }
 
 # Several shards share a shard counter, because the layout has 4 million shards and 65,536 counters.

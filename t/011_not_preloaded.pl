@@ -32,9 +32,9 @@ $node->mint($ledger, $mint);
 my $other = "SET dynamic_library_path = '" . Snowflake::Form::directory($node, abi => 7) . "'";
 my %missing = (
 	sqlstate => '55000',
-	message => 'this server runs with another version of the snowflake library',
-	detail => 'The ABI number of the shared memory is 1, that of the library 7',
-	hint => 'Restart the server, or install the former package again');
+	message => 'another version of the library snowflake created the shared memory of this server',
+	detail => 'The shared memory has ABI number 1\. The library that this session loaded has ABI number 7',
+	hint => 'Restart the server, or reinstall the package version that the server started with');
 my @calls = (
 	'next_id(5)', 'next_id()', 'next_id(NULL)', 'next_ids(5, 10)', 'next_ids(NULL, NULL)', "next_id_in('[0,3)')", "next_ids_in('[0,3)', 10)", 'last_id()', "decode($id)", "time_of($id)",
 	"shard_of($id)", "region_of($id)", "sequence_of($id)", 'min_id(now())', 'max_id(now())',
@@ -53,7 +53,7 @@ foreach my $call (@calls)
 is($session->query_safe("SELECT bits, regions, shards, ids_per_second FROM snowflake.preview_layout('wide')"), '41/5+13/5|32|8192|32000',
 	'another library: preview_layout() works');
 is($session->query_safe('SELECT minting, reason, advice, mark FROM snowflake.health'),
-	'f|another library made the shared memory|Restart the server, or install the former package again.|', 'another library: health shows the reason and the advice');
+	'f|another version of the library created the shared memory|Restart the server, or reinstall the package version that the server started with.|', 'another library: health shows the reason and the advice');
 $session->quit;
 $node->refuses("$other; CREATE EXTENSION snowflake", \%missing, 'another library: CREATE EXTENSION', 'other');
 is($node->safe_psql('other', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'another library: CREATE EXTENSION leaves no schema');
@@ -99,9 +99,9 @@ foreach my $call ('next_id(5)', "decode($id)")
 		"SELECT snowflake.$call",
 		{
 			sqlstate => '55000',
-			message => 'extension "snowflake" in this database has lost a part of its state',
-			detail => 'A sequence high_water, seal, seal_local, fleet or origin_fingerprint, or a table dumped_seal, backfills or late_ids, was taken out or renamed',
-			hint => 'Restore it with ALTER EXTENSION snowflake ADD .*Do not drop the extension'
+			message => 'extension "snowflake" in this database lacks a sequence or table',
+			detail => 'One of these objects was removed from the extension or renamed: sequence high_water, seal, seal_local, fleet or origin_fingerprint, table dumped_seal, backfills or late_ids',
+			hint => 'Restore the object with ALTER EXTENSION snowflake ADD .*Do not drop the extension'
 		},
 		"$call fails if the mark was removed from the extension", 'other');
 }

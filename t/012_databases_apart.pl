@@ -65,9 +65,9 @@ undisturbed(
 # the wrong value.
 my %behind = (
 	sqlstate => '55000',
-	message => 'the clock is behind the high-water mark of this database',
-	detail => 'Ids may have been issued up to .* the call would wait 24.0 h, more than "snowflake.max_wait"',
-	hint => 'set it with SELECT snowflake.set_mark\(...\) to a time after every id');
+	message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)',
+	detail => 'Ids may have been minted up to .* the call would wait 24.0 h\. "snowflake.max_wait"',
+	hint => 'run SELECT snowflake.set_mark\(...\) with a time after every id');
 $node->refuses('SELECT snowflake.next_id(1)', \%behind, 'next_id() would have to wait a day if the mark is a day ahead', 'staging');
 $node->refuses('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 5)', { %behind, detail => '24.0 h' },
 	'next_ids() would have to wait a day if the mark is a day ahead', 'staging');

@@ -59,9 +59,9 @@ $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlsta
 # contain the layout. The error's hint contains an SQL statement that restores the row of dumped_seal.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the next dump of this database would not carry its layout',
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'a dump of this database would not contain the layout of its ids',
 	hint => 'INSERT INTO snowflake.dumped_seal' }, 'next_id() fails if the row of dumped_seal was deleted');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|the next dump would not carry the seal', 'health shows that the row of dumped_seal was deleted');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|a dump would not contain the id layout', 'health shows that the row of dumped_seal was deleted');
 $node->safe_psql('postgres', 'SET ROLE joe; INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local') for 1 .. 2;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'the INSERT of the hint restores one row, even if it runs twice');
 $node->mint($ledger);
@@ -74,25 +74,25 @@ foreach my $way (
 	[ 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL', '' ])
 {
 	my ($before, $after) = @$way;
-	$node->refuses("$before; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, "a row of another seal is refused after $before");
+	$node->refuses("$before; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored ids have another layout than this database' }, "a row of another seal is refused after $before");
 	$node->safe_psql('postgres', $after) if $after ne '';
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'the refused row is not in dumped_seal');
-	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'next_id() fails after a row of another seal was inserted');
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored ids have another layout than this database' }, 'next_id() fails after a row of another seal was inserted');
 	$node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 }
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DROP CONSTRAINT same_seal');
 $node->safe_psql('postgres', "SET session_replication_role = replica; INSERT INTO snowflake.dumped_seal VALUES ($twitter)");
 select undef, undef, undef, 1.1;
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored under another layout' }, 'next_id() fails if dumped_seal contains a row of another seal');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'restored ids have another layout than this database' }, 'next_id() fails if dumped_seal contains a row of another seal');
 $node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
 $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
 # A role that may insert but owns no table only gets an error. If a member of pg_write_all_data inserts another seal,
 # the database stops minting.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
-$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to present', hint => 'Delete the restored rows' }, 'a role that only loads rows cannot present another seal');
+$node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to insert another id layout', hint => 'Delete the restored rows' }, 'a role that only loads rows cannot present another seal');
 $node->mint($ledger);
-$node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored under another layout' }, 'a member of pg_write_all_data can present another seal, which stops the database');
+$node->refuses("SET ROLE etl; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '55000', message => 'restored ids have another layout than this database' }, 'a member of pg_write_all_data can present another seal, which stops the database');
 $node->safe_psql('postgres', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 
 # CREATE EXTENSION revokes privileges that ALTER DEFAULT PRIVILEGES granted.
@@ -184,7 +184,7 @@ foreach my $sql (
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
 	  . "BEGIN READ ONLY; INSERT INTO seals VALUES ($twitter)")
 {
-	$node->refuses("SET ROLE joe; $sql", { sqlstate => '25006', message => 'cannot record the seal' }, "the seal is not recorded in a read-only transaction: $sql");
+	$node->refuses("SET ROLE joe; $sql", { sqlstate => '25006', message => 'cannot record another id layout' }, "the seal is not recorded in a read-only transaction: $sql");
 }
 $node->mint($ledger);
 
@@ -252,7 +252,7 @@ foreach my $round (1 .. 3)
 # stepped back, ids are above the dropped mark.
 $node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
 $node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'has lost a part of its state', hint => 'Do not drop the extension' }, 'next_id() reports that the mark was removed from the extension', 'hasty');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'lacks a sequence or table', hint => 'Do not drop the extension' }, 'next_id() reports that the mark was removed from the extension', 'hasty');
 $node->safe_psql('hasty', 'DROP SEQUENCE kept; DROP EXTENSION snowflake');
 my $victim = $node->session;
 $node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
@@ -294,7 +294,7 @@ $node->stop;
 my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
 $ended->set_preload(1);
 $ended->start;
-like($ended->log_content, qr/WARNING:  the layout is exhausted\n.*DETAIL:  Layout .* ended at 2004-/, 'a server whose layout has ended warns at its start, if it preloads the library');
-$ended->refuses('CREATE EXTENSION snowflake', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'CREATE EXTENSION fails if the layout has ended');
+like($ended->log_content, qr/WARNING:  the id layout has no time values left\n.*DETAIL:  Layout .* ended at 2004-/, 'a server whose layout has ended warns at its start, if it preloads the library');
+$ended->refuses('CREATE EXTENSION snowflake', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'CREATE EXTENSION fails if the layout has ended');
 
 done_testing();

@@ -56,7 +56,7 @@ my $stalled = "SELECT longest_mark_flush > 1000, mark_flushes FROM snowflake.dat
 my $before = $node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats');
 $disk->stall;
 my $writer = $node->start_writer('SELECT snowflake.next_id(1)');
-becomes('minting, reason', 'f|waiting for the disk of the WAL', 'health() shows that a call waits for the disk of the WAL');
+becomes('minting, reason', 'f|waiting for the WAL to be flushed to disk', 'health() shows that a call waits for the disk of the WAL');
 is($node->safe_psql('postgres', $stalled), "t|$before", 'longest_mark_flush includes a wait that still lasts');
 $disk->answer;
 $ledger->record('writer', @{ $node->finish_writer($writer)->{ids} });
@@ -67,7 +67,7 @@ like($node->log_content, qr/LOG:  a call waited \d.* for the high-water mark to 
 # With default_transaction_read_only every call fails.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on');
 $node->reload;
-becomes('minting, reason', 'f|read-only by default', 'health() shows a server that is read-only by default');
+becomes('minting, reason', 'f|"default_transaction_read_only" is on', 'health() shows a server that is read-only by default');
 $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only');
 $node->reload;
 becomes('minting, reason', 't|', 'health() shows that the server mints when the setting is reset');
@@ -82,12 +82,12 @@ my $older = $node->session('postgres');
 my $seen = sub { $older->query_safe('SELECT minting, reason FROM snowflake.health()') };
 is($seen->(), 't|', 'an open session sees that the database mints');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_read_only = on');
-is(health('minting, reason'), 'f|read-only by default', 'health() shows a database that is read-only by default');
-is($seen->(), 'f|read-only by default', 'a session from before the change also sees that the database is read-only by default');
+is(health('minting, reason'), 'f|"default_transaction_read_only" is on', 'health() shows a database that is read-only by default');
+is($seen->(), 'f|"default_transaction_read_only" is on', 'a session from before the change also sees that the database is read-only by default');
 $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER DATABASE postgres SET default_transaction_read_only = off; ALTER ROLE ALL SET default_transaction_read_only = on');
 is($seen->(), 't|', 'a setting of the database overrides one of ALTER ROLE ALL');
 $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only');
-is($seen->(), 'f|read-only by default', 'health() shows ALTER ROLE ALL SET default_transaction_read_only');
+is($seen->(), 'f|"default_transaction_read_only" is on', 'health() shows ALTER ROLE ALL SET default_transaction_read_only');
 $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER ROLE ALL RESET default_transaction_read_only');
 is($seen->(), 't|', 'health() shows that the database mints after ALTER ROLE ALL RESET');
 $older->quit;

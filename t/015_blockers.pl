@@ -36,24 +36,24 @@ $node->mint($ledger);
 
 # reason => SQLSTATE, message, cause
 my %table = (
-	'read-only by default' => [ '25006', 'cannot execute next_id\(\) in a read-only transaction', 'read_only' ],
-	'clock before the epoch' => [ '55000', 'the clock is before the epoch', 'clock_before_epoch' ],
-	'layout exhausted' => [ '2200H', 'the layout is exhausted', 'exhausted' ],
-	'clock not synchronized' => [ '55000', 'the clock is not synchronized, and minting waits for synchronization', 'unsynchronized' ],
+	'"default_transaction_read_only" is on' => [ '25006', 'cannot execute next_id\(\) in a read-only transaction', 'read_only' ],
+	'clock before the epoch of the ids' => [ '55000', 'the clock is before the epoch of the ids', 'clock_before_epoch' ],
+	'id layout has no time values left' => [ '2200H', 'the id layout has no time values left', 'exhausted' ],
+	'clock not synchronized' => [ '55000', 'no ids are minted because the clock is not synchronized', 'unsynchronized' ],
 	'clock jumped ahead' => [ '55000', 'the clock jumped ahead by ', 'clock_jumped' ],
 	'clock behind the ids' => [ '55000', 'the clock is behind the ids of shard 1', 'clock_behind' ],
-	'another product' => [ '55000', 'extension "snowflake" in this database is another product', 'state_missing' ],
-	'a sequence of the extension is missing' => [ '55000', 'extension "snowflake" in this database has lost a part of its state', 'state_missing' ],
-	'the seal is lost' => [ '55000', 'the layout of this database is not sealed', 'seal' ],
-	'restored under another layout' => [ '55000', 'this database was restored under another layout', 'seal' ],
-	'the next dump would not carry the seal' => [ '55000', 'the next dump of this database would not carry its layout', 'seal' ],
-	'invalid region or shards' => [ '55000', 'the value of "snowflake.owned_shards" is invalid', 'not_owned' ],
-	'region outside the layout' => [ '55000', 'the layout of this database has no region 32', 'seal' ],
-	'minted under leases, and this server leases no region' => [ '55000', 'the ids of this database were minted under leases, and this server leases no region', 'lease' ],
-	'last minted elsewhere' => [ '55000', 'this database last minted elsewhere', 'clone' ],
-	'high-water mark not permanent' => [ '55000', 'the high-water mark would not survive a crash', 'mark_unsafe' ],
-	'high-water mark lost' => [ '55000', 'the high-water mark of this database is lost', 'mark_lost' ],
-	'high-water mark ahead of the clock' => [ '55000', 'the clock is behind the high-water mark', 'mark_ahead' ],
+	'another extension named snowflake is installed' => [ '55000', 'extension "snowflake" in this database is another product', 'state_missing' ],
+	'a sequence or table of the extension is missing' => [ '55000', 'extension "snowflake" in this database lacks a sequence or table', 'state_missing' ],
+	'the recorded id layout is lost' => [ '55000', 'the recorded id layout of this database is lost', 'seal' ],
+	'restored ids have another layout than this database' => [ '55000', 'the restored ids have another layout than this database', 'seal' ],
+	'a dump would not contain the id layout' => [ '55000', 'a dump of this database would not contain the layout of its ids', 'seal' ],
+	'invalid "snowflake.region" or "snowflake.owned_shards"' => [ '55000', 'the value of "snowflake.owned_shards" is invalid', 'not_owned' ],
+	'"snowflake.region" is not a region of the layout' => [ '55000', 'the layout of this database has no region 32', 'seal' ],
+	'ids were minted under leases, but this server leases no region' => [ '55000', 'this database minted its ids under leases, but this server leases no region', 'lease' ],
+	'the database may be a clone' => [ '55000', 'this database was copied or moved after it minted its last ids', 'clone' ],
+	'sequence snowflake.high_water is not a permanent relation' => [ '55000', 'the high-water mark \(sequence snowflake.high_water\) would not survive a crash', 'mark_unsafe' ],
+	'high-water mark (sequence snowflake.high_water) lost' => [ '55000', 'the high-water mark \(sequence snowflake.high_water\) of this database is lost', 'mark_lost' ],
+	'high-water mark (sequence snowflake.high_water) ahead of the clock' => [ '55000', 'the clock is behind the high-water mark \(sequence snowflake.high_water\)', 'mark_ahead' ],
 	'too many databases' => [ '53400', 'too many databases use snowflake', 'too_many_databases' ]);
 my %seen;
 
@@ -184,19 +184,19 @@ $node->safe_psql('postgres', 'CREATE TABLE undone (count integer); INSERT INTO u
 foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
-	waits(name => "$sql in an open transaction", reason => 'the extension is being altered',
+	waits(name => "$sql in an open transaction", reason => 'another session has locked a sequence of the extension',
 		make => sub { $holder->query_safe("BEGIN; $sql") }, undo => sub { $holder->query_safe('ROLLBACK') });
 	$holder->quit;
 }
-waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'the extension is being altered',
+waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another session has locked a sequence of the extension',
 	make => sub { $node->safe_psql('postgres', "BEGIN; ALTER SEQUENCE snowflake.high_water CACHE 1; PREPARE TRANSACTION 'altering'") },
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
-waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the disk of the WAL',
+waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
 # If the WAL buffers are full when the mark must be written, the writer waits with the page of the mark locked, and the
 # other session waits for that lock. The session that has minted pauses until the WAL buffers are full.
 my @fillers;
-waits(name => 'the page of the mark is locked', reason => 'waiting for the disk of the WAL', for => 'BufferContent',
+waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {
 		my $holder = $node->session;
 		$holder->query_safe('SELECT pg_advisory_lock(1)');
@@ -214,38 +214,38 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the disk 
 	},
 	undo => sub { $disk->answer; $node->finish_writer($_) foreach @fillers });
 
-holds(reason => 'minted under leases, and this server leases no region',
+holds(reason => 'ids were minted under leases, but this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
 # The lowest bit of the fingerprint belongs to the data files.
-holds(reason => 'last minted elsewhere',
+holds(reason => 'the database may be a clone',
 	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_clone()');
-holds(reason => 'the seal is lost',
+holds(reason => 'the recorded id layout is lost',
 	make => q{SELECT setval('snowflake.seal', 17)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
-holds(reason => 'restored under another layout',
+holds(reason => 'restored ids have another layout than this database',
 	make => qq{SELECT setval('snowflake.seal', $twitter)}, undo => q{SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local});
-holds(reason => 'the next dump would not carry the seal', old => 0,
+holds(reason => 'a dump would not contain the id layout', old => 0,
 	make => 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL',
 	undo => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local');
 my @members = ((map { "SEQUENCE snowflake.$_" } qw(origin_fingerprint fleet high_water seal seal_local)), map { "TABLE snowflake.$_" } qw(backfills dumped_seal late_ids));
 foreach my $member (@members)
 {
-	holds(reason => 'a sequence of the extension is missing',
+	holds(reason => 'a sequence or table of the extension is missing',
 		make => "ALTER EXTENSION snowflake DROP $member", undo => "ALTER EXTENSION snowflake ADD $member");
 }
-holds(reason => 'another product',
+holds(reason => 'another extension named snowflake is installed',
 	make => join('; ', map { "ALTER EXTENSION snowflake DROP $_" } @members),
 	undo => join('; ', map { "ALTER EXTENSION snowflake ADD $_" } @members));
-holds(reason => 'high-water mark not permanent',
+holds(reason => 'sequence snowflake.high_water is not a permanent relation',
 	make => 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED', undo => 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 my $mark;
-holds(reason => 'high-water mark ahead of the clock',
+holds(reason => 'high-water mark (sequence snowflake.high_water) ahead of the clock',
 	make => sub { $mark = $node->mark; $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)") },
 	undo => sub { $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark)") });
-holds(reason => 'read-only by default',
+holds(reason => '"default_transaction_read_only" is on',
 	make => sub { $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on'); $node->reload },
 	undo => sub { $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER SYSTEM RESET default_transaction_read_only'); $node->reload });
-holds(reason => 'read-only by default', old => 0,
+holds(reason => '"default_transaction_read_only" is on', old => 0,
 	make => sub { $node->safe_psql('postgres', 'ALTER DATABASE postgres SET default_transaction_read_only = on') },
 	undo => 'ALTER DATABASE postgres RESET default_transaction_read_only');
 $node->create_database('second');
@@ -256,8 +256,8 @@ my $clock = $node->clock;
 my $back = sub { $clock->set(0) };
 holds(reason => 'clock behind the ids', make => sub { $clock->set(-3600) }, undo => $back);
 holds(reason => 'clock jumped ahead', make => sub { $clock->set(3 * 3600) }, undo => $back);
-holds(reason => 'clock before the epoch', make => sub { $clock->set(1_704_067_200 - time) }, undo => $back);
-holds(reason => 'layout exhausted', make => sub { $clock->set(2_840_140_800 - time) }, undo => $back);
+holds(reason => 'clock before the epoch of the ids', make => sub { $clock->set(1_704_067_200 - time) }, undo => $back);
+holds(reason => 'id layout has no time values left', make => sub { $clock->set(2_840_140_800 - time) }, undo => $back);
 
 holds(reason => 'clock not synchronized', make => sub { $clock->synchronize(0) }, undo => sub { $clock->synchronize(1) });
 
@@ -271,16 +271,16 @@ $node->safe_psql('postgres', <<~'SQL');
 	ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 	COMMIT;
 	SQL
-holds(reason => 'high-water mark lost', old => 0, make => 'SELECT 1',
+holds(reason => 'high-water mark (sequence snowflake.high_water) lost', old => 0, make => 'SELECT 1',
 	undo => sub { $node->safe_psql('postgres', q{SELECT snowflake.set_mark(now() + interval '1 s')}) });
 # ALTER DATABASE does not store an invalid list of shards, so the test updates the catalogue.
-holds(reason => 'invalid region or shards', old => 0, make => q{
+holds(reason => 'invalid "snowflake.region" or "snowflake.owned_shards"', old => 0, make => q{
 		ALTER DATABASE postgres SET snowflake.owned_shards = '1';
 		UPDATE pg_db_role_setting SET setconfig = '{snowflake.owned_shards=x}'},
 	undo => 'ALTER DATABASE postgres RESET snowflake.owned_shards');
 $node->append_conf('postgresql.conf', "snowflake.region = 32\n");
 $node->restart;
-holds(reason => 'region outside the layout', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
+holds(reason => '"snowflake.region" is not a region of the layout', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
 
 is_deeply([ sort keys %seen ], [ sort keys %table ], 'every reason of the table was tested');
 $ledger->check(1, 'ids are unique over all states');

@@ -27,7 +27,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
-my $warning = qr/WARNING:  database "postgres" last minted elsewhere\n.*DETAIL:  Changed since then: /;
+my $warning = qr/WARNING:  database "postgres" was copied or moved after it minted its last ids\n.*DETAIL:  Changed since the last id: /;
 my $state = 'SELECT minting, coalesce(reason, \'\'), cloned FROM snowflake.health()';
 my $remembered = 'SELECT last_value FROM snowflake.origin_fingerprint';
 
@@ -104,7 +104,7 @@ foreach my $case (
 	$node->stop;
 	$make->();
 	$node->start;
-	is($node->safe_psql('postgres', $state), 't|last minted elsewhere|t', "another $what: health() shows it before the first id");
+	is($node->safe_psql('postgres', $state), 't|the database may be a clone|t', "another $what: health() shows it before the first id");
 	my $before = warnings_of($node);
 	my ($code, $out, $err) = $node->psql('postgres', 'SELECT snowflake.next_id(77); SHOW client_min_messages');
 	is("$code $err", '0 ', "another $what: the session that detects the change gets no message");
@@ -112,10 +112,10 @@ foreach my $case (
 	$ledger->record('psql', $out =~ /(\d+)/);
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g') for 1 .. 3;
 	is(warnings_of($node) - $before, 1, "another $what: the log has one warning");
-	like($node->log_content, qr/$warning$what\. If the original server also runs/, "another $what: the warning names what changed");
+	like($node->log_content, qr/$warning$what\. If the original server still runs/, "another $what: the warning names what changed");
 	is($node->safe_psql('postgres', $remembered), $home, "another $what: the stored fingerprint does not change");
 }
-unlike($node->log_content, qr/last minted elsewhere(?:(?!LOG:|WARNING:).)*STATEMENT/s, 'the warnings contain no statement');
+unlike($node->log_content, qr/was copied or moved after(?:(?!LOG:|WARNING:).)*STATEMENT/s, 'the warnings contain no statement');
 $node->stop;
 $machine->set_id($id);
 $machine->set_disk(wwid => 'eui.0025385b71b0f5c5');
@@ -131,9 +131,9 @@ my $copy = Snowflake::Node->create_from_backup('copy', $node, 'base');
 Snowflake::Machine->new($copy)->set_id($id);
 $copy->start;
 $_->safe_psql('postgres', 'SELECT snowflake.next_id(1)') foreach $node, $copy;
-is($copy->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'a copy that is started mints, and health() shows that it is a clone');
+is($copy->safe_psql('postgres', $state), 't|the database may be a clone|t', 'a copy that is started mints, and health() shows that it is a clone');
 is($copy->safe_psql('postgres', 'SELECT advice FROM snowflake.health()'),
-	'Stop the original server, or give one of the two another region or other shards; then run SELECT snowflake.accept_clone().', 'health() of the copy has an advice');
+	'Stop the original server, or set another "snowflake.region" or "snowflake.owned_shards" on one of the two servers. Then run SELECT snowflake.accept_clone().', 'health() of the copy has an advice');
 is(warnings_of($copy), 1, 'the log of the copy has one warning');
 like($copy->log_content, qr/${warning}files\./, 'the warning says that the files are others');
 is($node->safe_psql('postgres', $state), 't||f', 'health() of the original does not show the copy');
@@ -144,8 +144,8 @@ $session->query_safe('SELECT snowflake.next_id(1)');
 $copy->reconfigure('snowflake.on_clone' => 'refuse');
 my %refused = (
 	sqlstate => '55000',
-	message => 'this database last minted elsewhere',
-	detail => 'Changed since then: files\. If the original server also runs, both mint the same ids, and the original cannot detect this',
+	message => 'this database was copied or moved after it minted its last ids',
+	detail => 'Changed since the last id: files\. If the original server still runs, both servers mint the same ids, and the original server cannot detect this',
 	hint => 'SELECT snowflake\.accept_clone\(\)');
 my $said = '';
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
@@ -154,11 +154,11 @@ for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	last if ($said = $session->{stderr}) =~ /ERROR/;
 	select undef, undef, undef, 0.1;
 }
-like($said, qr/this database last minted elsewhere/, 'on_clone = refuse: next_id() fails in a session that minted before');
+like($said, qr/this database was copied or moved after it minted its last ids/, 'on_clone = refuse: next_id() fails in a session that minted before');
 $session->quit;
 $copy->refuses('SELECT snowflake.next_id(1)', \%refused, 'on_clone = refuse: next_id() fails in a new session');
 $copy->refuses('SELECT snowflake.observe(1)', \%refused, 'on_clone = refuse: observe() fails');
-is($copy->safe_psql('postgres', $state), 'f|last minted elsewhere|t', 'on_clone = refuse: health() shows that the copy does not mint');
+is($copy->safe_psql('postgres', $state), 'f|the database may be a clone|t', 'on_clone = refuse: health() shows that the copy does not mint');
 is($copy->safe_psql('postgres', "SELECT refusals > 0, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'clone'"), 't|t', 'on_clone = refuse: the refused calls are counted');
 is($copy->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'on_clone = refuse: the copy decodes');
 $copy->restart;
@@ -202,7 +202,7 @@ is($standby->safe_psql('postgres', $remembered), $primarys, 'the standby has the
 $copy->stop;
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
-is($standby->safe_psql('postgres', $state), 't|last minted elsewhere|t', 'health() of the promoted standby shows that it is a clone');
+is($standby->safe_psql('postgres', $state), 't|the database may be a clone|t', 'health() of the promoted standby shows that it is a clone');
 $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'the log of the promoted standby has one warning');

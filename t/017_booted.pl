@@ -29,8 +29,8 @@ my $ledger = Snowflake::Ledger->new;
 my $year = 365 * 86400;
 
 my $jumped = { sqlstate => '55000', message => 'the clock jumped ahead by ', hint => 'SELECT snowflake\.accept_clock\(\)' };
-my $behind = { sqlstate => '55000', message => 'the clock is behind the high-water mark of this database' };
-my $believed = qr/LOG:  the clock was wrong when the server started, and is accepted now\n.*DETAIL:  It was behind a high-water mark and has reached it: it moved by \d+ ms against the time since boot, and shows /;
+my $behind = { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' };
+my $believed = qr/LOG:  the clock was wrong when the server started, and is now accepted\n.*DETAIL:  At server start, the clock was behind a high-water mark, which it has now reached\. The clock moved by \d+ ms relative to the time since boot, and shows /;
 
 sub said { my ($pattern) = @_; my $log = $node->log_content; return scalar(() = $log =~ /$pattern/g); }
 
@@ -66,12 +66,12 @@ sub crash_restart
 }
 
 in_time('at first ids have the right time');
-is(said('HINT:  If the database minted ids'), 0, 'the log has no hint if the clock is only a short time past the mark');
+is(said('HINT:  If this database minted ids'), 0, 'the log has no hint if the clock is only a short time past the mark');
 in_time('at first ids of another database have the right time', 'idle');
 
 # The clock starts ten years behind, as with an empty battery, and is set right after the start.
 boot(-10 * $year);
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch: refused');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'before the epoch: refused');
 $clock->set(0);
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 't|', 'health() shows that the database mints when the clock was set right');
 in_time('when the clock was set right, ids have the right time without accept_clock()');
@@ -106,7 +106,7 @@ in_time('if a crash restart precedes the correction of the clock, ids have the r
 
 # If the clock steps to a time before the mark, the step counts as a jump.
 boot(-10 * $year);
-$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'before the epoch: refused');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'before the epoch: refused');
 $clock->set(-7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a step to a time before the mark is refused as a jump');
 is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock jumped ahead', 'health() shows that the clock jumped ahead');
@@ -119,7 +119,7 @@ $node->stop;
 $clock->set(20 * $year);
 $node->start;
 $node->safe_psql('idle', "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(1)") foreach 1, 2;
-my $first = qr/LOG:  snowflake begins to mint in database "idle": the clock is 7\d\d\d\.\d days past the high-water mark\n.*DETAIL:  The mark is 20.*; the clock shows 20.*\.\n.*HINT:  If the database minted ids more recently, correct the clock\./;
+my $first = qr/LOG:  snowflake begins to mint ids in database "idle", 7\d\d\d\.\d days after the high-water mark\n.*DETAIL:  The high-water mark is 20.*\. The clock shows 20.*\.\n.*HINT:  If this database minted ids in the last 7\d\d\d\.\d days, correct the clock\./;
 is(said($first), 1, 'the log shows once how far the clock is past the mark');
 boot(0);
 in_time('databases mint although another one has a mark in the future');
@@ -150,8 +150,8 @@ in_time('until it is taken back');
 # Tests "snowflake.unsynchronized", with which minting needs a synchronized clock.
 my %unsynchronized = (
 	sqlstate => '55000',
-	message => 'the clock is not synchronized, and minting waits for synchronization',
-	detail => 'The kernel reports a maximum error of 16000\.500 ms; "snowflake\.max_clock_error" is 100 ms\. "snowflake\.unsynchronized" is (?:wait_at_start|refuse)[.,]',
+	message => 'no ids are minted because the clock is not synchronized',
+	detail => 'The kernel reports a maximum clock error of 16000\.500 ms\. "snowflake\.max_clock_error" is 100 ms\. "snowflake\.unsynchronized" is (?:wait_at_start|refuse)\.',
 	hint => 'Check the time synchronization');
 my $state = 'SELECT minting, reason, synchronized FROM snowflake.health()';
 
@@ -161,7 +161,7 @@ $node->append_conf('postgresql.conf', 'snowflake.unsynchronized = wait_at_start'
 boot(0);
 is($node->safe_psql('postgres', $state), 'f|clock not synchronized|f', 'wait_at_start: health() shows that minting waits for synchronization');
 $node->refuses("SET snowflake.max_wait = '50ms'; SELECT snowflake.next_id(1)",
-	{ %unsynchronized, detail => '"snowflake\.unsynchronized" is wait_at_start, the call waited [\d.]+ m?s\.' }, 'wait_at_start: next_id() fails after it has waited for max_wait');
+	{ %unsynchronized, detail => '"snowflake\.unsynchronized" is wait_at_start\. The call waited [\d.]+ m?s\.' }, 'wait_at_start: next_id() fails after it has waited for max_wait');
 $node->refuses('SELECT snowflake.observe(1)', \%unsynchronized, 'wait_at_start: observe() fails');
 $node->refuses('DROP EXTENSION snowflake; CREATE EXTENSION snowflake', \%unsynchronized, 'wait_at_start: CREATE EXTENSION fails', 'fresh');
 my $writer = $node->start_writer("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)");

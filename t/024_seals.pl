@@ -125,9 +125,9 @@ make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
 $restorer->query("BEGIN; $adopt");
-like($restorer->{stderr}, qr/NOTICE:  this database adopted the layout of the dump, 41\/5\+5\/12.*\n.*DETAIL:  CREATE EXTENSION sealed layout 41\/5\+8\/10/, 'a notice shows the adopted layout and the former one');
+like($restorer->{stderr}, qr/NOTICE:  this database adopted the layout of the dump, 41\/5\+5\/12.*\n.*DETAIL:  CREATE EXTENSION recorded layout 41\/5\+8\/10/, 'a notice shows the adopted layout and the former one');
 $restorer->{stderr} = '';
-is($node->safe_psql('waited', 'SELECT reason FROM snowflake.health'), 'the extension is being altered', 'health shows a restore that is not committed');
+is($node->safe_psql('waited', 'SELECT reason FROM snowflake.health'), 'another session has locked a sequence of the extension', 'health shows a restore that is not committed');
 my $waiting = $node->start_writer('SELECT snowflake.next_id(200)', 'waited');
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 is($restorer->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)); ROLLBACK'), '31', 'the session that restores has the layout of the dump');
@@ -161,8 +161,8 @@ my %uses = (minted => 'SELECT snowflake.next_id(1)', decoded => "SELECT snowflak
 foreach my $use (sort keys %uses)
 {
 	make($use, "CREATE EXTENSION snowflake; $uses{$use}");
-	my $refused = { sqlstate => '55000', message => 'this database was restored under another layout',
-		detail => 'CREATE EXTENSION sealed layout 41/5\+8/10.*the dump.s ids have layout 41/5\+5/12', hint => 'Create the extension under' };
+	my $refused = { sqlstate => '55000', message => 'the restored ids have another layout than this database',
+		detail => 'CREATE EXTENSION recorded layout 41/5\+8/10.*The ids in the dump have layout 41/5\+5/12', hint => 'In a new database, create the extension' };
 	$node->refuses("SET ROLE app; $adopt", $refused, "$use: a dump with another seal is refused", $use);
 	$node->refuses('SELECT snowflake.next_id(1)', $refused, "$use: after the refused dump next_id() fails", $use);
 }
@@ -170,7 +170,7 @@ foreach my $use (sort keys %uses)
 $node->safe_psql('twitter', 'ALTER TABLE photos ADD shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED');
 dump_of('twitter', 'plain');
 make('computed');
-like(restore('computed'), qr/ERROR:  this database was restored under another layout/, 'a dump with a generated column and another seal is refused');
+like(restore('computed'), qr/ERROR:  the restored ids have another layout than this database/, 'a dump with a generated column and another seal is refused');
 make('chosen', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 is(restore('chosen'), '', 'the same dump is restored if the extension was created as the hint describes');
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the generated column has the right shards');

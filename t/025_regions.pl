@@ -56,7 +56,7 @@ is(health('y'), 't||', 'health reports nothing while the databases mint differen
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
 alter('postgres', 'region', 1);    # a database that has not minted
 my $statement = 'ALTER DATABASE y SET snowflake.region = 2';
-is(health('x'), "t|another database mints the same ids|Database \"y\" mints shard 5 in the same region. If their ids must differ, run $statement, and connect again.",
+is(health('x'), "t|another database mints the same ids|Database \"y\" mints shard 5 in the same region. If the ids of the two databases must differ, run $statement, and connect again.",
 	'health of the first database names the second one, and the statement that separates them');
 like(health('y'), qr/^t\|another database mints the same ids\|Database "x" mints shard 5 .* run \Q$statement\E,/, 'health of the second database names the first one');
 is($node->safe_psql('postgres', 'SELECT database, same_ids_as FROM snowflake.databases ORDER BY 1'), "x|y\ny|x", 'the view databases shows the pair');
@@ -69,7 +69,7 @@ while (time < $until)
 	select undef, undef, undef, 0.3;
 }
 is(scalar(() = $node->log_content =~ /$logged/g), 1, 'the log has one message about the databases that mint the same ids');
-like($node->log_content, qr/HINT:  If their ids must differ, run \Q$statement\E/, 'the hint of the message has the statement that separates the databases');
+like($node->log_content, qr/HINT:  If the ids of the two databases must differ, run \Q$statement\E/, 'the hint of the message has the statement that separates the databases');
 $node->safe_psql('postgres', "$statement; ALTER DATABASE postgres RESET snowflake.region");
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
 is(health($_), 't||', "after the statement health of $_ reports nothing") foreach qw(x y);
@@ -189,7 +189,7 @@ $node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
 
 # Region and owned shards cannot be set for a role or for a session. Only the values of the server and of the database
 # are used.
-my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'the same in all sessions of a database', hint => 'Use ALTER DATABASE');
+my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'All sessions of a database use the same value', hint => 'Use ALTER DATABASE');
 foreach my $sql ('SET snowflake.region = 9', "SET snowflake.owned_shards = 'all'", 'BEGIN; SET LOCAL snowflake.region = 9', "SELECT set_config('snowflake.region', '9', false)")
 {
 	$node->refuses($sql, \%changed_in, "refused: $sql", 'x');
@@ -211,7 +211,7 @@ foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.
 {
 	$node->safe_psql('postgres', sprintf $store, $stored);
 	$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the value of "snowflake\.\w+" is invalid', hint => 'ALTER DATABASE' }, "stored: $stored", 'x');
-	is($node->safe_psql('x', 'SELECT minting, reason FROM snowflake.health'), 'f|invalid region or shards', 'health reports the invalid region or shards');
+	is($node->safe_psql('x', 'SELECT minting, reason FROM snowflake.health'), 'f|invalid "snowflake.region" or "snowflake.owned_shards"', 'health reports the invalid region or shards');
 }
 $node->safe_psql('postgres', sprintf $store, 'snowflake.region=2');
 is(region('x'), '2', 'a right value is used');

@@ -61,9 +61,9 @@ $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
 my %other = (
 	sqlstate => '55000',
-	message => 'this server runs with another version of the snowflake library',
-	detail => 'The ABI number of the shared memory is 1, that of the library 7',
-	hint => 'Restart the server, or install the former package again');
+	message => 'another version of the library snowflake created the shared memory of this server',
+	detail => 'The shared memory has ABI number 1\. The library that this session loaded has ABI number 7',
+	hint => 'Restart the server, or reinstall the package version that the server started with');
 $node->refuses("$upgraded.$_", \%other, "another library refuses: $_") foreach 'next_id(1)', 'observe(1)';
 $node->refuses("SET dynamic_library_path = '$other'; DROP EXTENSION snowflake", \%other, 'another library does not drop the mark, which it could not record');
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
@@ -71,7 +71,7 @@ $node->mint($ledger);
 $ledger->check(25_000, 'the first library continues to mint');
 $node->crash($ledger, -2);
 $ledger->record('new library', split /\n/, $node->safe_psql('postgres', "SET dynamic_library_path = '$other'; SET snowflake.max_wait = '60s'; $mint"));
-$node->refuses('SELECT snowflake.next_id(1)', { %other, detail => 'memory is 7, that of the library 1' }, 'after a restart the first library refuses instead');
+$node->refuses('SELECT snowflake.next_id(1)', { %other, detail => 'The shared memory has ABI number 7\. The library that this session loaded has ABI number 1' }, 'after a restart the first library refuses instead');
 $node->crash($ledger, -2);
 $node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 $ledger->check(25_500, 'ids are unique if servers run with one library after the other');
@@ -130,14 +130,14 @@ foreach my $option ([ 'snowflake.reserve', '5s' ], [ 'snowflake.region', '9' ], 
 {
 	my ($setting, $value) = @$option;
 	local $ENV{PGOPTIONS} = "-c $setting=$value";
-	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => "the configured value of \"$setting\" was rejected", detail => "set to \"$value\"" },
+	$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => "the configured value of \"$setting\" was rejected", detail => "The configured value is \"$value\"" },
 		"connection options do not replace the configuration: $setting");
 }
 foreach my $case (
 	[ "snowflake.region = 'x'", 'the configured value of "snowflake.region" was rejected', 'a setting was rejected' ],
 	[ 'snowflake.reserve = 1', 'the configured value of "snowflake.reserve" was rejected', 'a setting was rejected' ],
 	[ "snowflake.owned_shard = '0-3'", 'the configured value of "snowflake.owned_shard" was rejected', 'a setting was rejected' ],
-	[ "snowflake.leased_regions = '4'", '"snowflake.leased_regions" needs the library to be loaded when the server starts', 'a setting needs the library to be preloaded' ])
+	[ "snowflake.leased_regions = '4'", 'setting "snowflake.leased_regions" requires the library snowflake to be preloaded', 'a setting requires the library to be preloaded' ])
 {
 	my ($setting, $message, $reason) = @$case;
 	$node->start_with($setting);

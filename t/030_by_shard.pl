@@ -80,9 +80,9 @@ $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (
 	sqlstate => '55000',
-	message => 'this database was restored under another layout than its ids have',
-	detail => 'CREATE EXTENSION sealed layout 41/13/10.*the dump.s ids have layout 41/5\+5/12',
-	hint => 'in a new database');
+	message => 'the restored ids have another layout than this database',
+	detail => 'CREATE EXTENSION recorded layout 41/13/10.*The ids in the dump have layout 41/5\+5/12',
+	hint => 'In a new database');
 my $id = 123 << 10;
 $node->refuses($_->[1], \%contradiction, "under another seal this fails: $_->[0]", 'l_instagram')
   foreach [ 'INSERT', "INSERT INTO t VALUES ($id + 1)" ],
@@ -141,9 +141,9 @@ $other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout by partitions: the partitions reject rows');
 my %restored = (
 	sqlstate => '55000',
-	message => 'this database was restored under another layout than its ids have',
+	message => 'the restored ids have another layout than this database',
 	detail => 'partitions may be wrong',
-	hint => 'in a new database, and restore there');
+	hint => 'In a new database, create the extension');
 restore($dump{root}, 'root');
 is($other->safe_psql('root', 'SELECT count(*) FROM photos'), '1000', 'restored under another layout by the root: the rows are restored');
 isnt(misplaced($other, 'root', 'photos', 10, 13), '0', 'restored under another layout by the root: rows are in wrong partitions');

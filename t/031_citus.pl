@@ -25,13 +25,13 @@ $node->restart;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE t (id bigint DEFAULT snowflake.next_id(5), n int); INSERT INTO t VALUES (1, 0)');
 my %refused = (
 	sqlstate => '55000',
-	message => 'this node of Citus would mint the same ids as others',
-	detail => 'region 0 and owns all shards, as every node does by default',
+	message => 'this Citus node would mint the same ids as other nodes',
+	detail => 'This node has the default settings: region 0 and all shards',
 	hint => 'Set "snowflake.region" or "snowflake.owned_shards" to a different value on each node');
 $node->refuses($_, \%refused, "a Citus node with the default settings refuses: $_") foreach
   'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)',
   'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|Citus node without a region or shards of its own', 'health shows that the Citus node has no region of its own');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|Citus node with the default region and shards', 'health shows that the Citus node has no region of its own');
 is($node->safe_psql('postgres', "SELECT snowflake.shard_of(snowflake.make_id('2026-01-01', 7, 0))"), '7', 'a Citus node with the default settings decodes');
 $node->append_conf('postgresql.conf', "snowflake.region = 1\n");
 $node->restart;

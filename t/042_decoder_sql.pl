@@ -121,8 +121,8 @@ $plain->refuses($script, { sqlstate => '42P06', message => 'schema "Ids "of" us"
 is($plain->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace('"Ids ""of"" us"') AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'sql')}), '0', 'all functions of the script are in language sql');
 $node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{schema name "$_" is not allowed}, detail => 'begin with "pg_"', hint => 'Pass another name' }, "decoder_sql() refuses the schema name '$_'", 'fleet')
 	foreach '', 'pg_ids', 'information_schema';
-$node->refuses('SELECT snowflake.decoder_sql(NULL)', { sqlstate => '22004', message => 'decoder_sql\(\) takes no null' }, 'decoder_sql() refuses NULL', 'fleet');
+$node->refuses('SELECT snowflake.decoder_sql(NULL)', { sqlstate => '22004', message => 'decoder_sql\(\) does not accept null arguments' }, 'decoder_sql() refuses NULL', 'fleet');
 $node->safe_psql('fleet', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
-$node->refuses('SELECT snowflake.decoder_sql()', { sqlstate => '55000', message => 'this database was restored under another layout' }, 'decoder_sql() fails in a database with another seal', 'fleet');
+$node->refuses('SELECT snowflake.decoder_sql()', { sqlstate => '55000', message => 'the restored ids have another layout than this database' }, 'decoder_sql() fails in a database with another seal', 'fleet');
 
 done_testing();

@@ -95,8 +95,8 @@ is($package, $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.genera
 
 # generator_sql() refuses invalid arguments.
 $c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "generator_sql() refuses the arguments $_->[0]") foreach
-  [ 'NULL', { sqlstate => '22004', message => 'takes no null' } ], [ '32', { sqlstate => '22023', message => 'region 32 is out of range', hint => 'Pass a region' } ],
-  [ "0, 'nonsense'", { sqlstate => '22023', message => 'is not a layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
+  [ 'NULL', { sqlstate => '22004', message => 'does not accept null arguments' } ], [ '32', { sqlstate => '22023', message => 'region 32 is out of range', hint => 'Pass a region' } ],
+  [ "0, 'nonsense'", { sqlstate => '22023', message => 'invalid id layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
   [ "0, max_lead => '1 h'", { sqlstate => '22023', message => 'out of range', detail => '01:00:00' } ];
 
 # generator_sql() and scripts/engine-sql refuse the same arguments.
@@ -209,8 +209,8 @@ foreach my $step (0, -0.5, -30, -600, 2)
 	$plain->start;
 	if ($step < -2)
 	{
-		refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'clock is behind the high-water mark', detail => 'with "snowflake.max_lead" 1000 ms', hint => 'time synchronization' }, "next_id() fails after SIGKILL and a step of $step s");
-		is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|high-water mark ahead of the clock', "health shows a mark ahead of the clock after a step of $step s");
+		refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'clock is behind the high-water mark', detail => 'With "snowflake.max_lead" 1000 ms', hint => 'time synchronization' }, "next_id() fails after SIGKILL and a step of $step s");
+		is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|high-water mark (sequence snowflake.high_water) ahead of the clock', "health shows a mark ahead of the clock after a step of $step s");
 		$plain->clock->step(-$step);
 	}
 	mint();
@@ -239,9 +239,9 @@ $plain->clock->step(-86400 * 400);
 mint();
 # Times outside the layout.
 $plain->clock->step(86400 * 366 * 60);
-refuses('SELECT snowflake.next_id(7)', { sqlstate => '2200H', message => 'the layout is exhausted', hint => 'Move the database' }, 'next_id() fails past the end of the layout');
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '2200H', message => 'the id layout has no time values left', hint => 'Move the database' }, 'next_id() fails past the end of the layout');
 $plain->clock->step(-86400 * 366 * 120);
-refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch' }, 'next_id() fails before the epoch');
+refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'next_id() fails before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
 # If the high-water mark was raised, new ids are above it. If the high-water mark was lowered, the next id raises it
@@ -256,8 +256,8 @@ cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is rai
 # The greatest bigint as a mark is past the end of the layout. set_mark() corrects it.
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
-refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the layout is exhausted' }, 'next_ids() fails if the mark is past the end of the layout');
-is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows a mark past the end of the layout');
+refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'next_ids() fails if the mark is past the end of the layout');
+is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|id layout has no time values left', 'health shows a mark past the end of the layout');
 $plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
 mint();
 

@@ -90,11 +90,11 @@ $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate
 $session->query_safe('COMMIT');
 # CREATE EXTENSION fails if the schema contains other objects.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
 # CREATE EXTENSION also fails if another extension contains the function. The owner of the other extension can add the
 # function.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'not of the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
 # CREATE EXTENSION waits for an open transaction that creates another function in the schema.
 my $planter = $c->session('taken');
@@ -149,7 +149,7 @@ insert($plain, 'back');
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);
-$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '55000', message => 'another layout than this server', detail => '41/5\+5/12', hint => 'snowflake.layout' }, 'CREATE EXTENSION fails if the SQL engine has another layout', 'other');
+$c->refuses('CREATE EXTENSION snowflake', { sqlstate => '55000', message => 'another layout than the settings of this server', detail => '41/5\+5/12', hint => 'snowflake.layout' }, 'CREATE EXTENSION fails if the SQL engine has another layout', 'other');
 is($c->safe_psql('other', 'SELECT snowflake.shard_of(snowflake.next_id(200))'), '200', 'the SQL engine mints after the failed CREATE EXTENSION');
 $c->create_database('twitter');
 make_database($plain, 'twitter');

@@ -78,22 +78,22 @@ is(news(), '', 'after a step back of 90 ms the log has no message');
 $clock->step(-1.5);
 mint(2);
 says('the clock was stepped back by 1\d\d\d ms',
-	'That is more than "snowflake.max_lead" \(100 ms\): .* It was step back number 2 since the server started; the clock shows \d.*\.',
-	'Let the time synchronization slew the clock instead of stepping it\.',
+	'The step is longer than "snowflake.max_lead" \(100 ms\)\. .* This was step back number 2 since the server started\. The clock shows \d.*\.',
+	'Configure the time synchronization to slew the clock, not to step it\.',
 	'the log reports a step back of 1.5 s');
 is(count_of('LOG:  the clock was stepped back'), 1, 'the log reports the step back once');
 $node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.health)');
 select undef, undef, undef, 1.7;
 mint(1);
-says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago; the clock shows \d.*\.', undef,
+says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago\. The clock shows \d.*\.', undef,
 	'the log reports that the clock has caught up');
 
 # A second step back within a minute is counted, but neither the step nor its end is logged.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
-	'The clock shows \d.* and has moved by -301\d\d\d ms against the time since boot; the high-water mark is \d.*\.',
-	'Check the time synchronization; .*',
+	'The clock shows \d.* and has moved by -301\d\d\d ms relative to the time since boot\. The high-water mark is \d.*\.',
+	'Check the time synchronization\. .*',
 	'the log reports the first refusal');
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 3;
 is(news() =~ s/.*(?:ERROR|DETAIL|HINT|STATEMENT).*\n?//gr, '', 'the log reports neither later refusals nor a second step within a minute');
@@ -106,8 +106,8 @@ is($node->safe_psql('postgres', "SELECT since IS NOT NULL FROM snowflake.refusal
 	't', 'one successful call does not end the period of refusals');
 select undef, undef, undef, 10.5;
 mint(1);
-says('snowflake mints again in database "postgres"; refusals have ended: the clock is behind the ids of a shard',
-	'4 calls were refused, since [1-9]\d+\.\d s ago\.', undef, 'the log reports the end of refusals after ten seconds without one');
+says('snowflake mints ids again in database "postgres"; reason of the earlier refusals: the clock is behind the ids of a shard',
+	'4 calls were refused in the last [1-9]\d+\.\d s\.', undef, 'the log reports the end of refusals after ten seconds without one');
 is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'the view refusals shows that the period has ended');
 
 # A step back by more than 100 ms, but less than max_lead, is logged once a minute, and minting continues.
@@ -116,8 +116,8 @@ $clock = $node->clock;
 mint(1);
 $clock->step(-0.5);
 mint(1);
-says('the clock was stepped back by (?:4\d\d|50\d) ms', 'That is within "snowflake.max_lead" \(1000 ms\): .* It was step back number 1 since the server started; the clock shows \d.*\.',
-	'Let the time synchronization slew the clock instead of stepping it\.', 'the log reports a step back of 0.5 s within max_lead');
+says('the clock was stepped back by (?:4\d\d|50\d) ms', 'The step is within "snowflake.max_lead" \(1000 ms\)\. .* This was step back number 1 since the server started\. The clock shows \d.*\.',
+	'Configure the time synchronization to slew the clock, not to step it\.', 'the log reports a step back of 0.5 s within max_lead');
 $clock->step(-0.2);
 mint(1);
 is(news(), '', 'the log does not report a second step within a minute');
@@ -131,15 +131,15 @@ mint(1);
 $clock->step(+1800);
 mint(1);
 says('the clock was stepped ahead by 30\.0 min',
-	'Ids follow the clock, because the step is less than "snowflake.max_forward_jump" \(3600 s\)\. If the clock is stepped back, .* It was step ahead number 1 since the server started; the clock shows .*\.',
-	'Check the time synchronization, if the clock was right before\.', 'the log reports a step ahead within max_forward_jump');
+	'New ids follow the clock, because the step is less than "snowflake.max_forward_jump" \(3600 s\)\. If the clock is stepped back later, .* This was step ahead number 1 since the server started\. The clock shows .*\.',
+	'If the clock was right before the step, check the time synchronization\.', 'the log reports a step ahead within max_forward_jump');
 is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_history'),
 	'1|t', 'clock_history counts the step ahead');
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 2;
 my $news = says('the clock jumped ahead by 150\.0 min',
-	'It has moved (?:89|90)\d{5} ms further than the time since boot; "snowflake.max_forward_jump" is 3600 s\. .*',
-	'Correct the clock, or confirm it with SELECT snowflake\.accept_clock\(\)\.', 'the log reports a jump ahead');
+	'The clock advanced (?:89|90)\d{5} ms more than the time since boot\. "snowflake.max_forward_jump" is 3600 s\. .*',
+	'Correct a wrong clock, or confirm a right clock with SELECT snowflake\.accept_clock\(\)\.', 'the log reports a jump ahead');
 like($news, qr/LOG:  snowflake refuses calls in database "postgres": the clock jumped ahead\n/, 'the log reports the refusals after the jump ahead');
 is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'clock_jumped'"), '2', 'refusals after the jump ahead are counted');
 $node->safe_psql('postgres', 'SELECT snowflake.reset_stats()');
@@ -148,15 +148,15 @@ is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE c
 $clock->step(-7200);
 select undef, undef, undef, 1.2;
 mint(1);
-$news = says('the clock\'s jump ahead is over', 'The clock has moved 1(?:79|80)\d{4} ms against the time since boot; the jump was detected \d+ ms ago.',
+$news = says('the clock is no longer ahead after its jump', 'The clock has moved 1(?:79|80)\d{4} ms relative to the time since boot\. The jump was detected \d+ ms ago.',
 	undef, 'the log reports that the jump was corrected');
-like($news, qr/LOG:  snowflake mints again in database "postgres"; refusals have ended: the clock jumped ahead\n.*DETAIL:  3 calls were refused, since \d+ ms ago\./,
+like($news, qr/LOG:  snowflake mints ids again in database "postgres"; reason of the earlier refusals: the clock jumped ahead\n.*DETAIL:  3 calls were refused in the last \d+ ms\./,
 	'the log reports the end of the refusals and their number, also those before reset_stats()');
 unlike($news, qr/stepped back/, 'the log does not report the correction as a step back');
 $clock->step(+7200);
 refused('SELECT snowflake.next_id(1)');
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
-like($node->log_content, qr/LOG:  snowflake accepts a clock that moved by (?:89|90)\d{5} ms/, 'the log reports that the jump was accepted');
+like($node->log_content, qr/LOG:  snowflake accepts that the clock moved by (?:89|90)\d{5} ms/, 'the log reports that the jump was accepted');
 mint(1);
 
 # Tests a clock before the epoch, a clock less than a year before the end of the layout, and a clock after it.
@@ -165,15 +165,15 @@ $clock = $node->clock;
 mint(1);
 $clock->set(1_704_067_200 - time);
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the clock is before the epoch', 'The clock shows 2024-01-01 .*', 'Correct the clock; .*',
+says('snowflake refuses calls in database "postgres": the clock is before the epoch of the ids', 'The clock shows 2024-01-01 .*', 'Correct the clock\. .*',
 	'the log reports refusals because the clock is before the epoch');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|clock before the epoch', 'health shows that the clock is before the epoch');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|clock before the epoch of the ids', 'health shows that the clock is before the epoch');
 $node->stop;
 $clock->set(2_829_600_000 - time);    # 2059-09-01
 $node->start;
 news();
 mint(1) foreach 1 .. 3;
-$news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'The layout ends at 2059-11-04 .*; minting stops then.',
+$news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'Minting stops at 2059-11-04 .*\.',
 	'Move the database to a layout with more time bits or a later epoch\.', 'the log reports that the layout ends in less than a year');
 is(count_of('LOG:  the ids of layout'), 1, 'the log reports the end of the layout once');
 $node->stop;
@@ -181,13 +181,13 @@ $node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
 $clock->set(2_835_201_217 - time);    # ten seconds before the layout ends at 2059-11-04 19:53:47.776
 $node->start;
 $node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
-	message => 'the layout is exhausted', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
+	message => 'the id layout has no time values left', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
 $node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01
 $node->start;
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the layout is exhausted', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|layout exhausted', 'health shows that the layout is exhausted');
+says('snowflake refuses calls in database "postgres": the id layout has no time values left', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|id layout has no time values left', 'health shows that the layout is exhausted');
 
 # Tests messages about an unsynchronized clock, a slow flush of the mark, and refusals for other causes.
 begin('others', conf => <<~'CONF');
@@ -198,30 +198,30 @@ begin('others', conf => <<~'CONF');
 	commit_siblings = 0
 	CONF
 mint(1);
-$news = says('snowflake mints under a clock that is not synchronized', '"snowflake.clock_error" is 200 ms, "snowflake.max_clock_error" is 100 ms\.',
-	'Check the time synchronization, or set "snowflake.clock_error" to the greatest error that the clock may have.', 'the log reports that the clock is not synchronized');
+$news = says('snowflake mints ids although the clock is not synchronized', '"snowflake.clock_error" is 200 ms\. "snowflake.max_clock_error" is 100 ms\.',
+	'Check the time synchronization, or set "snowflake.clock_error" to the maximum error of the clock.', 'the log reports that the clock is not synchronized');
 like($news, qr/LOG:  a call waited \d{3,} ms for the high-water mark to be flushed\n.*DETAIL:  .*"snowflake.reserve" \(1000 ms\).*\n.*HINT:  Check the disk/,
 	'the log reports a flush of more than 100 ms');
 ok($node->safe_psql('postgres', 'SELECT longest_mark_flush >= 100 AND mark_flushes >= 1 FROM snowflake.database_stats') eq 't', 'database_stats counts the slow flush');
 $node->reconfigure('snowflake.clock_error' => "'20ms'");
 select undef, undef, undef, 1.2;
 mint(1);
-says('the clock is synchronized again', 'Its maximum error is 20\.000 ms; it was found unsynchronized \S+ m?s ago\.', undef,
+says('the clock is synchronized again', 'The maximum error of the clock is 20\.000 ms\. The clock was found unsynchronized \S+ m?s ago\.', undef,
 	'the log reports that the clock is synchronized again');
 refused('SELECT snowflake.next_id(77)');
-says('snowflake refuses calls in database "postgres": a shard is requested that this server does not own', '.*', 'Insert on the server that owns the shard\.',
+says('snowflake refuses calls in database "postgres": this server does not own the requested shard', '.*', 'Insert on the server that owns the shard\.',
 	'the log reports the first refusal of a shard that the server does not own');
 refused('BEGIN READ ONLY; SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the transaction or the server is read-only', '.*', 'Use a read-write transaction\.',
 	'the log reports the first refusal in a read-only transaction');
 refused('SELECT snowflake.next_id(1, after => snowflake.make_id(now() + interval $$1 day$$, 1, 0))');
-says('snowflake refuses calls in database "postgres": the next id must exceed one that is too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
+says('snowflake refuses calls in database "postgres": the id that a call passes is too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
 	'the log reports the first refusal of an id too far ahead of the clock');
 refused('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 400000)');
-says('snowflake refuses calls in database "postgres": more ids are requested of a shard than it has', '.*', 'Spread the load .*',
+says('snowflake refuses calls in database "postgres": calls request more ids from a shard than the shard can mint', '.*', 'Spread the load .*',
 	'the log reports the first refusal because a shard has no ids left');
 refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snowflake.next_id(2)');
-says('snowflake refuses calls in database "postgres": a commit cannot wait for the clock', '.*', '(?:Check the time synchronization|Raise "snowflake.max_wait"), .*',
+says('snowflake refuses calls in database "postgres": the clock is not synchronized, or a commit would wait too long', '.*', '(?:Check the time synchronization,|Raise "snowflake.max_wait"\.) .*',
 	'the log reports the first refused commit');
 
 # After a refused call in an open session, the next id of this session logs the end of the refusals. The message does
@@ -234,10 +234,10 @@ $session->query_safe('SELECT snowflake.next_id(1)');
 news();
 $clock->set(1_704_067_200 - time);
 $session->query_safe('DO $$ BEGIN PERFORM snowflake.next_id(1); EXCEPTION WHEN object_not_in_prerequisite_state THEN NULL; END $$');
-like(news(), qr/snowflake refuses calls in database "postgres": the clock is before the epoch/, 'the log reports a refusal in an open session');
+like(news(), qr/snowflake refuses calls in database "postgres": the clock is before the epoch of the ids/, 'the log reports a refusal in an open session');
 $clock->set(0);
 $session->query_safe('SELECT snowflake.next_id(1)');
-says('snowflake mints again in database "postgres"; refusals have ended: the clock is before the epoch', '1 call was refused, .*', undef,
+says('snowflake mints ids again in database "postgres"; reason of the earlier refusals: the clock is before the epoch of the ids', '1 call was refused in the last .*', undef,
 	'the next id of the session logs the end of the refusals');
 $session->query_safe('SELECT snowflake.next_id(1)');
 is(news(), '', 'the end of the refusals is logged once');
@@ -249,16 +249,16 @@ mint(1);
 my $mark = $node->mark;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark + 3600000)");
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the clock is behind the high-water mark', '.*', 'Check the time synchronization; .*set_mark.*',
+says('snowflake refuses calls in database "postgres": the clock is behind the high-water mark \(sequence snowflake.high_water\)', '.*', 'Check the time synchronization\. .*set_mark.*',
 	'the log reports refusals because the mark is ahead of the clock');
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $mark)");
 mint(1);
-says('snowflake mints again in database "postgres"; refusals have ended: the clock is behind the high-water mark', '1 call was refused, .*', undef,
+says('snowflake mints ids again in database "postgres"; reason of the earlier refusals: the clock is behind the high-water mark \(sequence snowflake.high_water\)', '1 call was refused in the last .*', undef,
 	'the log reports the end of refusals after the mark was corrected');
 $node->safe_psql('postgres', q{SELECT setval('snowflake.seal', 17)});
 select undef, undef, undef, 1.2;
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the layout of this database is lost, contradicted or unusable here', '.*', 'Restore the database again; .*',
+says('snowflake refuses calls in database "postgres": the id layout of this database is lost, or does not match the dump, the region or the lease', '.*', 'Restore the database again\. .*',
 	'the log reports refusals because of a wrong seal');
 $node->restart;
 # A lowered mark does not count as lost, but a mark that was replaced by a new sequence does.
@@ -272,6 +272,6 @@ $node->safe_psql('postgres', <<~'SQL');
 	COMMIT;
 	SQL
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the high-water mark is lost', '.*', 'Set it with SELECT snowflake.set_mark\(\.\.\.\) .*', 'the log reports refusals because the mark is lost');
+says('snowflake refuses calls in database "postgres": the high-water mark \(sequence snowflake.high_water\) is lost', '.*', 'Run SELECT snowflake.set_mark\(\.\.\.\) .*', 'the log reports refusals because the mark is lost');
 
 done_testing();

@@ -78,9 +78,9 @@ $ahead->refuses(
 	{
 		sqlstate => '55000',
 		message => 'the commit would wait too long for the clock',
-		detail => 'The transaction\'s last id is of \d.*, the clock shows \d.* and may be wrong by 910\.000 ms, other servers\' by 910 ms: '
-		  . 'after 0 ms the commit would wait \d+ ms more, and "snowflake.max_wait" is 1000 ms\.',
-		hint => 'Raise "snowflake.max_wait", or lower "snowflake.max_clock_error" on all servers'
+		detail => 'The last id of the transaction has the time \d.*\. The clock shows \d.* and may be wrong by 910\.000 ms; clocks of other servers may be wrong by 910 ms\. '
+		  . 'The commit waited 0 ms and would wait \d+ ms more\. "snowflake.max_wait" is 1000 ms\.',
+		hint => 'Raise "snowflake.max_wait"\. .*lower "snowflake.max_clock_error" on all servers'
 	},
 	'a commit fails if its wait would exceed max_wait');
 $ahead->refuses(
@@ -88,7 +88,7 @@ $ahead->refuses(
 	{
 		sqlstate => '55000',
 		message => 'the clock is not synchronized',
-		detail => '"snowflake.clock_error" is 911 ms, "snowflake.max_clock_error" is 910 ms\.',
+		detail => '"snowflake.clock_error" is 911 ms\. "snowflake.max_clock_error" is 910 ms\.',
 		hint => 'Check the time synchronization, or set "snowflake.clock_error"'
 	},
 	'a commit fails if the clock is not synchronized');
@@ -102,7 +102,7 @@ foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('p
 	$ahead->safe_psql('postgres', "LOAD 'snowflake'; ALTER $where SET snowflake.commit_wait = on");
 	$ahead->reload;
 	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait') = 'on'");
-	is($ahead->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|commits that mint are refused: clock not synchronized', "health() shows refused commits after ALTER $where SET snowflake.commit_wait");
+	is($ahead->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health()'), 'f|transactions with new ids cannot commit: clock not synchronized', "health() shows refused commits after ALTER $where SET snowflake.commit_wait");
 	$ahead->safe_psql('postgres', "ALTER $where RESET snowflake.commit_wait");
 	$ahead->reload;
 	$ahead->poll_query_until('postgres', "SELECT current_setting('snowflake.commit_wait', true) IS DISTINCT FROM 'on'");

@@ -94,7 +94,7 @@ pass('the clock was ahead: with a larger max_lead the database mints at once');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.max_lead');
 next_block($title);
 $node->restart;
-like($node->error_of('SELECT snowflake.next_id(5)'), qr/the clock is behind the high-water mark/, 'the clock was ahead: next_id() fails because of the mark');
+like($node->error_of('SELECT snowflake.next_id(5)'), qr/the clock is behind the high-water mark \(sequence snowflake.high_water\)/, 'the clock was ahead: next_id() fails because of the mark');
 is_put_right(next_block($title));
 is($node->safe_psql('postgres', 'SELECT snowflake.region_of(max(id)), count(*) FROM photos WHERE id >= snowflake.min_id(now() + interval \'1 h\')'),
 	'0|20', 'the clock was ahead: ids in the future remain, and have the old region');
@@ -141,14 +141,14 @@ like($standby->error_of('SELECT snowflake.next_id(5)'), qr/25006/, 'a standby: n
 like(next_block($title, $standby), qr/^t\|.*\nstreaming\|/, 'a standby: the statement shows that it is one, and its primary');
 $node->stop('immediate');
 # The mark may be ahead of the clock by up to "snowflake.reserve". Then the first call waits.
-like(next_block($title, $standby), qr/^t\n(?:t\|last minted elsewhere\||f\|high-water mark ahead of the clock\|)/, 'a standby: after the promotion health shows a clone, or a mark ahead of the clock');
+like(next_block($title, $standby), qr/^t\n(?:t\|the database may be a clone\||f\|high-water mark \(sequence snowflake.high_water\) ahead of the clock\|)/, 'a standby: after the promotion health shows a clone, or a mark ahead of the clock');
 $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'a standby: after the promotion ids are above all earlier ids');
 section_ends($title);
 
 # A promoted standby counts as a database that last minted elsewhere.
 $title = 'A database last minted elsewhere';
-like(next_block($title), qr/^postgres\|t\|last minted elsewhere\|\d+\|.*\n\d+\|/, 'last minted elsewhere: the statement shows the reason');
+like(next_block($title), qr/^postgres\|t\|the database may be a clone\|\d+\|.*\n\d+\|/, 'last minted elsewhere: the statement shows the reason');
 is(next_block($title), 't', 'last minted elsewhere: the statement accepts the clone');
 is(next_block($title), 't||f', 'last minted elsewhere: afterwards the database mints and is no clone');
 section_ends($title);

@@ -196,9 +196,9 @@ is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY
 # a restored dump.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
-like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint/, 'upgrade: the statement of the page reports the column');
+like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint ids/, 'upgrade: the statement of the page reports the column');
 my $health = 'SELECT minting, reason FROM snowflake.health()';
-is($of_application->($health), 't|adopted column public.photos.id: its default does not mint', 'upgrade: health() names the column');
+is($of_application->($health), 't|adopted column public.photos.id: its default does not mint ids', 'upgrade: health() names the column');
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
 # Other databases of this server mint the same shard and region.
@@ -211,7 +211,7 @@ PostgreSQL::Test::Utils::run_log([ 'pg_dump', '-f', $dump, '-T', 'comments', '-T
 $node->safe_psql('postgres', 'CREATE DATABASE restored');
 PostgreSQL::Test::Utils::run_log([ 'psql', '-Xq', '-f', $dump, '-d', $node->connstr('restored') ]);
 is($node->safe_psql('restored', q{SELECT string_agg(concat_ws(' ', relation, problem), ', ' ORDER BY relation) FROM snowflake.adopted_columns() WHERE problem IS NOT NULL}),
-	'public.comments the column does not exist, public.photos its default does not mint', 'upgrade: a restored dump reports the column, and a table that the dump left out');
+	'public.comments the column does not exist, public.photos its default does not mint ids', 'upgrade: a restored dump reports the column, and a table that the dump left out');
 $of_application->(q{CALL snowflake.adopt('photos', 5, drop_sequence => true)});
 is($of_application->($health), $with_others, 'upgrade: after another adopt() health() shows that the database mints');
 is($node->error_of(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')}, 'application') =~ /does not exist/, 1,

@@ -313,7 +313,7 @@ sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_ps
 my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
 differ('functions', \%functions, set_of(<<~'SQL'));
 	SELECT DISTINCT proname FROM pg_proc AS p
-	 WHERE pronamespace = 'snowflake'::regnamespace AND coalesce(obj_description(oid, 'pg_proc'), '') !~ '^(Internal: |Behind )'
+	 WHERE pronamespace = 'snowflake'::regnamespace AND coalesce(obj_description(oid, 'pg_proc'), '') !~ '^(Internal: |Returns the rows? of the view )'
 	SQL
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespace = 'snowflake'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL}), '0',
 	'every function has a comment');

@@ -39,7 +39,7 @@ is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'backfill() give
 # backfill() used.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
-$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark of this database' },
+$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' },
 	'in the region of the origin next_id() fails while the clock is behind', 'app');
 $node->clock->set(50);
 $node->start_with('snowflake.region = 31');

@@ -37,8 +37,8 @@ sub stays_behind
 	cmp_ok(settled(), '<=', $id, $name);
 	return is(held(), $reason, "$name: the view settled shows the reason");
 }
-my $OPEN = 'a transaction that minted is open';
-my $PREPARED = 'a transaction that minted is prepared';
+my $OPEN = 'an open transaction has minted ids';
+my $PREPARED = 'a prepared transaction has minted ids';
 
 my $first = settled();
 like($first, qr/^\d+$/, 'settled_before() returns a number before the first id');
@@ -183,11 +183,11 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 	$node->refuses("BEGIN ISOLATION LEVEL $level; SELECT snowflake.settled_before()",
 		{
 			sqlstate => '25001',
-			message => 'cannot execute settled_before\(\) in a transaction that reads in one snapshot',
-			detail => "The transaction is $level: all its queries read one snapshot, which is older than the answer would be\\.",
-			hint => 'Call it in a READ COMMITTED transaction, before the one that reads.' },
+			message => 'cannot execute settled_before\(\) in a REPEATABLE READ or SERIALIZABLE transaction',
+			detail => "The transaction is $level, so all its queries use one snapshot\\. The result would be newer than this snapshot\\.",
+			hint => 'Call settled_before\(\) in a READ COMMITTED transaction, before the transaction that reads the rows.' },
 		"settled_before() fails in a $level transaction");
-	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|the transaction that asks reads in one snapshot|||', "the view settled shows the reason in a $level transaction");
+	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|this transaction is REPEATABLE READ or SERIALIZABLE|||', "the view settled shows the reason in a $level transaction");
 }
 # If one statement calls settled_before() and reads the table, its snapshot is older than the result.
 $writer = $node->session;

@@ -54,7 +54,7 @@ sub later_are_settled_but_for_it
 	$standby->poll_query_until('postgres', "SELECT clock_timestamp() > snowflake.time_of($later) + interval '2 ms'") or BAIL_OUT('the clock stands still');
 	return;
 }
-my $PREPARED = 'a transaction that minted is prepared';
+my $PREPARED = 'a prepared transaction has minted ids';
 
 cmp_ok(settled(), '<=', $old, 'after the promotion the result does not exceed the id of the oldest prepared transaction');
 cmp_ok(settled(), '>=', $before, 'after the promotion the result is not less than on the primary');

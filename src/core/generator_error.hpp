@@ -34,27 +34,29 @@ constexpr const char* describe(GeneratorError error) noexcept {
     case GeneratorError::invalid_argument:
       return "The layout, region, shard or an option is out of range.";
     case GeneratorError::file_system:
-      return "The mark file cannot be used. Correct what errno shows.";
+      return "The mark file cannot be used. Correct the error in errno.";
     case GeneratorError::file_exists:
       return "The mark file exists already. Open it instead of creating it.";
     case GeneratorError::file_missing:
       return "The mark file does not exist. Create it only if no program has minted in the region.";
     case GeneratorError::file_in_use:
-      return "Another process holds the mark file. Use a region and a file for each process.";
+      return "Another process uses the mark file. Give each process a different region and file.";
     case GeneratorError::file_damaged:
-      return "The mark file is damaged. Wait until the clock is past every id of the region, "
-             "delete "
-             "the file and create it again.";
+      return "The mark file is damaged. Wait until the clock is after every id of the region. Then "
+             "delete the file and create it again.";
     case GeneratorError::file_of_another:
-      return "The mark file belongs to another layout or region. Pass those it was created with.";
+      return "The mark file belongs to another layout or region. Pass the layout and region of the "
+             "file.";
     case GeneratorError::forked:
-      return "The process was forked. Make a generator in the child, in a region of its own.";
+      return "The process was forked. In the child process, create a generator with another "
+             "region.";
     case GeneratorError::layout_exhausted:
-      return "The time field of the layout is used up. Use a layout with more bits of time.";
+      return "The layout has no time values left. Use a layout with more time bits.";
     case GeneratorError::clock_before_epoch:
       return "The clock is before the epoch of the layout. Correct the clock.";
     case GeneratorError::clock_jumped:
-      return "The clock jumped ahead. Correct it, or start the program again if it is right.";
+      return "The clock jumped ahead. Correct the clock. If the clock is right, start the program "
+             "again.";
     case GeneratorError::mark_ahead:
       return "The mark in the file is ahead of the clock. Wait, or correct the clock.";
     case GeneratorError::clock_behind:

@@ -150,26 +150,27 @@ constexpr const char* describe(LayoutError error) noexcept {
     case LayoutError::none:
       return "";
     case LayoutError::syntax:
-      return "A layout is \"fleet\", \"wide\", \"instagram\", \"twitter\", \"js53\" or bits as "
-             "time/region+shard/sequence, or time/shard/sequence without regions.";
+      return "A layout is \"fleet\", \"wide\", \"instagram\", \"twitter\", \"js53\", or the "
+             "numbers of bits as time/region+shard/sequence. Without regions write "
+             "time/shard/sequence.";
     case LayoutError::time_bits:
-      return "The time takes 20 to 53 bits.";
+      return "The time must have 20 to 53 bits.";
     case LayoutError::origin_bits:
-      return "Region and shard together take 0 to 24 bits.";
+      return "Region and shard together must have 0 to 24 bits.";
     case LayoutError::sequence_bits:
-      return "The sequence takes 0 to 22 bits.";
+      return "The sequence must have 0 to 22 bits.";
     case LayoutError::total_bits:
       return "The bits add up to more than 64.";
     case LayoutError::tick:
       return "A tick is 1, 10, 100 or 1000 milliseconds.";
     case LayoutError::preset_tick:
-      return "The preset has a tick of its own.";
+      return "The tick of a preset cannot be changed.";
     case LayoutError::epoch:
       return "An epoch lies between 1970-01-01 and 2039-09-07, in whole milliseconds.";
     case LayoutError::epoch_syntax:
       return "An epoch is an ISO date in whole milliseconds, such as \"2025-01-01\" or "
-             "\"2025-01-01 12:00:00.000+00\", in UTC where it names no offset, or 13 digits: "
-             "milliseconds since 1970.";
+             "\"2025-01-01 12:00:00.000+00\". A date without an offset is in UTC. A number of 13 "
+             "digits is read as milliseconds since 1970.";
     case LayoutError::end_of_time:
       return "The time field reaches beyond the year 294276.";
   }

@@ -54,9 +54,9 @@ constexpr const char* describe(ShardSetError error) noexcept {
     case ShardSetError::number:
       return "A shard is a number from 0 to 16777215.";
     case ShardSetError::backwards:
-      return "A range ends before it begins.";
+      return "In a range, the last shard is before the first.";
     case ShardSetError::overlap:
-      return "Shards must be listed once each, in ascending order.";
+      return "Each shard may appear only once, in ascending order.";
     case ShardSetError::too_many:
       return "The list has more than 1024 entries.";
   }

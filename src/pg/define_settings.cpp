@@ -196,7 +196,7 @@ bool check_leased_regions(char** value, void**, GucSource) {
   }
   uint32_t count = 0;
   for (size_t i = 0; i < regions.count; ++i) count += ranges[i].last - ranges[i].first + 1;
-  return count <= kMostLeasedRegions || refuse("A server has 64 regions at most.");
+  return count <= kMostLeasedRegions || refuse("A server can lease at most 64 regions.");
 }
 
 void fix_leased_regions() {
@@ -211,7 +211,7 @@ void check_lease_settings() {
   if (!leased && configured_region < 0)
     error_lease_settings(
         "\"snowflake.region\" is -1, and \"snowflake.leased_regions\" is not set.",
-        "Set \"snowflake.leased_regions\" to regions of this server's own, for example '4,5'.");
+        "Set \"snowflake.leased_regions\" to regions that no other server has, for example '4,5'.");
   if (!leased) return;
   if (lease_conninfo[0] == '\0')
     error_lease_settings(
@@ -224,39 +224,39 @@ void check_lease_settings() {
   SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
     error_lease_settings(
-        "The layout has one region: the lease is also the pause after a power loss.",
-        "Set \"snowflake.lease\", to 10s for example.");
+        "The layout has only one region, so minting pauses for the length of the lease after a "
+        "power loss.",
+        "Set \"snowflake.lease\", for example to 10s.");
   if (lease_ms == 0) lease_ms = static_cast<int>(kDefaultLeaseMs);
   if (lease_ms < 1000)
     error_lease_settings("\"snowflake.lease\" is less than a second.",
-                         "Set \"snowflake.lease\", to 1h for example.");
+                         "Set \"snowflake.lease\" to at least 1s, for example to 1h.");
   if (max_skew_ms >= lease_ms / 3)
-    error_lease_settings("\"snowflake.max_skew\" is not less than a third of \"snowflake.lease\".",
+    error_lease_settings("\"snowflake.max_skew\" must be less than a third of \"snowflake.lease\".",
                          "Lower \"snowflake.max_skew\".");
 }
 
 void define_lease_settings() {
   define_strictly("snowflake.lease_conninfo", [] {
     DefineCustomStringVariable(
-        "snowflake.lease_conninfo",
-        "Sets the lease server, which this server leases its region from or reports it to.",
-        "A connection string without a password.", &conninfo_setting, "", PGC_POSTMASTER,
-        GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
+        "snowflake.lease_conninfo", "Sets the connection string of the lease server.",
+        "The string must not contain a password. This server leases its region from the lease "
+        "server, or reports its static region there.",
+        &conninfo_setting, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
   });
   define_string("snowflake.leased_regions",
-                "Sets the regions of this server, of which it leases one at a time.",
-                "Regions and ranges such as \"4,5\" that no other server has; empty means that the "
-                "region is not leased.",
+                "Sets the regions that this server may lease, one at a time.",
+                "Regions and ranges such as \"4,5\" or \"4-7\". Each server needs different "
+                "regions. Empty means that no region is leased.",
                 &regions_setting, "", PGC_POSTMASTER, check_leased_regions);
   fix_leased_regions();
-  define_int("snowflake.lease", "Sets how long a region is leased for.",
-             "0 is an hour; if the layout has no region bits, it must be set.", &lease_ms, 0,
-             static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
+  define_int("snowflake.lease", "Sets the length of the lease of a region.",
+             "0 means one hour. If the layout has no region bits, the length must be set.",
+             &lease_ms, 0, static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
   define_int("snowflake.max_skew",
-             "Sets the allowed difference between the clocks of server and lease "
-             "server.",
-             "Less than a third of the lease.", &max_skew_ms, 1, 1200000, PGC_POSTMASTER,
-             GUC_UNIT_MS);
+             "Sets the allowed difference between the clocks of this server and the lease server.",
+             "The value must be less than a third of \"snowflake.lease\".", &max_skew_ms, 1,
+             1200000, PGC_POSTMASTER, GUC_UNIT_MS);
   lease_conninfo = conninfo_setting;
   check_lease_settings();
 }
@@ -306,8 +306,9 @@ void define_settings() {
   define_strictly("snowflake.tick", [] {
     DefineCustomRealVariable(
         "snowflake.tick", "Sets the unit of time in ids for the next CREATE EXTENSION.",
-        "1, 10, 100 or 1000 ms; 0 is the preset's own, or 1 ms.", &tick_setting, 0, 0, 1000,
-        PGC_SUSET, GUC_UNIT_MS | kSetInParallel, check_tick, nullptr, nullptr);
+        "1, 10, 100 or 1000 ms. 0 means the tick of the preset, or 1 ms without a preset.",
+        &tick_setting, 0, 0, 1000, PGC_SUSET, GUC_UNIT_MS | kSetInParallel, check_tick, nullptr,
+        nullptr);
   });
   define_string("snowflake.epoch",
                 "Sets the time that ids count from, for the next CREATE EXTENSION.",
@@ -315,13 +316,14 @@ void define_settings() {
                 &epoch_setting, "2025-01-01 00:00:00+00", PGC_SUSET, check_epoch);
   fix_layout();
 
-  define_string("snowflake.region", "Sets the region that this server or database mints in.",
-                "A different number on each server or database that may mint the same shards; -1 "
-                "if it is leased, see snowflake.leased_regions. For sessions that start later.",
-                &region_setting, "0", PGC_SUSET, check_region, assign_region);
+  define_string(
+      "snowflake.region", "Sets the region that this server or database mints in.",
+      "Servers or databases that may mint the same shards need different regions. -1 means a "
+      "leased region, see \"snowflake.leased_regions\". A change applies to new sessions.",
+      &region_setting, "0", PGC_SUSET, check_region, assign_region);
   define_string(
       "snowflake.owned_shards", "Sets which shards this server or database may mint.",
-      "\"all\", or shards and ranges such as \"0-127,200\". For sessions that start later.",
+      "\"all\", or shards and ranges such as \"0-127,200\". A change applies to new sessions.",
       &owned_setting, "all", PGC_SUSET, check_owned_shards, assign_owned_shards);
   if (process_shared_preload_libraries_in_progress)
     define_lease_settings();
@@ -330,50 +332,57 @@ void define_settings() {
   finish_origin_settings();
 
   define_int("snowflake.max_lead", "Sets how far ids may be ahead of the clock.",
-             "0 is the strict form: an id is never ahead of the clock.", &max_lead_ms, 0, 86400000,
+             "0 means that ids are never ahead of the clock.", &max_lead_ms, 0, 86400000,
              PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_max_lead);
-  define_int("snowflake.reserve", "Sets how far ahead the durable high-water mark is written.",
-             "At least two ticks; also the longest pause after a restart.", &reserve_ms, 2, 3600000,
-             PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
+  define_int("snowflake.reserve",
+             "Sets how far ahead of the clock the durable high-water mark is written.",
+             "The value must be at least two ticks. After a restart, minting pauses for at most "
+             "this time.",
+             &reserve_ms, 2, 3600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
   define_int("snowflake.max_forward_jump",
              "Sets how far the clock may be stepped forward before minting stops.",
-             "Confirm a step that is right with snowflake.accept_clock().", &max_forward_jump_s, 1,
-             INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
-  define_enum("snowflake.on_clone",
-              "Sets whether a database that last minted elsewhere mints before that is accepted.",
-              "Confirm a copy that should mint with snowflake.accept_clone().", &on_clone,
-              kOnClone);
+             "After a right step, call snowflake.accept_clock().", &max_forward_jump_s, 1, INT_MAX,
+             PGC_SIGHUP, GUC_UNIT_S);
+  define_enum(
+      "snowflake.on_clone",
+      "Sets whether a cloned database mints ids before accept_clone() is called.",
+      "A database counts as a clone if it was copied or moved after it minted its last ids.",
+      &on_clone, kOnClone);
   define_enum("snowflake.unsynchronized",
-              "Sets whether ids are minted under a clock that is not synchronized.",
+              "Sets whether ids are minted while the clock is not synchronized.",
               "wait_at_start requires synchronization once after each start of the server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
-             "Sets over how many numbers a new tick's sequence starts.",
-             "0 starts every tick at 0.", &sequence_spread, 0, 1 << kMaxSequenceBits, PGC_SIGHUP, 0,
-             nullptr, assign_sequence_spread);
+             "Sets at how many different sequence numbers a new tick can start.",
+             "With 0, every tick starts at sequence number 0.", &sequence_spread, 0,
+             1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
-             "-1 is unset.", &default_shard, -1, static_cast<int>(kMaxShard), PGC_USERSET, 0);
-  define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.", "0 never waits.",
-             &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
+             "-1 means no default shard.", &default_shard, -1, static_cast<int>(kMaxShard),
+             PGC_USERSET, 0);
+  define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.",
+             "0 means that calls never wait.", &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
 
-  define_bool(
-      "snowflake.commit_wait",
-      "Makes a transaction that minted wait until every later id of any server is greater.",
-      "It waits for the errors of this clock and of the others, \"snowflake.max_clock_error\".",
-      &commit_waits, PGC_USERSET);
-  define_bool(
-      "snowflake.use_tsc",
-      "Sets whether the processor's counter decides how long a clock reading is valid.",
-      "At most 50 us, within its millisecond, and if the kernel's clock is based on the counter.",
-      &use_tsc, PGC_SIGHUP);
-  define_real("snowflake.clock_error", "Sets how wrong the clock may be, instead of the kernel.",
-              "-1 uses the kernel's value. Use this if PTP or the hypervisor, not the kernel, "
+  define_bool("snowflake.commit_wait",
+              "Makes a transaction that minted ids wait before its commit until later ids of all "
+              "servers are greater.",
+              "The wait covers the error of this clock and the error of other clocks, "
+              "\"snowflake.max_clock_error\".",
+              &commit_waits, PGC_USERSET);
+  define_bool("snowflake.use_tsc",
+              "Sets whether a clock reading is reused while the processor's counter shows that it "
+              "is recent.",
+              "A reading is reused for at most 50 us within its millisecond, and only if the "
+              "kernel's clock uses the counter.",
+              &use_tsc, PGC_SIGHUP);
+  define_real("snowflake.clock_error", "Sets the maximum error of this server's clock.",
+              "-1 means the kernel's value. Set a value if PTP or the hypervisor, not the kernel, "
               "disciplines the clock.",
               &clock_error_ms, -1, 60000, PGC_SUSET);
-  define_real("snowflake.max_clock_error",
-              "Sets how wrong the clock of any server may be for it to count as synchronized.",
-              "The same on all servers: \"snowflake.commit_wait\" waits for it.",
-              &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
+  define_real(
+      "snowflake.max_clock_error",
+      "Sets the maximum error up to which a clock counts as synchronized.",
+      "Use the same value on all servers, because \"snowflake.commit_wait\" waits for this time.",
+      &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
 
   // An unknown setting is an error, as it is among PostgreSQL's own settings.
   // MarkGUCPrefixReserved() would only warn: if owned_shards is misspelt, the server would own

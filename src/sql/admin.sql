@@ -5,27 +5,27 @@ CREATE FUNCTION snowflake.observe(id bigint) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_observe'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.observe(bigint) IS
-  'Makes every later id of this database greater than an id that was minted elsewhere; null does nothing';
+  'Makes every later id of this database greater than this id, which another server minted. Null has no effect';
 
 CREATE FUNCTION snowflake.accept_clock() RETURNS interval
   AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
-  'Confirms that the clock is right after it was stepped; returns how far it had moved';
+  'Confirms that the clock is right after a step. Returns how far the clock has moved';
 
 CREATE FUNCTION snowflake.accept_clone() RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_accept_clone'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.accept_clone() IS
-  'Confirms that this database, which last minted elsewhere, now mints here, and nowhere else; returns whether it had '
-  'minted elsewhere. A rollback does not undo it';
+  'Confirms that this clone of the database mints from now on, and no other. Returns whether the database was a '
+  'clone. A rollback does not undo the call';
 
 CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_set_mark'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
-  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; '
-  'not below what was written since the server started; returns what it is now';
+  'Sets the high-water mark to a time after every id of this database. If the time is too early, ids can be minted '
+  'twice. Can lower the mark, but not below a mark that was written since the server started. Returns the new mark';
 
 -- These functions are not for every role. If a role sets the mark far ahead of the clock, minting stops in the
 -- database. If a role accepts the clock, this applies to all databases of the server. A mark that is too low, or a

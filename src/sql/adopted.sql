@@ -9,7 +9,7 @@ CREATE TABLE snowflake.adopted (
   at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   PRIMARY KEY (relation, attribute));
 COMMENT ON TABLE snowflake.adopted IS
-  'The columns that adopt() has made mint; delete the row of a column that need not mint any more';
+  'The columns whose default adopt() has changed to mint ids. If a column no longer needs ids, delete its row';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
 -- A default has a dependency on each object that it uses: a domain, or a function whose body is parsed SQL (BEGIN
@@ -53,8 +53,8 @@ AS $$
    WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;
 COMMENT ON FUNCTION snowflake.filled_columns() IS
-  'Internal: for minting_columns(): the columns whose default mints, of whatever type and of views, and whether it '
-  'is of a table and bigint or a domain over it';
+  'Internal: for minting_columns(). Returns the columns of tables and views whose default mints ids. holds_ids is '
+  'true if the column belongs to a table and has type bigint or a domain over bigint';
 
 CREATE FUNCTION snowflake.adopted_columns(OUT relation text, OUT attribute name, OUT at timestamptz, OUT problem text)
   RETURNS SETOF record
@@ -64,8 +64,9 @@ AS $$
   SELECT r.relation, r.attribute, r.at,
          CASE WHEN a.attnum IS NULL THEN 'the column does not exist'
               WHEN (c.oid, a.attname) NOT IN (SELECT m.relation, m.attribute
-                FROM minting AS m) THEN 'its default does not mint'
-              ELSE (SELECT 'too narrow: ' || string_agg(format('%s.%I %s', conrelid::regclass, f.attname,
+                FROM minting AS m) THEN 'its default does not mint ids'
+              ELSE (SELECT 'columns that refer to it are too narrow for ids: '
+                || string_agg(format('%s.%I %s', conrelid::regclass, f.attname,
                 f.atttypid::regtype), ', ')
                       FROM pg_constraint CROSS JOIN unnest(conkey, confkey) AS pair (referring, referenced)
                       JOIN pg_attribute AS f ON f.attrelid = conrelid AND f.attnum = pair.referring
@@ -77,5 +78,5 @@ AS $$
     LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = r.attribute AND a.attnum > 0
 $$;
 COMMENT ON FUNCTION snowflake.adopted_columns() IS
-  'The columns that adopt() has made mint, and what is wrong with them now: the column does not exist, its default '
-  'does not mint, or a foreign key refers to it from a column that cannot hold ids; null if nothing is wrong';
+  'The columns of the table snowflake.adopted and their problems: the column does not exist, its default does not '
+  'mint ids, or columns that refer to it are too narrow for ids. Null if there is no problem';

@@ -11,24 +11,24 @@ CREATE FUNCTION snowflake.hash_by_shard(id smallint, seed bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_hash_smallint_by_shard'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.hash_by_shard(bigint, bigint) IS
-  'Internal: behind the operator class snowflake.by_shard: hash partitions of modulus m have shard s in remainder s'
-  ' % m';
+  'Internal: hash function of the operator class snowflake.by_shard. With modulus m, shard s is in the partition '
+  'with remainder s % m';
 COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
-  'Internal: behind the operator class snowflake.by_shard, for integer constants';
+  'Internal: hash function of the operator class snowflake.by_shard for integer constants';
 COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
-  'Internal: behind the operator class snowflake.by_shard, for smallint constants';
+  'Internal: hash function of the operator class snowflake.by_shard for smallint constants';
 
 -- Support function 1 is PostgreSQL's own, because hash joins may use it. Only hash partitions use support function 2.
 -- The family also has the smaller integer types, like PostgreSQL's own, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
-  'Ids and integers, hashed by the shard in hash partitions and as core does elsewhere';
+  'Hashes ids by their shard for hash partitions, and like PostgreSQL for other purposes';
 CREATE OPERATOR CLASS snowflake.by_shard FOR TYPE bigint USING hash FAMILY snowflake.by_shard AS
   OPERATOR 1 pg_catalog.=,
   FUNCTION 1 pg_catalog.hashint8(bigint),
   FUNCTION 2 snowflake.hash_by_shard(bigint, bigint);
 COMMENT ON OPERATOR CLASS snowflake.by_shard USING hash IS
-  'PARTITION BY HASH (id snowflake.by_shard) places a row by the shard of its id: shard s in remainder s % modulus';
+  'PARTITION BY HASH (id snowflake.by_shard) puts a row of shard s into the partition with remainder s % modulus';
 ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
   FUNCTION 1 (integer) pg_catalog.hashint4(integer),
   FUNCTION 2 (integer) snowflake.hash_by_shard(integer, bigint),
@@ -54,9 +54,10 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING
       ERRCODE = 'feature_not_supported',
-      MESSAGE = 'this version of PostgreSQL places rows in hash partitions in another way',
-      DETAIL = 'Rows partitioned by snowflake.by_shard would not be in the partition of their shard.',
-      HINT = 'Use a version of the extension that was made for this one.';
+      MESSAGE = 'this version of PostgreSQL computes hash partitions in an unsupported way',
+      DETAIL = 'In tables that are partitioned by snowflake.by_shard, rows would not be in the partition of their '
+               'shard.',
+      HINT = 'Use a version of snowflake that supports this version of PostgreSQL.';
   END IF;
   DROP TABLE snowflake.probe;
 END

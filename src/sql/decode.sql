@@ -30,7 +30,7 @@ CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_sequence_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
-  'An id''s number within its tick and shard';
+  'The sequence number of an id within its tick and shard';
 
 -- A shard for keys that are not ids. The shard of a key never changes, because the layout is sealed.
 
@@ -38,36 +38,36 @@ CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'The shard of a number that is not an id, from its decimal digits as text. It never changes';
+  'A permanent shard for a number that is not an id: the shard of its decimal digits as text';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
-  'The shard of a UUID, from its 36 characters in lower case. It never changes';
+  'A permanent shard for a UUID: the shard of its 36 characters in lower case as text';
 
 CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text) IS
-  'A shard for a text, evenly spread: the first 32 bits of the SHA-256 of its UTF-8, times the number of shards, '
-  'divided by 2^32. Never changes; refuses nondeterministic collations';
+  'A permanent, evenly distributed shard for a text: the first 32 bits of the SHA-256 of its UTF-8 form, times the '
+  'number of shards, divided by 2^32. Refuses nondeterministic collations';
 
 -- The same functions with a number of shards return a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint, integer) IS
-  'The shard of a number that is not an id, among the first shards of the layout. Never changes';
+  'A permanent shard, less than "shards", for a number that is not an id';
 
 CREATE FUNCTION snowflake.shard_for(key uuid, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid, integer) IS
-  'The shard of a UUID, among the first shards of the layout. Never changes';
+  'A permanent shard, less than "shards", for a UUID';
 
 CREATE FUNCTION snowflake.shard_for(key text, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text, integer) IS
-  'The shard of a text, among the first shards of the layout. Never changes';
+  'A permanent shard, less than "shards", for a text';

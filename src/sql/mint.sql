@@ -5,29 +5,29 @@ CREATE FUNCTION snowflake.next_id_support(request internal) RETURNS internal
   AS 'MODULE_PATHNAME', 'snowflake_next_id_support'
   LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.next_id_support(internal) IS
-  'Internal: planner support; replaces next_id() by next_id_for_copy() in the defaults of a COPY';
+  'Internal: planner support function. Replaces next_id() by next_id_for_copy() in column defaults during COPY';
 
 CREATE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer) IS
-  'Mints an id for a shard (0 to the layout''s last); greater than every earlier id of that shard';
+  'Mints an id for a shard. The id is greater than every earlier id of this shard';
 
 CREATE FUNCTION snowflake.next_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
   LANGUAGE C VOLATILE PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id() IS
-  'Mints an id for the shard that snowflake.default_shard names';
+  'Mints an id for the shard in the setting snowflake.default_shard';
 
 CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id greater than another one of any server, so a reply sorts after its post. If the other one is more than '
-  'max_lead ahead of the clock, it waits, then fails; null sets no bound';
+  'Mints an id that is greater than the id "after" of any server, so that a reply sorts after its post. If "after" '
+  'is more than max_lead ahead of the clock, the call waits, then fails. If "after" is null, it has no effect';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
@@ -42,8 +42,8 @@ CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for a shard of the range that this server owns: the last one of this session, or the next one that is '
-  'not ahead of the clock';
+  'Mints an id for a shard that is in the range and owned by this server. Prefers the last shard of this session, '
+  'and otherwise the next shard that is not ahead of the clock';
 
 -- The same C functions, for the defaults of a COPY. They ignore the last argument. SQL cannot pass an argument of type
 -- internal, so only next_id_support() can create such a call.
@@ -52,45 +52,46 @@ CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(internal) IS
-  'Internal: next_id() or next_id_in() in the defaults of a COPY';
+  'Internal: next_id() or next_id_in() in column defaults during COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, internal) IS
-  'Internal: next_id() or next_id_in() in the defaults of a COPY';
+  'Internal: next_id() or next_id_in() in column defaults during COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, after bigint, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, bigint, internal) IS
-  'Internal: next_id() or next_id_in() in the defaults of a COPY';
+  'Internal: next_id() or next_id_in() in column defaults during COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shards int4range, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(int4range, internal) IS
-  'Internal: next_id() or next_id_in() in the defaults of a COPY';
+  'Internal: next_id() or next_id_in() in column defaults during COPY';
 
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
-  'Mints 1 to 1,000,000 ids for a shard, ascending; waits if they exceed the shard''s capacity';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. If the shard cannot mint so many ids at once, the call '
+  'waits';
 
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids, ascending, all greater than another id of any server';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order and all greater than the id "after" of any server';
 
 -- This function is not named next_ids(), because next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids_in(int4range, integer) IS
-  'Mints 1 to 1,000,000 ids in equal parts for the shards of a range that this server owns; the ids of each shard '
-  'lie together and ascend';
+  'Mints 1 to 1,000,000 ids in equal parts for the shards that are in the range and owned by this server. The ids of '
+  'each shard are adjacent and in ascending order';
 
 CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'

@@ -35,7 +35,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.revoke_default_privileges(name) IS
-  'Internal: for install scripts: revokes what ALTER DEFAULT PRIVILEGES granted on the members of an extension';
+  'Internal: for install scripts. Revokes the privileges that ALTER DEFAULT PRIVILEGES granted on objects of an '
+  'extension';
 SELECT snowflake.revoke_default_privileges('snowflake');
 REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 

@@ -17,13 +17,14 @@ CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   AS 'MODULE_PATHNAME', 'snowflake_id_range'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
-  'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
+  'Converts a range of times to the range of ids with these times. Unbounded and empty ranges remain so';
 
 CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
-  'The greatest id whose time is before any time: -1 before the epoch, the layout''s last id past its end';
+  'The greatest id with an earlier time, for any time: -1 before the epoch, and the last id of the layout after its '
+  'end';
 
 -- For each time, the condition uses the last id before the time. The first id after the end of the layout would be
 -- greater than any bigint. The planner must be able to inline the function into index conditions. So it uses each
@@ -37,12 +38,13 @@ CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until tim
        AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
   END;
 COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
-  'Whether since <= time of the id < until, for any times, also infinite; uses an index on the id';
+  'Whether the time of the id is at or after "since" and before "until". The two times can be infinite. The '
+  'condition can use an index on the id';
 
 CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer,
                                   region integer DEFAULT 0) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_make_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
-  'Calculates an id from its fields. Another row may get the same id from next_id() or backfill(). For a row that '
-  'comes late use late_id()';
+  'Calculates an id from its fields. next_id() or backfill() can return the same id for another row. For a row of a '
+  'past time use late_id()';

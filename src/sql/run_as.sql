@@ -6,15 +6,15 @@ CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg
   AS 'MODULE_PATHNAME', 'snowflake_run_as'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.run_as(oid, text, text) IS
-  'Internal: for procedures: runs a statement as another role, in a security-restricted operation, with this '
-  'search_path. The caller must have the rights of the role. Settings are restored';
+  'Internal: for procedures. Runs a statement as another role, in a security-restricted operation, with the given '
+  'search_path. The caller must have the privileges of the role. Settings are restored';
 
 CREATE FUNCTION snowflake.query_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp')
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_query_as'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.query_as(oid, text, text) IS
-  'Internal: for procedures: as run_as(), and returns the rows of the statement';
+  'Internal: for procedures. Does the same as run_as(), and returns the rows of the statement';
 
 CREATE FUNCTION snowflake.refuse_null(routine text, VARIADIC arguments text[]) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -22,14 +22,14 @@ AS $$
 BEGIN
   IF array_position(arguments, NULL) IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-      MESSAGE = format('%s takes no null', routine),
+      MESSAGE = format('%s does not accept null arguments', routine),
       DETAIL = format('Argument %s is null.', array_position(arguments, NULL)),
-      HINT = 'Leave out what has a default.';
+      HINT = 'Pass a value, or leave out arguments that have a default.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS
-  'Internal: for procedures: an error where an argument is null';
+  'Internal: for procedures. Raises an error if an argument is null';
 
 -- The lock prevents the owner of the schema from replacing the table by one with another owner.
 CREATE FUNCTION snowflake.owner_of(relation regclass) RETURNS oid
@@ -41,4 +41,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.owner_of(regclass) IS
-  'Internal: for procedures: the role for run_as(), of a table that stays what it is until the transaction ends';
+  'Internal: for procedures. Returns the owner of a table for run_as(). Locks the table until the transaction ends';

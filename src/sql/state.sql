@@ -30,23 +30,23 @@ COMMENT ON SEQUENCE snowflake.high_water IS
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'Layout, tick and epoch of the ids in this database, packed. It differs from seal_local if a dump brought ids of '
-  'another layout';
+  'Layout, tick and epoch of the ids in this database, encoded as a number. Differs from seal_local if a restored '
+  'dump contained ids of another layout';
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
-  'Layout, tick and epoch that CREATE EXTENSION sealed, packed; is_called once an id was minted or decoded, or a dump '
-  'was restored: before that, a dump can bring another seal';
+  'Layout, tick and epoch at CREATE EXTENSION, encoded as a number. While is_called is false, no id was minted or '
+  'decoded and no dump was restored, so a restored dump can replace the number';
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
-  'The fleet under whose leases ids of this database are minted; 0: without leases; 1152921504606846976: a fleet that '
-  'this server did not know when the extension was created, which the first id replaces';
+  'The number of the fleet (the servers of one lease server) whose leases cover the ids of this database. 0: no '
+  'leases. 1152921504606846976: not known yet; the first id replaces this number';
 
 CREATE SEQUENCE snowflake.origin_fingerprint AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.origin_fingerprint IS
-  'The place where this database last minted: some bits each of hashes of system identifier, machine, disk and files, '
-  'packed. accept_clone() replaces it';
+  'Fingerprint of the place where this database last minted ids: bits of hashes of system identifier, machine, disk '
+  'and files. accept_clone() replaces the fingerprint';
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint,
                                         OUT origin_fingerprint bigint)
@@ -77,8 +77,9 @@ BEGIN
                          30::pg_catalog.int8) THEN
     RAISE EXCEPTION USING
       ERRCODE = 'feature_not_supported',
-      MESSAGE = 'this version of PostgreSQL stores sequences in a way that snowflake does not know',
-      DETAIL = pg_catalog.format('Stored 20, then 30: read %s, %s, %s, %s, and %s next; lowered to 10, still %s.',
+      MESSAGE = 'this version of PostgreSQL stores sequences in an unsupported way',
+      DETAIL = pg_catalog.format('A test wrote 20 and 30 to sequence snowflake.high_water, and read %s, %s, %s, %s '
+                                 'and %s. After it wrote 10, it read %s.',
                                  before, after.last_value, after.log_cnt, after.is_called, next, kept),
       HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
   END IF;
@@ -110,10 +111,10 @@ CREATE TABLE snowflake.backfills (
   finished timestamptz,
   PRIMARY KEY (region, shard));
 COMMENT ON TABLE snowflake.backfills IS
-  'The origins (region and shard) of the ids of backfill() and late_id(), each for one table; the time before which '
-  'these ids are; the progress and end of each table';
+  'The regions and shards that are reserved for backfill() and late_id(), each for one table; the time before which '
+  'the ids lie; the progress and the end of each backfill';
 CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
-COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has given';
+COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has returned';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
@@ -125,18 +126,18 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: behind the table snowflake.dumped_seal';
+COMMENT ON FUNCTION snowflake.is_seal(bigint) IS 'Internal: checks rows of the table snowflake.dumped_seal';
 
 CREATE TABLE snowflake.dumped_seal (seal bigint PRIMARY KEY CONSTRAINT same_seal CHECK (snowflake.is_seal(seal)));
 COMMENT ON TABLE snowflake.dumped_seal IS
-  'The seal that dumps contain. An inserted row is compared with the seal of this database, and stored only if the '
-  'database adopts it';
+  'The id layout of this database as a number, for dumps. An inserted number is compared with the layout of this '
+  'database, and stored only if the database adopts that layout';
 INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local;
 
 CREATE FUNCTION snowflake.present_seal() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_present_seal'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.present_seal() IS 'Internal: behind the table snowflake.dumped_seal';
+COMMENT ON FUNCTION snowflake.present_seal() IS 'Internal: checks rows of the table snowflake.dumped_seal';
 
 CREATE TRIGGER present_seal BEFORE INSERT ON snowflake.dumped_seal
   FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();
@@ -169,14 +170,15 @@ BEGIN
   END IF;
   IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-      MESSAGE = format('a row of snowflake.%I stays as it is', TG_TABLE_NAME),
-      DETAIL = format('Ids were given by the row %s, and would be given again.', OLD),
-      HINT = 'Leave the row as it is.';
+      MESSAGE = format('cannot change or delete a row of snowflake.%I', TG_TABLE_NAME),
+      DETAIL = format('Ids were minted under the row %s. Without this row, the same ids could be minted again.', OLD),
+      HINT = 'Do not change the row.';
   END IF;
   RETURN CASE TG_OP WHEN 'UPDATE' THEN NEW ELSE OLD END;
 END
 $$;
-COMMENT ON FUNCTION snowflake.keep_origin() IS 'Internal: behind the tables snowflake.backfills and snowflake.late_ids';
+COMMENT ON FUNCTION snowflake.keep_origin() IS 'Internal: protects rows of the tables snowflake.backfills and '
+                                               'snowflake.late_ids';
 CREATE TRIGGER keep_origin BEFORE UPDATE OR DELETE ON snowflake.backfills
   FOR EACH ROW EXECUTE FUNCTION snowflake.keep_origin();
 ALTER TABLE snowflake.backfills ENABLE ALWAYS TRIGGER keep_origin;

@@ -12,8 +12,9 @@ BEGIN
                                             'SELECT seal FROM ONLY snowflake_sql.dumped_seal')
                       AS taken (seal bigint), snowflake.seal AS own WHERE taken.seal <> own.last_value) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the ids of the SQL engine have another layout than this server',
-      DETAIL = format('This server has layout %s; the comment of sequence snowflake.high_water shows that of the ids.',
+      MESSAGE = 'the ids of the SQL engine have another layout than the settings of this server',
+      DETAIL = format('The settings have layout %s. The comment of sequence snowflake.high_water shows the layout of '
+                      'the ids.',
                       (SELECT concat(bits, ', tick ', tick_ms, ' ms, epoch ', epoch) FROM snowflake.layout)),
       HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids, '
              'and create the extension again.';
@@ -36,8 +37,8 @@ BEGIN
    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = 'snowflake_taken'::regnamespace;
   IF foreign_objects IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
-      MESSAGE = 'schema "snowflake" has objects that are not of the SQL engine',
-      DETAIL = format('They are: %s.', foreign_objects),
+      MESSAGE = 'schema "snowflake" contains objects that do not belong to the SQL engine',
+      DETAIL = format('These objects are: %s.', foreign_objects),
       HINT = 'Move them to another schema, or drop them, and create the extension again.';
   END IF;
   DROP SCHEMA snowflake_taken;

@@ -8,7 +8,7 @@ CREATE FUNCTION snowflake.layout(
     OUT used_percent double precision)
   AS 'MODULE_PATHNAME', 'snowflake_layout'
   LANGUAGE C VOLATILE PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
+COMMENT ON FUNCTION snowflake.layout() IS 'Returns the row of the view snowflake.layout';
 
 CREATE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
@@ -19,8 +19,8 @@ CREATE FUNCTION snowflake.preview_layout(layout text, tick text DEFAULT '0', epo
   AS 'MODULE_PATHNAME', 'snowflake_preview_layout'
   LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.preview_layout(text, text, text) IS
-  'The view layout for any layout. The arguments are in the form of postgresql.conf; tick 0 is the preset''s own, or '
-  '1 ms';
+  'The columns of the view layout, for any layout. The arguments have the form of postgresql.conf. Tick 0 means the '
+  'tick of the preset, or 1 ms';
 
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
@@ -29,13 +29,13 @@ CREATE FUNCTION snowflake.shard_stats(
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_shard_stats'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 100;
-COMMENT ON FUNCTION snowflake.shard_stats() IS 'Behind the view snowflake.shard_stats';
+COMMENT ON FUNCTION snowflake.shard_stats() IS 'Returns the rows of the view snowflake.shard_stats';
 
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
-  'Each shard of this database that minted since the server started: its last id and the time of that. Since '
-  'stats_since: ids, batches, ticks borrowed ahead of the clock, waits and ms waited, calls refused because of the '
-  'clock, average ids a second. capacity: the ids a second that a shard can mint';
+  'One row for each shard that this database has minted for since the server started: the last id and its time. '
+  'Since stats_since: ids, batches, ticks borrowed ahead of the clock, waits, ms waited, calls refused because of '
+  'the clock, average ids per second. capacity: ids per second that a shard can mint';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -45,25 +45,25 @@ CREATE FUNCTION snowflake.database_stats(
     OUT commit_wait_time double precision, OUT rate double precision, OUT capacity bigint)
   AS 'MODULE_PATHNAME', 'snowflake_database_stats'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION snowflake.database_stats() IS 'Behind the view snowflake.database_stats';
+COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view snowflake.database_stats';
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'The statistics of all shards of this database since stats_since: ids, batches, borrowed ticks, waits and ms '
-  'waited, refusals. Writes of the high-water mark; the number, total ms and longest ms of waits for its flush; waits '
-  'before commits; average ids a second, and the capacity of one shard';
+  'Sums over all shards of this database since stats_since: ids, batches, borrowed ticks, waits, ms waited, refused '
+  'calls. Also: writes of the high-water mark; number, total ms and longest ms of waits for its flush; waits before '
+  'commits; average ids per second; capacity of one shard in ids per second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_refusals'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 15;
-COMMENT ON FUNCTION snowflake.refusals() IS 'Behind the view snowflake.refusals';
+COMMENT ON FUNCTION snowflake.refusals() IS 'Returns the rows of the view snowflake.refusals';
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
-  'The refused calls of this database since stats_since, a row for each cause: their number, the time of the last '
-  'one, and since when they continue (null if they have ended)';
+  'Refused calls of this database since the last reset of the counters, one row for each cause: number of calls, '
+  'time of the last call, and since when the refusals continue (null if they have ended)';
 
 CREATE FUNCTION snowflake.databases(
     OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text,
@@ -71,13 +71,12 @@ CREATE FUNCTION snowflake.databases(
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_databases'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 10;
-COMMENT ON FUNCTION snowflake.databases() IS 'Behind the view snowflake.databases';
+COMMENT ON FUNCTION snowflake.databases() IS 'Returns the rows of the view snowflake.databases';
 
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
-  'The databases that have minted since the server started, with '
-  'their marks, their ids since stats_since, and the region and the shards that their sessions mint; another '
-  'database that has minted the same shard in the same region. '
+  'The databases that have minted ids since the server started: high-water mark, number of ids since stats_since, '
+  'region and owned shards. same_ids_as: another database that has minted the same shard in the same region. '
   'Dropping a database frees its memory';
 
 CREATE FUNCTION snowflake.clock_history(
@@ -87,13 +86,13 @@ CREATE FUNCTION snowflake.clock_history(
     OUT clock_source text, OUT counter_used boolean)
   AS 'MODULE_PATHNAME', 'snowflake_clock_history'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION snowflake.clock_history() IS 'Behind the view snowflake.clock_history';
+COMMENT ON FUNCTION snowflake.clock_history() IS 'Returns the row of the view snowflake.clock_history';
 
 CREATE VIEW snowflake.clock_history AS SELECT * FROM snowflake.clock_history();
 COMMENT ON VIEW snowflake.clock_history IS
-  'The steps of the server''s clock since the server started; the offset and the estimated error that the kernel '
-  'reports (null if it reports none), its clock source, and whether the processor''s counter is used between two '
-  'readings. The view health has the present state of the clock';
+  'Steps of the clock since the server started; offset and estimated error that the kernel reports (null if it '
+  'reports none); the kernel''s clock source; whether the processor''s counter is used between two clock readings. '
+  'The view health shows the present state of the clock';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
@@ -103,15 +102,16 @@ CREATE FUNCTION snowflake.lease(
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_lease'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED ROWS 1;
-COMMENT ON FUNCTION snowflake.lease() IS 'Behind the view snowflake.lease';
+COMMENT ON FUNCTION snowflake.lease() IS 'Returns the row of the view snowflake.lease';
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'The lease of this server: fleet and region; the end of the lease, and the end that is published in any database; '
-  'the requested length, which is the age of this incarnation, at least a minute and at most snowflake.lease; the '
-  'last renewal and the failed attempts since; the last answer, and by how many ms this server''s clock was ahead '
-  'then; the incarnation; another server that mints in the same region; the last message. A reported static region '
-  'has a row without a lease. Without snowflake.lease_conninfo there is no row';
+  'The lease of this server: number of the fleet, and region; end of the lease, and the end that sessions use; '
+  'requested length (the age of this server run, at least a minute, at most snowflake.lease); last renewal, and '
+  'failed renewals since then; last contact, and how many ms this server''s clock was ahead of the lease server; '
+  'number of this server run (incarnation); another server that mints in the same region (conflict); last message. A '
+  'server that only reports its static region has a row without a lease. Without snowflake.lease_conninfo there is '
+  'no row';
 
 -- The last message of the lease worker may contain names of other servers and hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
@@ -124,13 +124,13 @@ CREATE FUNCTION snowflake.health(
     OUT cloned boolean)
   AS 'MODULE_PATHNAME', 'snowflake_health'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
+COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake.health';
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'For probes: whether this database mints, the reason and the advice if it does not, and the numbers behind it. If '
-  'it mints, a reason shows what an operator must confirm: that this clone of the database is the one that mints. It '
-  'always has one row, even if all other functions are refused';
+  'For probes: whether this database mints ids, and if not, the reason and advice; the times and numbers that decide '
+  'this. If the database mints, a reason shows a problem that an operator must solve. The view always has one row, '
+  'even if all other functions fail';
 
 
 CREATE FUNCTION snowflake.explain_id(
@@ -140,21 +140,21 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'Any number as an id: its fields and age, the server or the table of backfill() that it belongs to, whether this '
-  'database can have minted it, and the contradictions';
+  'Explains any number as an id: fields, age, the server or the backfill() that the id belongs to, whether this '
+  'database can have minted the id, and why not';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'
   LANGUAGE C VOLATILE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.now_bounds() IS
-  'The two times between which the true time lies: the clock, minus and plus its maximum error. An error if the clock '
-  'is not synchronized';
+  'The earliest and the latest possible true time: the clock minus and plus its maximum error. If the clock is not '
+  'synchronized, the call fails';
 
 CREATE FUNCTION snowflake.reset_stats() RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_reset_stats'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.reset_stats() IS
-  'Resets the counters of this database: shard_stats, database_stats, refusals';
+  'Resets the counters of this database in the views shard_stats, database_stats and refusals';
 
 -- As with pg_stat_reset(): a role that may read the statistics need not have the right to reset them.
 REVOKE ALL ON FUNCTION snowflake.reset_stats() FROM PUBLIC;

@@ -110,7 +110,7 @@ is_over('DROP EXTENSION');
 $disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);
-like(firing($prometheus)->{SnowflakeNotMinting}{$main}{summary}, qr/disk of the WAL/, 'the alert shows the stalled disk as the reason');
+like(firing($prometheus)->{SnowflakeNotMinting}{$main}{summary}, qr/WAL to be flushed to disk/, 'the alert shows the stalled disk as the reason');
 $disk->answer;
 fires('SnowflakeMarkFlushStalled', 'a disk that did not answer for seconds', $main, $by_sql);
 $_->finish foreach @calls;

@@ -134,7 +134,7 @@ sub library_exchanged
 	$w->install_library($build, $w->{abi} + $differs);
 	if ($differs && !$w->is_preloaded)
 	{
-		like($w->mint($node, $_->{name}, $_->{line}), qr/55000.*another version of the snowflake library/, "a new library is refused in $_->{name}") for $w->groups;
+		like($w->mint($node, $_->{name}, $_->{line}), qr/55000.*another version of the library snowflake/, "a new library is refused in $_->{name}") for $w->groups;
 	}
 	else { ok($w->settles(30), 'sessions with the new library mint'); }
 	sleep $hold;

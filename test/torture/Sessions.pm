@@ -183,9 +183,9 @@ sub disable_triggers
 			SQL
 		return $error;
 	});
-	like($presented, qr/55000.*restored under another layout/s, 'the seal of another layout is refused although triggers are disabled');
+	like($presented, qr/55000.*restored ids have another layout than this database/s, 'the seal of another layout is refused although triggers are disabled');
 	Crashes::between_server_runs($w, 'kill', 0, 0.1) if $crash;
-	like($w->mint($node, 'restored', $group->{line}), qr/55000.*restored under another layout/s, 'next_id() fails after the restore of another layout');
+	like($w->mint($node, 'restored', $group->{line}), qr/55000.*restored ids have another layout than this database/s, 'next_id() fails after the restore of another layout');
 	$w->must($node, 'restored', "SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local");
 	ok($w->settles(30, $group), 'the database mints when the seal is corrected');
 	is($w->must($node, 'restored', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'dumped_seal has one row for the next dump');

@@ -69,11 +69,11 @@ eval { $holder->quit };
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
-	detail => 'It covers ids before .*; the next id is of .*; the clock shows .*could not connect',
-	hint => 'Check the lease server that "snowflake.lease_conninfo" names' }, 'next_id() fails if the lease has ended');
+	detail => 'The lease covers ids before .*\. The next id has the time .*\. The clock shows .*could not connect',
+	hint => 'check the lease server in "snowflake.lease_conninfo"' }, 'next_id() fails if the lease has ended');
 $server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 5, 0))', {
-	sqlstate => '55000', message => 'the id is beyond the lease', detail => 'The call requires ids after .*; region 0 is leased until',
-	hint => 'Observe it again' }, 'observe() fails if the id is beyond the lease');
+	sqlstate => '55000', message => 'the id is later than the lease', detail => 'The call requires ids after .*\. Region 0 is leased until',
+	hint => 'Repeat the call' }, 'observe() fails if the id is beyond the lease');
 my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
 $lease_server->start;
 my $end = $server->finish_writer($waiting);
@@ -129,9 +129,9 @@ my $conf = $copy->data_dir . '/postgresql.conf';
 append_to_file($conf, "snowflake.leased_regions = ''\nsnowflake.lease_conninfo = ''\nsnowflake.region = 0\n");
 $copy->start;
 $copy->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000',
-	message => 'were minted under leases, and this server leases no region',
-	detail => 'Sequence snowflake.fleet has fleet \d+', hint => 'Set "snowflake.leased_regions"' }, 'next_id() fails on a copy that leases no region');
-is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', 'health shows that the copy leases no region');
+	message => 'minted its ids under leases, but this server leases no region',
+	detail => 'Sequence snowflake.fleet contains \d+', hint => 'Set "snowflake.leased_regions"' }, 'next_id() fails on a copy that leases no region');
+is($copy->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|ids were minted under leases, but this server leases no region', 'health shows that the copy leases no region');
 is($copy->safe_psql('postgres', 'SELECT count(*) FROM snowflake.lease'), '0', 'the view lease is empty on the copy');
 $copy->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 is(scalar(mint($copy, 3)), 3, 'the copy mints after an operator has removed the number of the fleet');

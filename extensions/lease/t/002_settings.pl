@@ -32,9 +32,9 @@ my @wrong = (
 	[ "$leased\nsnowflake.region = 3", qr/DETAIL:  .* are both set.\n.*HINT:  Remove "snowflake.region"/ ],
 	[ "$conninfo\nsnowflake.leased_regions = '5,4'", qr/invalid value for parameter "snowflake.leased_regions"(?s:.*)DETAIL:  Write regions and ranges in ascending order/ ],
 	[ "$conninfo\nsnowflake.leased_regions = '31-32'", qr/DETAIL:  Layout 41\/5\+8\/10 has regions 0 to 31/ ],
-	[ "$conninfo\nsnowflake.layout = '41/10+4/8'\nsnowflake.leased_regions = '0-64'", qr/DETAIL:  A server has 64 regions at most/ ],
-	[ "$leased\nsnowflake.lease = 30s", qr/DETAIL:  "snowflake.max_skew" is not less than a third/ ],
-	[ "$conninfo\nsnowflake.leased_regions = '0'\nsnowflake.layout = instagram", qr/DETAIL:  The layout has one region.*\n.*HINT:  Set "snowflake.lease"/ ],
+	[ "$conninfo\nsnowflake.layout = '41/10+4/8'\nsnowflake.leased_regions = '0-64'", qr/DETAIL:  A server can lease at most 64 regions/ ],
+	[ "$leased\nsnowflake.lease = 30s", qr/DETAIL:  "snowflake.max_skew" must be less than a third/ ],
+	[ "$conninfo\nsnowflake.leased_regions = '0'\nsnowflake.layout = instagram", qr/DETAIL:  The layout has only one region.*\n.*HINT:  Set "snowflake.lease"/ ],
 	[ "$leased\nsnowflake.lease = 10\nsnowflake.max_skew = 1", qr/DETAIL:  "snowflake.lease" is less than a second/ ],
 	[ "$leased\nsnowflake.region = -2", qr/A region is a number from 0/ ],
 	[ "$leased\nsnowflake.lease = 8d", qr/outside the valid range/ ],
@@ -55,8 +55,8 @@ start_with("snowflake.lease_conninfo = 'host=/nowhere user=alpha'\nsnowflake.lea
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $node->poll_query_until('postgres', 'SELECT last_message IS NOT NULL FROM snowflake.lease') or die 'nothing said';
-$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last message: could not connect to the lease server: .*nowhere', hint => 'Check the lease server' },
+$node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has not leased a region',
+	detail => 'Last message of the lease worker: could not connect to the lease server: .*nowhere', hint => 'check the lease server' },
 	'next_id() fails if the server has no region');
 is($node->safe_psql('postgres', 'SELECT region IS NULL, until IS NULL, last_contact IS NULL FROM snowflake.lease'), 't|t|t', 'the view lease shows no region');
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN');
@@ -64,8 +64,8 @@ $node->refuses('SET ROLE somebody; SHOW snowflake.lease_conninfo', { sqlstate =>
 	'an ordinary role cannot read lease_conninfo');
 $node->refuses('SET ROLE somebody; SELECT * FROM snowflake.lease', { sqlstate => '42501', message => 'permission denied' },
 	'an ordinary role cannot read the view lease');
-$node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has no region to mint in',
-	detail => 'Last message: what members of pg_monitor may read', hint => 'Check the lease server' }, 'the error of an ordinary role does not contain the last message');
+$node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has not leased a region',
+	detail => 'Last message of the lease worker: hidden, because only members of pg_monitor may read it', hint => 'check the lease server' }, 'the error of an ordinary role does not contain the last message');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'make_id() and shard_of() work if the server has no region');
 
 done_testing();

@@ -117,7 +117,7 @@ my %pair = map {
 } 'alpha', 'beta';
 my @both = mint($pair{alpha}, 1000);
 $pair{beta}->refuses("SET snowflake.max_wait = '1s'; SELECT snowflake.next_id(1)", { sqlstate => '55000',
-	message => 'this server has no region', detail => 'no region of this server is free before .*region 0 of server alpha until', hint => 'Check' },
+	message => 'this server has not leased a region', detail => 'no region of this server is free before .*region 0 of server alpha until', hint => 'check the lease server' },
 	'the error of the second server shows which server holds the region, and until when');
 my $session = $pair{alpha}->session;
 push @both, split /\n/, $session->query_safe('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 100) g');
@@ -132,7 +132,7 @@ my $answer = $session->query("SET snowflake.max_wait = '2s'; SELECT snowflake.ne
 push @both, grep { /^\d+$/ } split /\n/, $answer;
 push @both, mint($pair{beta}, 1000);
 is(twice(@both), 0, 'ids are unique when the suspended server continues');
-like($session->{stderr}, qr/this server has no region to mint in|the lease of region 0 has ended/, 'the error of the server that was suspended explains why it cannot mint');
+like($session->{stderr}, qr/this server has not leased a region|the lease of region 0 has ended/, 'the error of the server that was suspended explains why it cannot mint');
 eval { $session->quit };
 # A region that was returned is free at once.
 $pair{beta}->stop;

@@ -45,11 +45,11 @@ is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 
 # The lease server is stopped until the lease has ended.
 $lease_server->stop;
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
-refused('the lease has ended',
+refused('the lease of the region has ended',
 	{ message => 'the lease of region \d+ has ended', detail => 'could not connect', hint => '.' }, 'next_id() fails if the lease has ended');
 cmp_ok($server->safe_psql('postgres', $refusals), '>', 0, 'refusals because of the lease are counted');
 $server->restart;
-refused('no region is leased', { message => 'this server has no region to mint in', detail => 'could not connect', hint => 'Check' },
+refused('no region is leased', { message => 'this server has not leased a region', detail => 'could not connect', hint => 'check the lease server' },
 	'next_id() fails if the server started while the lease server was stopped');
 
 # When the lease server is back, the server mints without any action.
@@ -60,8 +60,8 @@ like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints w
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');
-refused('the ids of the region begin later',
-	{ message => 'the ids of the region begin later', detail => 'Ids of region \d+ may be minted from .* on; the clock shows', hint => '.' },
+refused('ids of the region of this database cannot be minted yet',
+	{ message => 'ids of the region of this database cannot be minted yet', detail => 'Ids of region \d+ may be minted from .*\. The clock shows', hint => '.' },
 	'next_id() fails if the clock is behind the ids of the region', 'other');
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');
@@ -69,8 +69,8 @@ like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new d
 # A database must have the layout of the fleet.
 $server->safe_psql('postgres', 'CREATE DATABASE twitter');
 $server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
-refused('another layout than the fleet',
-	{ message => 'this database has another layout than the fleet', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'Set "snowflake.layout"' },
+refused('id layout is not the layout of this server\'s lease',
+	{ message => 'the id layout of this database is not the layout of this server.s lease', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'set "snowflake.layout"' },
 	'next_id() fails in a database whose layout is not that of the fleet', 'twitter');
 
 # Leases of another fleet do not protect the ids of this database.
@@ -78,7 +78,7 @@ $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$fleet{thei
 $server->restart;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
 $server->refuses('SELECT snowflake.next_id(1)',
-	{ sqlstate => '55000', message => 'this database belongs to another fleet', detail => 'has fleet \d+, .* is that of fleet \d+', hint => 'Correct "snowflake.lease_conninfo"' },
+	{ sqlstate => '55000', message => 'this database minted its ids under leases of another lease server', detail => 'contains fleet number \d+\. .* belongs to fleet number \d+', hint => 'Correct "snowflake.lease_conninfo"' },
 	'next_id() fails if the lease is of another fleet');
 $server->stop;
 $lease_server->stop;

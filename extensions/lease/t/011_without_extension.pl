@@ -62,7 +62,7 @@ foreach my $case ([ 60, 'the lease server refused to lease: The server\'s clock 
 	$gamma->start;
 	$gamma->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'not refused';
 	$gamma->refuses(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)},
-		{ sqlstate => '55000', message => 'this server has no region to mint in', detail => $why }, "next_id() fails if the clock is wrong by $off s at the server start");
+		{ sqlstate => '55000', message => 'this server has not leased a region', detail => $why }, "next_id() fails if the clock is wrong by $off s at the server start");
 }
 $gamma->clock->set(0);
 push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');

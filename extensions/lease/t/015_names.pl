@@ -53,7 +53,7 @@ $resolver->set('fleet.example' => \@never);
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 ok(looked_up(), 'a child process of the worker looks up the name');
-$server->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'this server has no region to mint in', hint => 'Check' }, 'next_id() fails while the name is looked up');
+$server->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'this server has not leased a region', hint => 'check the lease server' }, 'next_id() fails while the name is looked up');
 $server->reload;
 stops('a fast stop while a name is looked up', 'fast');
 $server->start;

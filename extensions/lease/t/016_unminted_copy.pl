@@ -34,9 +34,9 @@ $copy->append_conf('postgresql.conf', "snowflake.lease_conninfo = ''\nsnowflake.
 $copy->start;
 foreach my $database ('early', 'later')
 {
-	$copy->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'minted under leases', detail => 'Sequence snowflake.fleet' },
+	$copy->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'minted its ids under leases', detail => 'Sequence snowflake.fleet' },
 		"$database: the copy refuses", $database);
-	is($copy->safe_psql($database, 'SELECT minting, reason FROM snowflake.health'), 'f|minted under leases, and this server leases no region', "$database: health of the copy shows that it leases no region");
+	is($copy->safe_psql($database, 'SELECT minting, reason FROM snowflake.health'), 'f|ids were minted under leases, but this server leases no region', "$database: health of the copy shows that it leases no region");
 	is(scalar($server->ids('SELECT snowflake.next_id(1)', $database)), 1, "$database: the original mints");
 	is($server->safe_psql($database, 'SELECT last_value FROM snowflake.fleet'), $number, "$database: the original has stored the number of the fleet");
 }

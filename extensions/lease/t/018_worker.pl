@@ -112,10 +112,10 @@ END { kill 'CONT', $postmaster if $postmaster; }
 ($postmaster) = slurp_file($server->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 kill 'STOP', $postmaster or die "kill: $!";
 $session->query_safe("SELECT pg_terminate_backend(pid) FROM $workers");
-ok(poll_session(q{SELECT last_message = 'the lease worker is not running' FROM snowflake.lease}), 'without a worker the view lease shows that at once');
-ok(poll_session(q{SELECT reason = 'the lease worker is not running' AND NOT minting FROM snowflake.health}), 'without a worker health shows the reason when the lease has ended');
+ok(poll_session(q{SELECT last_message = 'the background worker "snowflake lease" is not running' FROM snowflake.lease}), 'without a worker the view lease shows that at once');
+ok(poll_session(q{SELECT reason = 'the background worker "snowflake lease" is not running' AND NOT minting FROM snowflake.health}), 'without a worker health shows the reason when the lease has ended');
 like($session->query(q{SET snowflake.max_wait = '100ms'; SELECT snowflake.next_id(1)}) . $session->{stderr},
-	qr/ERROR:  the lease worker is not running/, 'without a worker next_id() fails with this reason when the lease has ended');
+	qr/ERROR:  the background worker "snowflake lease" is not running/, 'without a worker next_id() fails with this reason when the lease has ended');
 kill 'CONT', $postmaster;
 renewed('the lease is renewed when the postmaster continues');
 eval { $session->quit };
@@ -153,7 +153,7 @@ $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 my $standby = Snowflake::Node->create_from_backup('standby', $server, 'standby');
 $standby->set_standby_mode;
 $standby->start;
-is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the lease worker is not running', 'the view lease of a standby shows that no worker is running');
+is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the background worker "snowflake lease" is not running', 'the view lease of a standby shows that no worker is running');
 $standby->stop;
 
 # If the granted lease is shorter than "snowflake.max_lead", the server does not repeat its request at once.

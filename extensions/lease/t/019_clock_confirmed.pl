@@ -34,13 +34,13 @@ $operator->query_safe('COMMIT');
 $operator->quit;
 ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM snowflake.lease}), 'the view lease shows that the server\'s clock is ahead');
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'health() shows that the database does not mint while only its clock is ahead');
-unlike($server->log_content, qr/snowflake accepts a clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
+unlike($server->log_content, qr/snowflake accepts that the clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
 # Steps the clock of the lease server, too.
 $lease_server->clock->set(7200);
 ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');
 cmp_ok($after, '>', $before, 'ids ascend over the step of both clocks');
-like($server->log_content, qr/snowflake accepts a clock that moved by 7[12]\d{5} ms/, 'the log shows that the step was accepted');
+like($server->log_content, qr/snowflake accepts that the clock moved by 7[12]\d{5} ms/, 'the log shows that the step was accepted');
 
 done_testing();

@@ -90,8 +90,8 @@ const char* advice_on_same_ids(const DatabaseState& state) {
   const SameIds same = find_same_ids(state);
   if (!same.found()) return nullptr;
   return psprintf(
-      "Database \"%s\" mints shard %u in the same region. If their ids must differ, run "
-      "%s, and connect again.",
+      "Database \"%s\" mints shard %u in the same region. If the ids of the two databases must "
+      "differ, run %s, and connect again.",
       same.database, same.shard, same.statement);
 }
 

@@ -14,7 +14,8 @@ namespace snowflake::pg {
 struct SharedRegion {
   static constexpr const char* reason = "another server mints in the same region";
   static constexpr const char* hint =
-      "Read \"conflict\" in the view snowflake.lease, and give each server a region of its own.";
+      "Read column \"conflict\" of the view snowflake.lease, and give each server a different "
+      "region.";
 };
 
 // Shown for a database of whose ids another one of this server mints the same. It continues to

@@ -22,7 +22,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
 // Like the connection string, the message may contain hosts and roles of the lease server.
 const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
-    return "what members of pg_monitor may read.";
+    return "hidden, because only members of pg_monitor may read it.";
   const LeaseReport last = lease_report();
   return pstrdup(last.message);
 }

@@ -16,9 +16,9 @@ void error_clock_unsynchronized(const ClockBounds& bounds) {
 
 void error_mint_unsynchronized(const ClockBounds& bounds, int64_t waited_ms) {
   refuse(Blocker::unsynchronized, nullptr,
-         psprintf("%s \"snowflake.unsynchronized\" is %s%s.", clock_error_text(bounds),
+         psprintf("%s \"snowflake.unsynchronized\" is %s.%s", clock_error_text(bounds),
                   GetConfigOption("snowflake.unsynchronized", false, false),
-                  waited_ms == 0 ? "" : psprintf(", the call waited %s", span_text(waited_ms))));
+                  waited_ms == 0 ? "" : psprintf(" The call waited %s.", span_text(waited_ms))));
 }
 
 void error_commit_unsynchronized(const ClockBounds& bounds) {
@@ -29,9 +29,9 @@ void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us, int64_
                        int64_t waited_ms) {
   const char* id = kept_time_text(id_ms);
   refuse(Blocker::commit_wait, nullptr,
-         psprintf("The transaction's last id is of %s, the clock shows %s and may be wrong by %.3f "
-                  "ms, other servers' by %g ms: after %s the commit would wait %s more, and "
-                  "\"snowflake.max_wait\" is %d ms.",
+         psprintf("The last id of the transaction has the time %s. The clock shows %s and may be "
+                  "wrong by %.3f ms; clocks of other servers may be wrong by %g ms. The commit "
+                  "waited %s and would wait %s more. \"snowflake.max_wait\" is %d ms.",
                   id, time_text(clock_ms), static_cast<double>(error_us) / 1000, max_clock_error_ms,
                   span_text(waited_ms), span_text(needed_ms), max_wait_ms));
 }

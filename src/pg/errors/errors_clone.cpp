@@ -18,8 +18,8 @@ const char* what_moved(const Moved& moved) {
 
 const char* detail_of(const Moved& moved) {
   return psprintf(
-      "Changed since then: %s. If the original server also runs, both mint the same ids, and the "
-      "original cannot detect this.",
+      "Changed since the last id: %s. If the original server still runs, both servers mint the "
+      "same ids, and the original server cannot detect this.",
       what_moved(moved));
 }
 
@@ -35,16 +35,18 @@ void warn_cloned(const Moved& moved) {
                           GUC_ACTION_SAVE, true, 0, false);
   ereport(
       WARNING,
-      (errcode(ERRCODE_WARNING), errmsg("database \"%s\" last minted elsewhere", database_name()),
+      (errcode(ERRCODE_WARNING),
+       errmsg("database \"%s\" was copied or moved after it minted its last ids", database_name()),
        errdetail_internal("%s", detail_of(moved)), errhint("%s", text_of(Blocker::cloned).hint),
        errhidestmt(true), errhidecontext(true)));
   AtEOXact_GUC(true, level);
 }
 
 void log_clone_accepted(const Moved& moved) {
-  ereport(LOG, (errmsg("database \"%s\" now mints here", database_name()),
-                moved.any() ? errdetail("Changed since then: %s.", what_moved(moved))
-                            : errdetail("It minted here before.")));
+  ereport(LOG, (errmsg("accept_clone() was called: database \"%s\" now mints on this server",
+                       database_name()),
+                moved.any() ? errdetail("Changed since the last id: %s.", what_moved(moved))
+                            : errdetail("The database also minted its last ids on this server.")));
 }
 
 }  // namespace snowflake::pg

@@ -14,14 +14,12 @@ namespace snowflake::pg {
 // Settings
 
 void error_invalid_layout(const char* text, int tick_ms, const char* epoch, const char* detail) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-       errmsg("\"snowflake.layout\" %s with \"snowflake.tick\" %d ms and \"snowflake.epoch\" %s "
-              "is not a layout",
-              text, tick_ms, epoch),
-       errdetail("%s", detail),
-       errhint("Correct the settings: they choose for the next CREATE EXTENSION.")));
+  ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                  errmsg("invalid id layout: \"snowflake.layout\" %s, \"snowflake.tick\" %d ms, "
+                         "\"snowflake.epoch\" %s",
+                         text, tick_ms, epoch),
+                  errdetail("%s", detail),
+                  errhint("Correct these settings, which apply to the next CREATE EXTENSION.")));
 }
 
 void warn_epoch_in_future(const char* epoch) {
@@ -33,8 +31,8 @@ void warn_epoch_in_future(const char* epoch) {
 
 void warn_layout_ended() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
-  ereport(WARNING, (errmsg("the layout is exhausted"),
-                    errdetail("Layout %s ended at %s, the clock shows %s.", layout_text(layout),
+  ereport(WARNING, (errmsg("the id layout has no time values left"),
+                    errdetail("Layout %s ended at %s. The clock shows %s.", layout_text(layout),
                               end, time_text(wall_clock_ms())),
                     errhint("Correct the clock, \"snowflake.layout\" or \"snowflake.epoch\".")));
 }
@@ -47,9 +45,9 @@ void error_unknown_setting(const char* name) {
        errmsg("unrecognized configuration parameter \"%s\"", name),
        other ? errdetail("The setting belongs to pgEdge's extension of the same name; the two "
                          "cannot be installed together.")
-             : errdetail("The extension does not have this setting. A misspelt setting would keep "
-                         "its default."),
-       errhint("Remove it from postgresql.conf or correct its name.")));
+             : errdetail("Extension snowflake does not have this setting. If a name is misspelt, "
+                         "the intended setting keeps its default."),
+       errhint("Correct the name of the setting, or remove the setting from postgresql.conf.")));
 }
 
 // Arguments
@@ -92,10 +90,10 @@ void error_region_range(int region) {
 void error_not_a_layout(const char* text, const char* tick, const char* epoch, const char* detail) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-           errmsg("\"%s\" with tick \"%s\" and epoch \"%s\" is not a layout", text, tick, epoch),
+           errmsg("invalid id layout: \"%s\" with tick \"%s\" and epoch \"%s\"", text, tick, epoch),
            errdetail("%s", detail),
-           errhint("Pass each in the form of postgresql.conf: preview_layout('41/5+8/10', '1ms', "
-                   "'2025-01-01').")));
+           errhint("Write the arguments as in postgresql.conf, for example "
+                   "preview_layout('41/5+8/10', '1ms', '2025-01-01').")));
 }
 
 void error_count(int count) {
@@ -137,7 +135,7 @@ void error_foreign_id(int64_t id) {
 
 void error_id_null() {
   ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("id is null"),
-                  errdetail("The new id gets the shard of this id."),
+                  errdetail("next_id_near() mints an id in the shard of the id that is passed."),
                   errhint("Pass the id of a row in the same shard, or call next_id(shard).")));
 }
 
@@ -146,9 +144,9 @@ void error_timestamp(int64_t timestamp) {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   ereport(ERROR, (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
                   errmsg("timestamp \"%s\" is out of range for ids", timestamptz_to_str(timestamp)),
-                  errdetail("Layout %s covers %s up to, not including, %s.",
+                  errdetail("Layout %s covers times from %s up to (not including) %s.",
                             layout_bits_text(layout), first, end),
-                  errhint("Pass a timestamp in that range.")));
+                  errhint("Pass a timestamp that the layout covers.")));
 }
 
 void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms) {
@@ -159,22 +157,22 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   // No clock is a day off by itself: the id counts from elsewhere.
   if (ahead_ms > kDayMs)
     refuse(Blocker::id_ahead, subject,
-           psprintf("Read with layout %s, the id is of %s; the clock shows %s. An id minted now "
-                    "would have this time if its epoch were %s.",
+           psprintf("In layout %s, the id has the time %s. The clock shows %s. If the epoch were "
+                    "%s, the id would have the present time.",
                     layout_text(layout), id_time, kept_time_text(clock_ms),
                     date_text(layout.epoch_ms - ahead_ms)),
-           "If it was minted with another epoch or layout, create the extension with these: see "
-           "\"Moving from something else\" in the documentation.");
+           "If the id was minted with another epoch or layout, create the extension with that "
+           "epoch and layout. See \"Moving from something else\" in the documentation.");
   refuse(Blocker::id_ahead, subject,
-         psprintf("The id is of %s, the clock shows %s, and \"snowflake.max_lead\" is %d ms%s.",
+         psprintf("The id has the time %s. The clock shows %s. \"snowflake.max_lead\" is %d ms%s.",
                   id_time, kept_time_text(clock_ms), max_lead_ms,
-                  lead_ms < max_lead_ms ? ", of which a batch may use half" : ""),
+                  lead_ms < max_lead_ms ? ", and a batch may use half of this time" : ""),
          psprintf("Correct the clock, or try again in %s.",
                   span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));
 }
 
 void notice_nothing_observed() {
-  ereport(NOTICE, (errmsg("no id to observe: the id is null"),
+  ereport(NOTICE, (errmsg("observe() did nothing because the id is null"),
                    errdetail("The greatest id of an empty table is null.")));
 }
 

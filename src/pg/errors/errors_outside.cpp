@@ -23,13 +23,13 @@ const char* describe(UuidError error) {
     case UuidError::none:
       break;
     case UuidError::version:
-      return "Its version is not 7, or its variant not that of RFC 9562.";
+      return "The version is not 7, or the variant is not that of RFC 9562.";
     case UuidError::time:
-      return "No tick of the layout begins at its time.";
+      return "The time is not the start of a tick of the layout.";
     case UuidError::rest:
-      return "It has bits where ids of this layout have none.";
+      return "Bits are set that ids of this layout do not use.";
     case UuidError::check:
-      return "Its last 30 bits are not the check bits of an id.";
+      return "The last 30 bits are not the check bits of an id.";
   }
   return "";
 }
@@ -39,7 +39,8 @@ const char* describe(UuidError error) {
 void error_negative_id(int64_t id) {
   ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                   errmsg("%lld is out of range for ids", static_cast<long long>(id)),
-                  errdetail("Text forms represent 0 to %lld.", static_cast<long long>(kGreatestId)),
+                  errdetail("Text forms exist for ids from 0 to %lld.",
+                            static_cast<long long>(kGreatestId)),
                   errhint("Pass an id; ids are never negative.")));
 }
 
@@ -70,8 +71,8 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
       ereport(ERROR,
               (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                errmsg("check symbol \"%s\" does not match this base32 id", character_at(text, at)),
-               errdetail("At least one of its characters is wrong."),
-               errhint("Compare it with its source.")));
+               errdetail("At least one character of the id is wrong."),
+               errhint("Compare the id with its source.")));
   }
   elog(ERROR, "unexpected NumeralError %d", static_cast<int>(error));
 }
@@ -81,9 +82,9 @@ void error_no_uuid_for(int64_t id) {
   const char* time = kept_time_text(ms);
   ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                   errmsg("id %lld cannot be represented as a UUID", static_cast<long long>(id)),
-                  errdetail("The id is of %s; the 48 bits of a UUID's time end before %s.", time,
-                            time_text(kUuidEndMs)),
-                  errhint("Use a text form for ids of this time.")));
+                  errdetail("The id has the time %s. The 48 time bits of a UUID end before %s.",
+                            time, time_text(kUuidEndMs)),
+                  errhint("Use a text form such as to_base62() for this id.")));
 }
 
 void error_foreign_uuid(const char* form, const char* text, const char* maker, UuidError error) {

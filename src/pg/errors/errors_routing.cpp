@@ -11,76 +11,79 @@ void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed) {
   ereport(
       ERROR,
       (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-       errmsg("this version of PostgreSQL places rows in hash partitions in another way"),
-       errdetail("Shard %llu would be placed as %llu, so partitions by snowflake.by_shard "
-                 "would be read and written wrongly.",
+       errmsg("this version of PostgreSQL computes hash partitions in an unsupported way"),
+       errdetail("In tables that are partitioned by snowflake.by_shard, rows of shard %llu would "
+                 "be in the partition for shard %llu.",
                  static_cast<unsigned long long>(shard), static_cast<unsigned long long>(placed)),
-       errhint("Use the previous version of PostgreSQL, or a version of the extension for this "
-               "one.")));
+       errhint("Use the previous version of PostgreSQL, or a version of snowflake that supports "
+               "this version of PostgreSQL.")));
 }
 
 void error_tables_partitioned(const char* tables, int more) {
-  ereport(ERROR,
-          (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-           errmsg("cannot drop extension snowflake because tables are partitioned by it"),
-           more == 0 ? errdetail("These tables would be dropped with their rows: %s.", tables)
-                     : errdetail("These tables would be dropped with their rows: %s, and %d more.",
-                                 tables, more),
-           errhint("Drop these tables first, or move their rows to tables that are partitioned "
-                   "otherwise.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+       errmsg(
+           "cannot drop extension snowflake because tables are partitioned by its operator class"),
+       more == 0 ? errdetail("These tables would be dropped with their rows: %s.", tables)
+                 : errdetail("These tables would be dropped with their rows: %s, and %d more.",
+                             tables, more),
+       errhint(
+           "Drop these tables first, or move their rows to tables with another partition key.")));
 }
 
 void error_node_without_origin() {
   refuse(Blocker::node_without_origin, nullptr,
-         "It mints in region 0 and owns all shards, as every node does by default, and Citus "
-         "evaluates defaults on any node.");
+         "This node has the default settings: region 0 and all shards. Citus can evaluate column "
+         "defaults on any node.");
 }
 
 void error_not_an_insert_trigger() {
   ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                   errmsg("set_id() must be a row trigger before INSERT"),
-                  errdetail("It puts an id into a row that is about to be inserted."),
-                  errhint("Use it in CREATE TRIGGER ... BEFORE INSERT ... FOR EACH ROW.")));
+                  errdetail("The function sets the id of a row before the row is inserted."),
+                  errhint("Use set_id() in CREATE TRIGGER ... BEFORE INSERT ... FOR EACH ROW.")));
 }
 
 void error_set_id_arguments(int count) {
   ereport(
       ERROR,
       (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("invalid arguments of set_id()"),
-       errdetail("%d arguments were given. The first is the column of the key. The second is "
-                 "the column of the id, by default \"id\". If the key is not an id, 'hash' "
-                 "follows, and after it a number of shards can follow.",
+       errdetail("CREATE TRIGGER passes %d arguments. The first is the column of the key. The "
+                 "second is the column of the id, by default \"id\". If the key is not an id, the "
+                 "next argument is 'hash'. A number of shards can follow 'hash'.",
                  count),
-       errhint("Name the column in CREATE TRIGGER, as in snowflake.set_id('user_id').")));
+       errhint("Write the arguments in CREATE TRIGGER as in snowflake.set_id('user_id').")));
 }
 
 void error_no_default(const char* relation, const char* column) {
   ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                   errmsg("column \"%s\" of table \"%s\" has no default", column, relation),
-                  errdetail("The trigger function snowflake.set_id() without a key column gives a "
-                            "row without an id the value of the default."),
-                  errhint("Set one with ALTER TABLE %s ALTER COLUMN %s SET DEFAULT.",
+                  errdetail("Without a key column, the trigger function snowflake.set_id() sets a "
+                            "missing id to the default of the column."),
+                  errhint("Set a default with ALTER TABLE %s ALTER COLUMN %s SET DEFAULT.",
                           quote_identifier(relation), quote_identifier(column))));
 }
 
 void error_no_such_column(const char* relation, const char* column) {
-  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                  errmsg("column \"%s\" of table \"%s\" does not exist", column, relation),
-                  errdetail("It is an argument of the trigger function snowflake.set_id()."),
-                  errhint("Name a column of the table in CREATE TRIGGER.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_UNDEFINED_COLUMN),
+           errmsg("column \"%s\" of table \"%s\" does not exist", column, relation),
+           errdetail("The column is an argument of the trigger function snowflake.set_id()."),
+           errhint("Name a column of the table in CREATE TRIGGER.")));
 }
 
 void error_not_bigint(const char* relation, const char* column, const char* type) {
   ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                   errmsg("column \"%s\" of table \"%s\" cannot hold an id", column, relation),
-                  errdetail("It is of type %s, and an id is a bigint.", type),
+                  errdetail("The column has type %s. Ids have type bigint.", type),
                   errhint("Change the column's type to bigint.")));
 }
 
 void error_key_null(const char* relation, const char* column) {
   ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                   errmsg("column \"%s\" of table \"%s\" is null", column, relation),
-                  errdetail("The row's id takes its shard from this column."),
+                  errdetail("set_id() computes the shard of the row's id from this column."),
                   errhint("Give the column a value, or give the row an id.")));
 }
 
@@ -89,11 +92,11 @@ void error_key_is_no_id(const char* relation, const char* column, int64_t key) {
   ereport(
       ERROR,
       (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-       errmsg("%lld in column \"%s\" of table \"%s\" is not an id that was minted",
+       errmsg("value %lld in column \"%s\" of table \"%s\" is not a minted id",
               static_cast<long long>(key), column, relation),
        layout.contains(bits)
-           ? errdetail("As an id of layout %s it would be of %s, within an hour of the epoch. So "
-                       "it is treated as a plain number, which has no shard.",
+           ? errdetail("In layout %s, the value would have the time %s, within an hour of the "
+                       "epoch. Such values are treated as plain numbers, which have no shard.",
                        layout_bits_text(layout), time_text(layout.ms_of_tick(layout.tick_of(bits))))
            : errdetail("Ids of layout %s are numbers from 0 to %lld.", layout_bits_text(layout),
                        static_cast<long long>(layout.last_id())),
@@ -105,18 +108,18 @@ void error_no_key_type(const char* relation, const char* column, const char* typ
   ereport(ERROR,
           (errcode(ERRCODE_DATATYPE_MISMATCH),
            errmsg("column \"%s\" of table \"%s\" cannot be hashed to a shard", column, relation),
-           errdetail("It is of type %s; shard_for() takes integers, uuid and text.", type),
+           errdetail("The column has type %s. shard_for() accepts integers, uuid and text.", type),
            errhint("Name a column of one of these types in CREATE TRIGGER.")));
 }
 
 void error_hash_ambiguous(const char* relation, const char* key) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_AMBIGUOUS_COLUMN),
-       errmsg("'hash' in set_id() is ambiguous: table \"%s\" has a bigint column of that name",
-              relation),
-       errdetail("It can mean the column of the id, or a shard by the hash of the key."),
-       errhint("Name the column of the id as well: snowflake.set_id('%s', 'id', 'hash').", key)));
+  ereport(ERROR,
+          (errcode(ERRCODE_AMBIGUOUS_COLUMN),
+           errmsg("argument 'hash' of set_id() is ambiguous: table \"%s\" has a bigint column "
+                  "named \"hash\"",
+                  relation),
+           errdetail("The argument can name the column of the id, or request the hash of the key."),
+           errhint("Add the column of the id: snowflake.set_id('%s', 'id', 'hash').", key)));
 }
 
 // shard_for(), next_id_in()
@@ -124,7 +127,7 @@ void error_hash_ambiguous(const char* relation, const char* key) {
 void error_collation_unknown() {
   ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_COLLATION),
                   errmsg("could not determine which collation to use for shard_for()"),
-                  errdetail("Which texts are equal depends on it."),
+                  errdetail("The collation decides which texts are equal."),
                   errhint("Use the COLLATE clause to set the collation explicitly.")));
 }
 
@@ -154,33 +157,32 @@ void error_shard_count(const char* shards) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("invalid number of shards: \"%s\"", shards),
                   errdetail("Layout %s has %u shards.", layout_bits_text(layout), layout.shards()),
-                  errhint("Pass 1 to %u.", layout.shards())));
+                  errhint("Pass a number from 1 to %u.", layout.shards())));
 }
 
 // alter_shards()
 
 void error_statement_not_known(const char* command) {
-  ereport(ERROR,
-          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-           errmsg("alter_shards() does not run this %s", command),
-           errdetail("It runs CREATE, ALTER and DROP of tables, indexes, views, triggers and "
-                     "policies, without a change of owner, and COMMENT ON these."),
-           errhint("Run the statement in each schema yourself.")));
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                  errmsg("alter_shards() does not run this %s", command),
+                  errdetail("alter_shards() runs CREATE, ALTER, DROP and COMMENT ON for tables, "
+                            "indexes, views, triggers and policies, but does not change owners."),
+                  errhint("Run the statement in each schema yourself.")));
 }
 
 void error_statement_leads_out(const char* name) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_INVALID_SCHEMA_NAME), errmsg("the statement names %s", name),
-       errdetail("It may use only the tables of a shard's schema, the only one in search_path."),
-       errhint("Name the tables without their schema.")));
+  ereport(ERROR, (errcode(ERRCODE_INVALID_SCHEMA_NAME),
+                  errmsg("alter_shards() does not run a statement with the name %s", name),
+                  errdetail("The statement may use only the tables of a shard's schema, which is "
+                            "the only schema in search_path."),
+                  errhint("Write table names without a schema.")));
 }
 
 void error_statement_temporary(const char* name) {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_TABLE_DEFINITION),
-           errmsg("the statement creates a temporary relation, \"%s\"", name),
-           errdetail("It would not be in a shard's schema."), errhint("Leave out TEMPORARY.")));
+  ereport(ERROR, (errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+                  errmsg("alter_shards() does not create the temporary relation \"%s\"", name),
+                  errdetail("Temporary relations are not in the schema of a shard."),
+                  errhint("Leave out TEMPORARY.")));
 }
 
 void error_statement_cascades() {
@@ -191,12 +193,12 @@ void error_statement_cascades() {
 }
 
 void error_statement_concurrent(const char* command) {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-       errmsg("alter_shards() does not run %s CONCURRENTLY", command),
-       errdetail("It runs one transaction for each schema, so that an error leaves no changes."),
-       errhint("Run it in each schema yourself, or leave out CONCURRENTLY.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+           errmsg("alter_shards() does not run %s CONCURRENTLY", command),
+           errdetail("The statement runs in one transaction for each schema, so that an error "
+                     "leaves no changes."),
+           errhint("Run the statement in each schema yourself, or leave out CONCURRENTLY.")));
 }
 
 // Statements with the rights of a table's owner
@@ -214,8 +216,8 @@ void error_may_not_act_as(const char* role) {
 void error_may_not_be_run(const char* statement) {
   ereport(ERROR,
           (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("a function cannot run this statement"),
-           errdetail("It is \"%s\".", statement),
-           errhint("Leave out COPY and the statements that control transactions.")));
+           errdetail("The statement is \"%s\".", statement),
+           errhint("Remove COPY and transaction control statements such as COMMIT.")));
 }
 
 void error_of_routine(const char* state, const char* message, const char* detail,
@@ -230,7 +232,7 @@ void error_of_routine(const char* state, const char* message, const char* detail
 void error_table_not_new(const char* table) {
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                   errmsg("table \"%s\" is not new and empty", table),
-                  errdetail("Its rows must be checked."),
+                  errdetail("Existing rows must be checked against the foreign key."),
                   errhint("Run ALTER TABLE ... VALIDATE CONSTRAINT.")));
 }
 
@@ -238,15 +240,17 @@ void error_table_not_new(const char* table) {
 
 void error_no_rows_to_read(const char* relation) {
   ereport(ERROR,
-          (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" has no rows to read", relation),
-           errdetail("It is not a table or a view, or it is a materialized view that has not "
-                     "been populated."),
+          (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("cannot read rows of \"%s\"", relation),
+           errdetail("The relation is not a table or a view, or is a materialized view that has "
+                     "not been populated."),
            errhint("Pass the name of a table.")));
 }
 
 void error_relation_gone(unsigned relation) {
-  ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation %u does not exist", relation),
-                  errdetail("It has been dropped."), errhint("Pass the name of a table.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", relation),
+       errdetail("The relation has been dropped."), errhint("Pass the name of a table.")));
 }
 
 void error_holds_no_integers(const char* relation, const char* column) {

@@ -26,103 +26,104 @@ void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
                   text_of(text.cause).what),
-           errdetail("The clock shows %s and has moved by %lld ms against the time since boot; the "
-                     "high-water mark is %s.",
+           errdetail("The clock shows %s and has moved by %lld ms relative to the time since boot. "
+                     "The high-water mark is %s.",
                      time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
 }
 
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms) {
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("snowflake mints again in database \"%s\"; refusals have ended: %s",
-                  database_name(), text_of(cause).what),
-           errdetail_plural("%llu call was refused, since %s ago.",
-                            "%llu calls were refused, since %s ago.",
-                            static_cast<unsigned long>(refused),
-                            static_cast<unsigned long long>(refused), span_text(lasted_ms)),
-           hide_caller()));
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("snowflake mints ids again in database \"%s\"; reason of the earlier refusals: %s",
+              database_name(), text_of(cause).what),
+       errdetail_plural("%llu call was refused in the last %s.",
+                        "%llu calls were refused in the last %s.",
+                        static_cast<unsigned long>(refused),
+                        static_cast<unsigned long long>(refused), span_text(lasted_ms)),
+       hide_caller()));
 }
 
 void log_same_ids(const char* other, uint32_t shard, const char* statement) {
-  ereport(
-      LOG_SERVER_ONLY,
-      (errmsg("databases \"%s\" and \"%s\" of this server mint the same ids", database_name(),
-              other),
-       errdetail("Both mint shard %u in the same region.", shard),
-       errhint("If their ids must differ, run %s, and connect again.", statement), hide_caller()));
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("databases \"%s\" and \"%s\" of this server mint the same ids", database_name(),
+                  other),
+           errdetail("Both mint shard %u in the same region.", shard),
+           errhint("If the ids of the two databases must differ, run %s, and connect again.",
+                   statement),
+           hide_caller()));
 }
 
 void log_stepped_back(int64_t step_ms, uint64_t steps) {
   const char* const effect =
       step_ms > max_lead_ms
           ? psprintf(
-                "That is more than \"snowflake.max_lead\" (%d ms): shards that have minted "
-                "wait, or are refused, until the clock has caught up.",
+                "The step is longer than \"snowflake.max_lead\" (%d ms). Calls for shards that "
+                "have minted ids wait or fail until the clock has caught up.",
                 max_lead_ms)
           : psprintf(
-                "That is within \"snowflake.max_lead\" (%d ms): minting continues, and ids are "
-                "ahead of the clock for that time.",
+                "The step is within \"snowflake.max_lead\" (%d ms). Minting continues, and new ids "
+                "are ahead of the clock until the clock has caught up.",
                 max_lead_ms);
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock was stepped back by %s", span_text(step_ms)),
-           errdetail("%s It was step back number %llu since the server started; the clock shows "
-                     "%s.",
-                     effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
-           errhint("Let the time synchronization slew the clock instead of stepping it."),
-           hide_caller()));
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("the clock was stepped back by %s", span_text(step_ms)),
+       errdetail("%s This was step back number %llu since the server started. The clock shows %s.",
+                 effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
+       errhint("Configure the time synchronization to slew the clock, not to step it."),
+       hide_caller()));
 }
 
 void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
-  ereport(
-      LOG_SERVER_ONLY,
-      (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
-       errdetail("Ids follow the clock, because the step is less than "
-                 "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back, shards that "
-                 "have minted in the meantime wait until it catches up. It was step ahead number "
-                 "%llu since the server started; the clock shows %s.",
-                 max_forward_jump_s, static_cast<unsigned long long>(steps),
-                 time_text(wall_clock_ms())),
-       errhint("Check the time synchronization, if the clock was right before."), hide_caller()));
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
+           errdetail("New ids follow the clock, because the step is less than "
+                     "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back later, "
+                     "calls for shards that have minted in the meantime wait. This was step ahead "
+                     "number %llu since the server started. The clock shows %s.",
+                     max_forward_jump_s, static_cast<unsigned long long>(steps),
+                     time_text(wall_clock_ms())),
+           errhint("If the clock was right before the step, check the time synchronization."),
+           hide_caller()));
 }
 
 void log_caught_up(int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock has caught up after it was stepped back"),
-                            errdetail("The step was detected %s ago; the clock shows %s.",
+                            errdetail("The step was detected %s ago. The clock shows %s.",
                                       span_text(lasted_ms), time_text(wall_clock_ms())),
                             hide_caller()));
 }
 
 void log_jumped_ahead(int64_t drift_ms) {
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock jumped ahead by %s", span_text(drift_ms)),
-           errdetail("It has moved %lld ms further than the time since boot; "
-                     "\"snowflake.max_forward_jump\" is %d s. No mark is written, and minting "
-                     "stops soon, until the clock is corrected or confirmed.",
-                     static_cast<long long>(drift_ms), max_forward_jump_s),
-           errhint("%s", text_of(Blocker::clock_jumped).hint), hide_caller()));
+  ereport(LOG_SERVER_ONLY, (errmsg("the clock jumped ahead by %s", span_text(drift_ms)),
+                            errdetail("The clock advanced %lld ms more than the time since boot. "
+                                      "\"snowflake.max_forward_jump\" is %d s. Minting stops soon, "
+                                      "until the clock is corrected or confirmed.",
+                                      static_cast<long long>(drift_ms), max_forward_jump_s),
+                            errhint("%s", text_of(Blocker::clock_jumped).hint), hide_caller()));
 }
 
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock's jump ahead is over"),
-           errdetail("The clock has moved %lld ms against the time since boot; the jump was "
-                     "detected %s ago.",
-                     static_cast<long long>(drift_ms), span_text(lasted_ms)),
-           hide_caller()));
+  ereport(LOG_SERVER_ONLY, (errmsg("the clock is no longer ahead after its jump"),
+                            errdetail("The clock has moved %lld ms relative to the time since "
+                                      "boot. The jump was detected %s ago.",
+                                      static_cast<long long>(drift_ms), span_text(lasted_ms)),
+                            hide_caller()));
 }
 
 void log_clock_accepted(int64_t drift_ms) {
-  ereport(LOG, (errmsg("snowflake accepts a clock that moved by %lld ms",
+  ereport(LOG, (errmsg("snowflake accepts that the clock moved by %lld ms",
                        static_cast<long long>(drift_ms)),
-                errdetail("The move is measured against the time since boot.")));
+                errdetail("The movement is relative to the time since boot.")));
 }
 
 void log_clock_believed(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock was wrong when the server started, and is accepted now"),
-           errdetail("It was behind a high-water mark and has reached it: it moved by %lld ms "
-                     "against the time since boot, and shows %s.",
-                     static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
+          (errmsg("the clock was wrong when the server started, and is now accepted"),
+           errdetail(
+               "At server start, the clock was behind a high-water mark, which it has now reached. "
+               "The clock moved by %lld ms relative to the time since boot, and shows %s.",
+               static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
            hide_caller()));
 }
 
@@ -130,29 +131,33 @@ const char* clock_error_text(const ClockBounds& bounds) {
   const double error_ms = static_cast<double>(bounds.maximum_error_us) / 1000;
   if (!bounds.known) return "The kernel does not report the clock's error.";
   if (bounds.from_setting)
-    return psprintf("\"snowflake.clock_error\" is %g ms, \"snowflake.max_clock_error\" is %g ms.",
+    return psprintf("\"snowflake.clock_error\" is %g ms. \"snowflake.max_clock_error\" is %g ms.",
                     clock_error_ms, max_clock_error_ms);
   if (error_ms <= max_clock_error_ms)
-    return psprintf("The kernel reports it as not synchronized, with a maximum error of %.3f ms.",
-                    error_ms);
+    return psprintf(
+        "The kernel reports the clock as not synchronized, with a maximum error of %.3f ms.",
+        error_ms);
   return psprintf(
-      "The kernel reports a maximum error of %.3f ms; \"snowflake.max_clock_error\" is %g ms.",
+      "The kernel reports a maximum clock error of %.3f ms. \"snowflake.max_clock_error\" is %g "
+      "ms.",
       error_ms, max_clock_error_ms);
 }
 
 void log_unsynchronized(const ClockBounds& bounds) {
   ereport(LOG_SERVER_ONLY,
-          (errmsg("snowflake mints under a clock that is not synchronized"),
+          (errmsg("snowflake mints ids although the clock is not synchronized"),
            errdetail_internal("%s", clock_error_text(bounds)),
            errhint("%s", text_of(Blocker::clock_unsynchronized).hint), hide_caller()));
 }
 
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms) {
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock is synchronized again"),
-           errdetail("Its maximum error is %.3f ms; it was found unsynchronized %s ago.",
-                     static_cast<double>(bounds.maximum_error_us) / 1000, span_text(lasted_ms)),
-           hide_caller()));
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("the clock is synchronized again"),
+       errdetail(
+           "The maximum error of the clock is %.3f ms. The clock was found unsynchronized %s ago.",
+           static_cast<double>(bounds.maximum_error_us) / 1000, span_text(lasted_ms)),
+       hide_caller()));
 }
 
 namespace {
@@ -162,14 +167,14 @@ const char* reason_of(CounterUse use, int64_t cost_ns) {
     case CounterUse::used:
       return psprintf("Reading the counter takes %lld ns.", static_cast<long long>(cost_ns));
     case CounterUse::unknown_source:
-      return "This clock source is not known to be based on the counter.";
+      return "This clock source is not one of the sources that use the processor's counter.";
     case CounterUse::not_constant:
       return "The processor does not have both flags constant_tsc and nonstop_tsc.";
     case CounterUse::slow:
       break;
   }
   if (cost_ns == INT64_MAX) return "The counter does not advance.";
-  return psprintf("Reading the counter takes %lld ns, and may take %lld ns.",
+  return psprintf("Reading the counter takes %lld ns. The limit is %lld ns.",
                   static_cast<long long>(cost_ns), static_cast<long long>(kMostCounterNs));
 }
 
@@ -192,33 +197,32 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
   if (past_ms < 0) return;
   const char* mark = kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
-          (errmsg("snowflake begins to mint in database \"%s\": the clock is %s past the "
-                  "high-water mark",
+          (errmsg("snowflake begins to mint ids in database \"%s\", %s after the high-water mark",
                   database_name(), span_text(past_ms)),
-           errdetail("The mark is %s; the clock shows %s.", mark, time_text(clock_ms)),
+           errdetail("The high-water mark is %s. The clock shows %s.", mark, time_text(clock_ms)),
            past_ms > int64_t{max_forward_jump_s} * 1000
-               ? errhint("If the database minted ids more recently, correct the clock.")
+               ? errhint("If this database minted ids in the last %s, correct the clock.",
+                         span_text(past_ms))
                : 0,
            hide_caller()));
 }
 
 void log_slow_mark(int64_t took_ms) {
-  ereport(
-      LOG_SERVER_ONLY,
-      (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
-       errdetail("The mark is written \"snowflake.reserve\" (%lld ms) ahead so that calls need not "
-                 "wait; only the first call after an idle time waits.",
-                 static_cast<long long>(reserve_ticks * layout.tick_ms)),
-       errhint("Check the disk of the WAL, or raise \"snowflake.reserve\"."), hide_caller()));
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
+           errdetail("The mark is written \"snowflake.reserve\" (%lld ms) before it is needed, so "
+                     "that calls do not wait. Only the first call after an idle time waits.",
+                     static_cast<long long>(reserve_ticks * layout.tick_ms)),
+           errhint("Check the disk that stores pg_wal, or raise \"snowflake.reserve\"."),
+           hide_caller()));
 }
 
 void log_end_is_near() {
   const int64_t end_ms = layout.ms_of_tick(layout.last_minted_tick() + 1);
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("the ids of layout %s run out in %s", layout_bits_text(layout),
-                  span_text(end_ms - wall_clock_ms())),
-           errdetail("The layout ends at %s; minting stops then.", time_text(end_ms)),
-           errhint("%s", text_of(Blocker::layout_exhausted).hint), hide_caller()));
+  ereport(LOG_SERVER_ONLY, (errmsg("the ids of layout %s run out in %s", layout_bits_text(layout),
+                                   span_text(end_ms - wall_clock_ms())),
+                            errdetail("Minting stops at %s.", time_text(end_ms)),
+                            errhint("%s", text_of(Blocker::layout_exhausted).hint), hide_caller()));
 }
 
 }  // namespace snowflake::pg

@@ -3,13 +3,13 @@
 
 namespace snowflake::pg {
 
-// Returns a text such as "adopted column public.photos.id: its default does not mint", or null.
+// Returns a text such as "adopted column public.photos.id: its default does not mint ids", or null.
 // Does not wait for locks. If another session has locked the table of adopted columns, the result
 // is null.
 const char* adopted_problem();
 
 inline constexpr const char* kAdoptedAdvice =
-    "Call adopt() again, or delete the column's row from snowflake.adopted; "
-    "snowflake.adopted_columns() shows all.";
+    "Call adopt() again, or delete the row of the column from table snowflake.adopted. "
+    "snowflake.adopted_columns() shows all problems.";
 
 }  // namespace snowflake::pg

@@ -38,7 +38,7 @@ bool has_subscription() {
 // Returns a sign that several servers have the same tables, for example Citus, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
-  if (has_subscription()) return "there is a subscription";
+  if (has_subscription()) return "a subscription exists";
   return nullptr;
 }
 

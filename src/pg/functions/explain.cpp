@@ -35,10 +35,10 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
                      Contradictions& all) {
   const int64_t ms = ids.ms_of_tick(ids.tick_of(id));
   if (ms > health.clock_ms + max_lead_ms)
-    all.add(psprintf("its time is %s ahead of the clock, \"snowflake.max_lead\" is %d ms",
+    all.add(psprintf("the id is %s ahead of the clock, but \"snowflake.max_lead\" is %d ms",
                      span_text(ms - health.clock_ms), max_lead_ms));
   if (health.mark_ms >= ids.epoch_ms && ms >= health.mark_ms) {
-    all.add(psprintf("no id of this database has reached its time: the high-water mark is %s",
+    all.add(psprintf("this database has not minted ids of this time: its high-water mark is %s",
                      time_text(health.mark_ms)));
     return;
   }
@@ -47,8 +47,8 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
   if (counters.size() != std::min(ids.shards(), kMaxShardCounters)) return;
   const uint64_t last = shard_counter(counters.data(), ids.shard_of(id)).last();
   if (last != 0 && ids.position_of(id) > last)
-    all.add(psprintf("shard %u has not come so far: its last id is of %s", ids.shard_of(id),
-                     time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
+    all.add(psprintf("shard %u has not minted this id yet: its last id has the time %s",
+                     ids.shard_of(id), time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
 // Whether this server mints ids of this region and time. Below the start of the present lease, the
@@ -65,7 +65,7 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   if (ours) return "this server";
   const uint32_t region = ids.region_of(id);
   if (leased() && leased_regions.contains(region))
-    return psprintf("this server or a copy of it, which leased region %u then", region);
+    return psprintf("this server or its clone, which leased region %u at that time", region);
   if (leased()) return psprintf("another server, of region %u", region);
   if (region != static_cast<uint32_t>(origin.region))
     return psprintf("another server, of region %u", region);
@@ -79,14 +79,14 @@ const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64
   const OriginInUse origin = origin_in_use();
   const bool own = is_own(origin, ids, id);
   if (!own && !leased())
-    all.add(psprintf("it is of region %u, this server mints in region %d", ids.region_of(id),
+    all.add(psprintf("the id has region %u, but this server mints in region %d", ids.region_of(id),
                      origin.region));
   if (leased() && !leased_regions.contains(ids.region_of(id)))
-    all.add(psprintf("it is of region %u, which is not in \"snowflake.leased_regions\"",
+    all.add(psprintf("the id has region %u, which is not in \"snowflake.leased_regions\"",
                      ids.region_of(id)));
   const bool owned = origin.shards.contains(shard);
   if (!owned)
-    all.add(psprintf("it is of shard %u, \"snowflake.owned_shards\" is %s", shard,
+    all.add(psprintf("the id has shard %u, but \"snowflake.owned_shards\" is %s", shard,
                      shards_text(origin.shards)));
   contradict_time(health, ids, id, all);
   return server_of(origin, ids, id, own && owned);
@@ -138,7 +138,9 @@ const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                   Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);
   if (!origin.known)
-    all.add("snowflake.backfills is locked, so backfill() may have reserved its region and shard");
+    all.add(
+        "table snowflake.backfills is locked, so backfill() may have reserved the id's region and "
+        "shard");
   const char* by;
   if (!origin.found || timestamp_of_ms(ids.ms_of_tick(ids.tick_of(id))) >= origin.until) {
     by = judge_minted(health, ids, id, all);
@@ -147,10 +149,10 @@ const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
   } else {
     by = psprintf("backfill() for %s", origin.relation);
     if (static_cast<int64_t>(ids.position_of(id)) > origin.last_position)
-      all.add("backfill() has not given such late ids of this region and shard");
+      all.add("backfill() has not given ids of this time in this region and shard");
   }
   if (!ids.is_of_first_hour(id)) return by;
-  return psprintf("%s; or a sequence, for its time is within an hour of the epoch", by);
+  return psprintf("%s; or a sequence, because the id's time is within an hour of the epoch", by);
 }
 
 }  // namespace
@@ -169,8 +171,8 @@ SF_SQL_FUNCTION(explain_id) {
     by = judge(health, ids, id, all);
   } else {
     all.add(static_cast<int64_t>(id) < 0
-                ? "it is negative, and no layout mints negative numbers"
-                : psprintf("it is beyond %llu, the last id of layout %s",
+                ? "the number is negative, and ids are never negative"
+                : psprintf("the number is greater than %llu, the last id of layout %s",
                            static_cast<unsigned long long>(ids.last_id()), layout_bits_text(ids)));
   }
   const int64_t ms = known ? ids.ms_of_tick(ids.tick_of(id)) : health.clock_ms;

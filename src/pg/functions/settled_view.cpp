@@ -15,11 +15,11 @@ const char* text_of(HeldBy held_by) {
     case HeldBy::nothing:
       return nullptr;
     case HeldBy::transaction:
-      return "a transaction that minted is open";
+      return "an open transaction has minted ids";
     case HeldBy::prepared:
-      return "a transaction that minted is prepared";
+      return "a prepared transaction has minted ids";
     case HeldBy::one_snapshot:
-      return "the transaction that asks reads in one snapshot";
+      return "this transaction is REPEATABLE READ or SERIALIZABLE";
     case HeldBy::standby:
       return "the server is a standby";
     case HeldBy::mark:

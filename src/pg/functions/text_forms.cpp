@@ -9,17 +9,16 @@ namespace snowflake::pg {
 namespace {
 
 constexpr TextForm kBase62Form = {
-    "base62 id", "It is written in 11 characters 0-9, A-Z and a-z, 00000000000 to AzL8n0Y58m7.",
+    "base62 id", "The text has 11 characters 0-9, A-Z and a-z, from 00000000000 to AzL8n0Y58m7.",
     "snowflake.to_base62(id)", kBase62Length};
-constexpr TextForm kBase32Form = {
-    "base32 id",
-    "It is written in 13 characters 0-9 and A-Z without I, L, O and U, 0000000000000 to "
-    "7ZZZZZZZZZZZZ; hyphens do not count.",
-    "snowflake.to_base32(id)", kBase32Length};
+constexpr TextForm kBase32Form = {"base32 id",
+                                  "The text has 13 characters 0-9 and A-Z without I, L, O and U, "
+                                  "from 0000000000000 to 7ZZZZZZZZZZZZ. Hyphens are ignored.",
+                                  "snowflake.to_base32(id)", kBase32Length};
 constexpr TextForm kCheckedBase32Form = {
     "base32 id with a check symbol",
-    "It is written in 13 characters 0-9 and A-Z without I, L, O and U, 0000000000000 to "
-    "7ZZZZZZZZZZZZ, and a check symbol, which may also be one of *~$=U; hyphens do not count.",
+    "The text has 13 characters 0-9 and A-Z without I, L, O and U, from 0000000000000 to "
+    "7ZZZZZZZZZZZZ. A check symbol follows, which can also be one of *~$=U. Hyphens are ignored.",
     "snowflake.to_base32(id, true)", 0};
 
 uint64_t checked_id(int64_t id) {

@@ -11,11 +11,10 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr TextForm kUlidForm = {
-    "ULID",
-    "It is written in 26 characters 0-9 and A-Z without I, L, O and U, the first at most 7; "
-    "hyphens do not count.",
-    "snowflake.to_ulid(id)", 0};
+constexpr TextForm kUlidForm = {"ULID",
+                                "The text has 26 characters 0-9 and A-Z without I, L, O and U. The "
+                                "first character is at most 7. Hyphens are ignored.",
+                                "snowflake.to_ulid(id)", 0};
 
 Wide uuid_of_argument(int64_t id) {
   require_seal();

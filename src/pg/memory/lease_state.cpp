@@ -38,7 +38,8 @@ LeaseReport lease_report() {
   LeaseReport last = shared_state->lease.report;
   // If the worker has ended, its last message is out of date.
   if (shared_state->lease.worker == nullptr)
-    strlcpy(last.message, "the lease worker is not running", sizeof(last.message));
+    strlcpy(last.message, "the background worker \"snowflake lease\" is not running",
+            sizeof(last.message));
   LWLockRelease(&shared_state->lock);
   return last;
 }

@@ -47,7 +47,7 @@ inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
     const MemoryContext caller = MemoryContextSwitchTo(function->fn_mcxt);
     TupleDesc descriptor;
     if (get_call_result_type(fcinfo, nullptr, &descriptor) != TYPEFUNC_COMPOSITE)
-      elog(ERROR, "the function's SQL definition is not that of this library");
+      elog(ERROR, "the SQL definition of the function does not match this version of the library");
     function->fn_extra = BlessTupleDesc(descriptor);
     MemoryContextSwitchTo(caller);
   }
@@ -59,7 +59,7 @@ template <int columns>
 Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
   const TupleDesc shape = row_shape(fcinfo);
   if (shape->natts != columns)
-    elog(ERROR, "the function's SQL definition is not that of this library");
+    elog(ERROR, "the SQL definition of the function does not match this version of the library");
   return HeapTupleGetDatum(heap_form_tuple(shape, values, nulls));
 }
 

@@ -36,7 +36,7 @@ bool is_of_server_or_database(GucSource source) {
 
 bool refuse_source() {
   GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
-  GUC_check_errdetail("It is the same in all sessions of a database.");
+  GUC_check_errdetail("All sessions of a database use the same value.");
   GUC_check_errhint("Use ALTER DATABASE ... SET, or ALTER SYSTEM and pg_reload_conf().");
   return false;
 }
@@ -82,7 +82,7 @@ ParsedRegion parse_region(const char* text) {
   if (leased && region != kNoRegion)
     return {0, "\"snowflake.leased_regions\" is set, so the region is leased."};
   if (!leased && region == kNoRegion)
-    return {0, "-1 is a leased region, and \"snowflake.leased_regions\" is not set."};
+    return {0, "-1 means a leased region, but \"snowflake.leased_regions\" is not set."};
   return {region, nullptr};
 }
 static_assert(kMaxRegion == 16777215);

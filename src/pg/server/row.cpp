@@ -17,12 +17,13 @@ Values values_of(TupleDesc descriptor, std::initializer_list<Column> columns) {
   for (const Column& column : columns) {
     if (i == kMost || i == descriptor->natts ||
         strcmp(NameStr(TupleDescAttr(descriptor, i)->attname), column.name) != 0)
-      elog(ERROR, "column \"%s\" is not where this library has it", column.name);
+      elog(ERROR, "column \"%s\" is at another position than in this version of the library",
+           column.name);
     row.values[i] = column.value;
     row.nulls[i++] = column.null;
   }
   if (i != descriptor->natts)
-    elog(ERROR, "the function's SQL definition is not that of this library");
+    elog(ERROR, "the SQL definition of the function does not match this version of the library");
   return row;
 }
 

@@ -50,7 +50,7 @@ bool is_sequence(Page page) {
 
 SequencePage checked(Relation relation, Buffer buffer) {
   if (!is_sequence(BufferGetPage(buffer)))
-    elog(ERROR, "sequence \"%s\" is not stored as this library knows it",
+    elog(ERROR, "sequence \"%s\" is stored in a format that this library does not support",
          RelationGetRelationName(relation));
   return {buffer};
 }

@@ -43,6 +43,6 @@ run(async () => {
   await before.destroy();
   const after = await opened();
   equal((await after.getRepository('Comment').find()).map((row) => row.id), [1, 2], 'trap: with the old model, synchronize loses all ids');
-  equal(await after.query('SELECT problem FROM snowflake.adopted_columns()'), [{ problem: 'its default does not mint' }], '... which adopted_columns() reports');
+  equal(await after.query('SELECT problem FROM snowflake.adopted_columns()'), [{ problem: 'its default does not mint ids' }], '... which adopted_columns() reports');
   await after.destroy();
 });

@@ -31,7 +31,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
-  'The ids whose time lies in a range; unbounded stays unbounded, empty stays empty';
+  'Converts a range of times to the range of ids with these times. Unbounded and empty ranges remain so';
 
 CREATE OR REPLACE FUNCTION snowflake_sql.id_after(at timestamptz) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -81,16 +81,17 @@ BEGIN
   ELSIF ms >= 281474976710656 THEN
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
       MESSAGE = format('id %s cannot be represented as a UUID', id),
-      DETAIL = format('The id is of %s; the 48 bits of a UUID''s time end before %s.', snowflake_sql.time_at(ms),
+      DETAIL = format('The id has the time %s. The 48 time bits of a UUID end before %s.', snowflake_sql.time_at(ms),
                       snowflake_sql.time_at(281474976710656)),
-      HINT = 'Use a text form for ids of this time.';
+      HINT = 'Use a text form such as to_base62() for this id.';
   END IF;
   RETURN (lpad(to_hex((ms << 16) | (7::bigint << 12) | (rest >> 32)), 16, '0')
        || lpad(to_hex((1::bigint << 63) | ((rest & 4294967295) << 30) | snowflake_sql.uuid_check(id)), 16, '0'))::uuid;
 END
 $$;
 COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
-  'An id as a UUID of version 7 with the id''s time; sorts as ids do; times up to 10889-08-02';
+  'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. For times before '
+  '10889-08-02';
 
 -- The upper 30 bits of the lower 64 of a product.
 CREATE OR REPLACE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
@@ -111,11 +112,12 @@ DECLARE
   rest CONSTANT bigint := ((high & 4095) << 32) | ((low >> 30) & 4294967295);
   id CONSTANT bigint := (since / {{TICK_MS}} << {{BELOW_BITS}}) | rest;
   wrong CONSTANT text := CASE
-    WHEN high >> 12 & 15 <> 7 OR low >> 62 & 3 <> 2 THEN 'Its version is not 7, or its variant not that of RFC 9562.'
+    WHEN high >> 12 & 15 <> 7 OR low >> 62 & 3 <> 2 THEN 'The version is not 7, or the variant is not that of RFC '
+                                                         '9562.'
     WHEN since < 0 OR since % {{TICK_MS}} <> 0 OR since / {{TICK_MS}} >= {{TICKS}}
-      THEN 'No tick of the layout begins at its time.'
-    WHEN rest > {{BELOW_MASK}} THEN 'It has bits where ids of this layout have none.'
-    WHEN low & 1073741823 <> snowflake_sql.uuid_check(id) THEN 'Its last 30 bits are not the check bits of an id.' END;
+      THEN 'The time is not the start of a tick of the layout.'
+    WHEN rest > {{BELOW_MASK}} THEN 'Bits are set that ids of this layout do not use.'
+    WHEN low & 1073741823 <> snowflake_sql.uuid_check(id) THEN 'The last 30 bits are not the check bits of an id.' END;
 BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -146,7 +148,8 @@ CREATE OR REPLACE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint
     SELECT id = key AND shard = snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(integer, bigint, bigint) IS
-  'id = key, for a table that has the shard in a column and is partitioned, indexed or distributed by it';
+  'Whether id = key. In tables that are partitioned, indexed or distributed by a shard column, a query reads only '
+  'the shard of the key';
 CREATE OR REPLACE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
@@ -163,7 +166,7 @@ AS $$
 BEGIN
   PERFORM snowflake_sql.check_call('observe()');
   IF id IS NULL THEN
-    RAISE NOTICE USING MESSAGE = 'no id to observe: the id is null',
+    RAISE NOTICE USING MESSAGE = 'observe() did nothing because the id is null',
       DETAIL = 'The greatest id of an empty table is null.';
     RETURN;
   ELSIF id < 0 OR id > {{LAST_ID}} THEN
@@ -175,7 +178,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe(bigint) IS
-  'Makes every later id of this database greater than an id that was minted elsewhere; null does nothing';
+  'Makes every later id of this database greater than this id, which another server minted. Null has no effect';
 
 CREATE OR REPLACE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -241,7 +244,7 @@ AS $$
          round(greatest(0, snowflake_sql.clock_ms() - {{EPOCH_MS}})::numeric / ({{END_MS}} - {{EPOCH_MS}}) * 100,
                2)::float8
 $$;
-COMMENT ON FUNCTION snowflake.layout() IS 'Behind the view snowflake.layout';
+COMMENT ON FUNCTION snowflake.layout() IS 'Returns the row of the view snowflake.layout';
 CREATE OR REPLACE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
   'The layout of this database''s ids: bits, tick, epoch, capacity of a shard, and when they run out';
@@ -285,7 +288,7 @@ BEGIN
   SELECT r.reason, r.advice INTO reason, advice FROM snowflake_sql.refusal(cause) AS r;
 END
 $$;
-COMMENT ON FUNCTION snowflake.health() IS 'Behind the view snowflake.health';
+COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake.health';
 CREATE OR REPLACE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
   'What a probe should read: whether this database mints, and if not, why and what to do. Always one row';

@@ -36,7 +36,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_id(integer) IS
-  'Mints an id for a shard (0 to the layout''s last); greater than every earlier id of that shard';
+  'Mints an id for a shard. The id is greater than every earlier id of this shard';
 
 CREATE OR REPLACE FUNCTION snowflake.next_id() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -53,7 +53,7 @@ BEGIN
   RETURN snowflake.next_id(stated::pg_catalog.int4);
 END
 $$;
-COMMENT ON FUNCTION snowflake.next_id() IS 'Mints an id for the shard that snowflake.default_shard names';
+COMMENT ON FUNCTION snowflake.next_id() IS 'Mints an id for the shard in the setting snowflake.default_shard';
 
 CREATE OR REPLACE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER
@@ -78,7 +78,7 @@ AS $$
 BEGIN
   IF id IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed', MESSAGE = 'id is null',
-      DETAIL = 'The new id gets the shard of this id.',
+      DETAIL = 'next_id_near() mints an id in the shard of the id that is passed.',
       HINT = 'Pass the id of a row in the same shard, or call next_id(shard).';
   END IF;
   RETURN snowflake.next_id(snowflake.shard_of(id));

@@ -7,23 +7,26 @@ AS $$
   SELECT v.state, v.message, v.reason, v.advice
     FROM (VALUES
       ('standby', '25006', 'cannot execute %s during recovery', 'standby', 'Connect to the primary server.'),
-      ('read_only_by_default', '25006', 'cannot execute %s in a read-only transaction', 'read-only by default',
-       'Set "default_transaction_read_only" to off when this server may write again.'),
+      ('read_only_by_default', '25006', 'cannot execute %s in a read-only transaction',
+       '"default_transaction_read_only" is on',
+       'If this server may write again, set "default_transaction_read_only" to off.'),
       ('read_only_transaction', '25006', 'cannot execute %s in a read-only transaction', NULL,
        'Use a read-write transaction.'),
-      ('clock_before_epoch', '55000', 'the clock is before the epoch', 'clock before the epoch', 'Correct the clock.'),
-      ('layout_exhausted', '2200H', 'the layout is exhausted', 'layout exhausted',
+      ('clock_before_epoch', '55000', 'the clock is before the epoch of the ids', 'clock before the epoch of the ids',
+       'Correct the clock.'),
+      ('layout_exhausted', '2200H', 'the id layout has no time values left', 'id layout has no time values left',
        'Move the database to a layout with more time bits or a later epoch.'),
       ('clock_jumped', '55000', 'the clock jumped ahead by %s', 'clock jumped ahead',
-       'Correct the clock, or confirm it with SELECT snowflake.accept_clock().'),
-      ('mark_lost', '55000', 'the high-water mark of this database is lost', 'high-water mark lost',
-       'Set it with SELECT snowflake.set_mark(...) to a time after every id of this database.'),
-      ('mark_ahead', '55000', 'the clock is behind the high-water mark of this database',
-       'high-water mark ahead of the clock',
-       'Check the time synchronization; if the mark is wrong, set it with SELECT snowflake.set_mark(...) to a time '
-       'after every id.'),
+       'Correct a wrong clock, or confirm a right clock with SELECT snowflake.accept_clock().'),
+      ('mark_lost', '55000', 'the high-water mark (sequence snowflake.high_water) of this database is lost',
+       'high-water mark (sequence snowflake.high_water) lost',
+       'Run SELECT snowflake.set_mark(...) with a time after every id of this database.'),
+      ('mark_ahead', '55000', 'the clock is behind the high-water mark (sequence snowflake.high_water)',
+       'high-water mark (sequence snowflake.high_water) ahead of the clock',
+       'Check the time synchronization. If the mark is wrong, run SELECT snowflake.set_mark(...) with a time after '
+       'every id.'),
       ('clock_behind', '55000', 'the clock is behind the ids of shard %s', 'clock behind the ids',
-       'Check the time synchronization; minting resumes by itself when the clock has caught up.'),
+       'Check the time synchronization. Minting resumes automatically when the clock has caught up.'),
       ('waited_too_long', '55000', 'no id of shard %s was available in time', NULL,
        'Spread the load over more shards, or raise "snowflake.max_wait".'),
       ('id_ahead', '55000', 'id %s is too far ahead of the clock', NULL, 'Compare the clocks of the servers.')
@@ -68,9 +71,9 @@ AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
     MESSAGE = format('timestamp "%s" is out of range for ids', at),
-    DETAIL = format('Layout {{BITS}} covers %s up to, not including, %s.', snowflake_sql.time_at({{EPOCH_MS}}),
-                    snowflake_sql.time_at({{END_MS}})),
-    HINT = 'Pass a timestamp in that range.';
+    DETAIL = format('Layout {{BITS}} covers times from %s up to (not including) %s.',
+                    snowflake_sql.time_at({{EPOCH_MS}}), snowflake_sql.time_at({{END_MS}})),
+    HINT = 'Pass a timestamp that the layout covers.';
 END
 $$;
 
@@ -79,7 +82,7 @@ CREATE OR REPLACE FUNCTION snowflake_sql.refuse_negative(id bigint) RETURNS text
 AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range', MESSAGE = format('%s is out of range for ids', id),
-    DETAIL = 'Text forms represent 0 to 9223372036854775807.', HINT = 'Pass an id; ids are never negative.';
+    DETAIL = 'Text forms exist for ids from 0 to 9223372036854775807.', HINT = 'Pass an id; ids are never negative.';
 END
 $$;
 
@@ -88,7 +91,7 @@ CREATE OR REPLACE FUNCTION snowflake_sql.refuse_shards(shards integer) RETURNS i
 AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('invalid number of shards: "%s"', shards),
-    DETAIL = 'Layout {{BITS}} has {{SHARDS}} shards.', HINT = 'Pass 1 to {{SHARDS}}.';
+    DETAIL = 'Layout {{BITS}} has {{SHARDS}} shards.', HINT = 'Pass a number from 1 to {{SHARDS}}.';
 END
 $$;
 
@@ -128,7 +131,7 @@ CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS big
 AS $$
 BEGIN
   PERFORM snowflake_sql.refuse_form(encoded COLLATE "C", '0-9A-Za-z', 11, 'base62 id',
-    'It is written in 11 characters 0-9, A-Z and a-z, 00000000000 to AzL8n0Y58m7.', 'snowflake.to_base62(id)');
+    'The text has 11 characters 0-9, A-Z and a-z, from 00000000000 to AzL8n0Y58m7.', 'snowflake.to_base62(id)');
 END
 $$;
 

@@ -19,7 +19,7 @@ BEGIN
     CASE WHEN EXISTS (SELECT FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on'
                          AND source IN ('configuration file', 'command line'))
            THEN 'read_only_by_default' ELSE 'read_only_transaction' END,
-    caller, 'It may have to write the durable high-water mark.');
+    caller, 'The function may have to write the sequence snowflake.high_water.');
 END
 $$;
 
@@ -69,7 +69,7 @@ BEGIN
   END IF;
   RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
     MESSAGE = format('invalid value for parameter "snowflake.max_wait": "%s"', stated),
-    DETAIL = 'It is a time from 0 to 2147483647 ms. A number without a unit is in milliseconds.',
+    DETAIL = 'The setting is a time from 0 to 2147483647 ms. A number without a unit is in milliseconds.',
     HINT = 'Set "snowflake.max_wait" to a time, such as ''2s''.';
 END
 $$;
@@ -112,7 +112,8 @@ BEGIN
     RETURN mark;
   ELSIF mark IS NULL OR mark < {{EPOCH_MS}} THEN
     PERFORM snowflake_sql.refuse('mark_lost', NULL,
-      format('Sequence snowflake.high_water is %s, which is before the epoch ({{EPOCH_MS}}).', coalesce(mark, 0)));
+      format('Sequence snowflake.high_water contains %s ms since 1970, which is before the epoch ({{EPOCH_MS}} ms).',
+             coalesce(mark, 0)));
   ELSIF mark < published THEN
     RETURN snowflake_sql.write_mark(published);
   END IF;
@@ -133,14 +134,14 @@ AS $$
 BEGIN
   IF now_ms < {{EPOCH_MS}} THEN
     PERFORM snowflake_sql.refuse('clock_before_epoch', NULL,
-      format('The clock shows %s, the epoch is %s.', snowflake_sql.time_at(now_ms),
+      format('The clock shows %s. The epoch of the ids is %s.', snowflake_sql.time_at(now_ms),
              snowflake_sql.time_at({{EPOCH_MS}})));
   ELSIF now_ms >= {{END_MS}} THEN
     PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
                                  format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
   END IF;
   PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
-    format('The clock shows %s, the high-water mark %s; the SQL engine allows %s.',
+    format('The clock shows %s. The high-water mark is %s. The SQL engine allows a difference of %s.',
            snowflake_sql.time_at(now_ms), snowflake_sql.time_at(mark), snowflake_sql.span({{JUMP_MS}})));
 END
 $$;
@@ -160,18 +161,18 @@ BEGIN
   IF waited + needed > budget THEN
     IF at_mark THEN
       PERFORM snowflake_sql.refuse('mark_ahead', NULL,
-        format('Ids may have been issued up to %s, the clock shows %s: with "snowflake.max_lead" {{LEAD_MS}} ms the '
-               'call would wait %s, more than "snowflake.max_wait" (%s ms).',
+        format('Ids may have been minted up to %s, but the clock shows %s. With "snowflake.max_lead" {{LEAD_MS}} ms, '
+               'the call would wait %s. "snowflake.max_wait" is %s ms.',
                snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
     ELSIF needed > budget AND next_ms > now_ms + {{LEAD_MS}} + {{TICK_MS}} THEN
       PERFORM snowflake_sql.refuse('clock_behind', shard::text,
-        format('The next id is of %s, the clock shows %s: with "snowflake.max_lead" {{LEAD_MS}} ms the call would wait '
-               '%s, more than "snowflake.max_wait" (%s ms).',
+        format('The next id would have the time %s, but the clock shows %s. With "snowflake.max_lead" {{LEAD_MS}} ms, '
+               'the call would wait %s. "snowflake.max_wait" is %s ms.',
                snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms), snowflake_sql.span(needed), budget));
     END IF;
     PERFORM snowflake_sql.refuse('waited_too_long', shard::text,
-      format('Waited %s, and "snowflake.max_wait" is %s ms. The shard''s ids are taken up to %s, the clock shows %s, '
-             'and a shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
+      format('The call waited %s, and "snowflake.max_wait" is %s ms. All ids of the shard up to %s are used, and the '
+             'clock shows %s. A shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
              snowflake_sql.span(waited), budget, snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms)));
   END IF;
   PERFORM pg_sleep(part / 1000.0);
@@ -295,17 +296,17 @@ DECLARE
 BEGIN
   IF id_ms - now_ms > 86400000 THEN
     PERFORM snowflake_sql.refuse('id_ahead', id::text,
-      format('Read with layout {{LAYOUT}}, the id is of %s; the clock shows %s. An id minted now would have this time '
-             'if its epoch were %s.',
+      format('In layout {{LAYOUT}}, the id has the time %s. The clock shows %s. If the epoch were %s, the id would '
+             'have the present time.',
              snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
              left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
-      'If it was minted with another epoch or layout, create the extension with these: see "Moving from something '
-      'else" in the documentation.');
+      'If the id was minted with another epoch or layout, create the extension with that epoch and layout. See '
+      '"Moving from something else" in the documentation.');
   END IF;
   PERFORM snowflake_sql.refuse('id_ahead', id::text,
-    format('The id is of %s, the clock shows %s, and "snowflake.max_lead" is {{LEAD_MS}} ms%s.',
+    format('The id has the time %s. The clock shows %s. "snowflake.max_lead" is {{LEAD_MS}} ms%s.',
            snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
-           CASE WHEN lead_ms < {{LEAD_MS}} THEN ', of which a batch may use half' ELSE '' END),
+           CASE WHEN lead_ms < {{LEAD_MS}} THEN ', and a batch may use half of this time' ELSE '' END),
     format('Correct the clock, or try again in %s.', snowflake_sql.span(greatest(1, id_ms - now_ms - lead_ms))));
 END
 $$;
