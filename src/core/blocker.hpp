@@ -20,13 +20,13 @@ enum class Blocker : uint8_t {
 
   // Blockers of the whole database or server. If several apply, the first one in this order is
   // shown.
-  not_preloaded,     // and a setting needs it
+  not_preloaded,     // but a setting requires the preload
   setting_rejected,  // by a session that loaded the library itself
   other_library,     // another version of the library made the shared memory
   standby,
   setting_invalid,       // the region or the shards of the database
-  node_without_origin,   // of Citus
-  read_only_by_default,  // for all, by a setting
+  node_without_origin,   // Citus node with the default region and shards
+  read_only_by_default,  // default_transaction_read_only is on for new sessions
   flush_stalled,         // the disk of the WAL does not answer
   clock_before_epoch,
   layout_exhausted,
@@ -37,7 +37,7 @@ enum class Blocker : uint8_t {
   region_begins_later,
   lease_ended,
   not_installed,    // in this database
-  other_extension,  // of the same name
+  other_extension,  // another extension has the same name
   state_missing,    // a sequence of the extension
   state_locked,     // a sequence of the extension is being altered or dropped
   seal_gone,        // a sequence was dropped between finding and reading it
@@ -47,13 +47,13 @@ enum class Blocker : uint8_t {
   region_outside_layout,
   layout_not_leased,  // the lease server uses another layout
   fleet_left,         // ids were minted under leases, but leases are off here
-  other_fleet,        // minted under another fleet's
+  other_fleet,        // ids were minted under leases of another fleet
   cloned,             // the database last minted elsewhere, and accept_clone() was not called
   mark_not_permanent,
   mark_lost,
-  mark_ahead,  // of the clock
+  mark_ahead,  // the mark is ahead of the clock
   too_many_databases,
-  clock_behind,     // the ids of a shard
+  clock_behind,     // the clock is behind the ids of a shard
   commits_refused,  // commits of transactions that mint wait for the clock's synchronization
 
   // These block a single call.
@@ -120,11 +120,11 @@ struct Facts {
   int64_t clock_ms;
   int64_t max_lead_ms;
   bool clock_jumped;
-  bool unsynchronized;  // and minting waits for that
+  bool unsynchronized;  // the clock is not synchronized, and minting must wait
 
-  bool leased;  // the region is
+  bool leased;  // whether the region is leased
   bool lease_worker_runs;
-  int32_t region;  // of the database, or leased; kNoRegion: none at present
+  int32_t region;  // the configured or leased region; kNoRegion: no region is leased now
   int64_t region_begin_ms;
   int64_t lease_until_ms;
   int64_t leased_seal;  // the seal of the lease server's layout; 0: not known
@@ -136,16 +136,16 @@ struct Facts {
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
-  Moved moved;  // since it last minted
+  Moved moved;  // the parts that changed since the database last minted
   bool clones_refused;
   Blocker mark;             // the problem of the mark's relation, or none
   bool mark_known;          // false: mark_ms was not read, but is the highest known mark
   int64_t mark_ms;          // as it is stored
   int64_t highest_mark_ms;  // the highest mark of this server run; 0: none
 
-  bool no_slot;          // and none may be taken
+  bool no_slot;          // the database has no slot, and all slots are in use
   int64_t lead_ms;       // by how much the newest id is ahead of the clock
-  bool commits_refused;  // of transactions that mint
+  bool commits_refused;  // transactions that mint cannot commit
 };
 
 constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {

@@ -13,9 +13,9 @@
 // The generator follows the rules of the server, and uses the same classes:
 //  - No id is returned before a mark above it is durable in the file (limits.hpp, mark_file.hpp).
 //    So a new run begins above every id of the earlier runs, even if the clock was set back.
-//  - An id is at most `max_lead_ms` ahead of the clock. A call waits if the ticks up to there have
-//    no free sequence numbers, or if the clock is behind the last id or the mark. If the call would
-//    wait for more than `max_wait_ms`, it fails.
+//  - An id is at most `max_lead_ms` ahead of the clock. A call waits if the ticks up to this time
+//    have no free sequence numbers, or if the clock is behind the last id or the mark. If the call
+//    would wait for more than `max_wait_ms`, it fails.
 //  - If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer raised (see
 //    clock_base.hpp), and calls fail as soon as the ids reach the mark. Calls succeed again if the
 //    clock is corrected or the program is restarted.
@@ -65,7 +65,7 @@ struct GeneratorOptions {
   int64_t max_jump_ms = 60'000;
 };
 
-// The clocks of this machine. A test has others.
+// The clocks of this machine. Tests pass other clocks.
 struct GeneratorClocks {
   static int64_t wall_ms() noexcept { return wall_clock_ms(); }
   static int64_t boot_us() noexcept { return snowflake::boot_us(); }

@@ -2,8 +2,7 @@
 // processes share the memory and any of them may be killed at any instant.
 //
 // A value is never discarded. When all entries are in use, further keys share one value, which may
-// be too high but never too low. Keys are not 0, and values are positive. It starts from zeroed
-// memory.
+// be too high but never too low. Keys are not 0, and values are positive. A zeroed object is empty.
 #pragma once
 
 #include <cstddef>

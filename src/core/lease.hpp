@@ -40,13 +40,13 @@ struct LeaseRequest {
   int32_t server;       // unused by the lease server, which identifies the server by its login role
   int64_t incarnation;  // a random number, not 0, that the postmaster draws at its start
   int64_t term;         // the term of the newest answer that the server received; 0: none yet
-  int64_t newest;       // that answer's number
+  int64_t newest;       // the number of that answer
   int64_t nonce;        // a random number, which changes after each grant
   int64_t acked;        // the nonce of the last granted request; 0: this worker has had no grant
   int64_t clock_ms;     // the server's clock when it sends this
   int64_t length_ms;    // the longest grant that the server requests: snowflake.lease + max_lead
-  int64_t age_ms;       // of the incarnation
-  int32_t region;       // renew and give_back: which
+  int64_t age_ms;       // the age of the incarnation
+  int32_t region;       // renew and give_back: the region
   int64_t floor_ms;     // renew: the start of the held lease
   int64_t until_ms;
   int64_t grant;       // give_back: the grant that the server gives back

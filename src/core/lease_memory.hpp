@@ -188,7 +188,7 @@ class BasicLeaseMemory {
   }
 
  private:
-  // Of the newest answer.
+  // The term and the number of an answer. The newest answer is newest_[newest_now_].
   struct NewestAnswer {
     Word<int64_t> term;
     Word<int64_t> number;
@@ -203,7 +203,7 @@ class BasicLeaseMemory {
 
   Word<int64_t> incarnation_;
   NewestAnswer newest_[2];
-  Word<int64_t> newest_now_;    // which of the two
+  Word<int64_t> newest_now_;    // 0 or 1
   Word<int64_t> region_after_;  // the region plus 1, so that zeroed memory means no region
   Word<int64_t> grant_;
   Word<int64_t> floor_;

@@ -1,8 +1,8 @@
 // The region and the shards that a database mints, as its newest session found them configured.
 //
-// A session reads its configuration when it starts. So of two sessions the later one has the newer
-// configuration. Its choice counts for all sessions of the database. An older session that comes
-// later does not bring the former choice back.
+// A session reads its configuration when it starts, so the session that started last has the newest
+// configuration. Its choice applies to all sessions of the database. If an older session mints its
+// first id later, the choice does not change.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -17,8 +17,8 @@
 
 namespace snowflake {
 
-// When a session started. The time since boot is never stepped, but coarse. The wall clock orders
-// sessions of the same moment.
+// When a session started. The time since boot is never stepped, but has a coarse resolution. If two
+// sessions have the same time since boot, the wall clock orders them.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;
@@ -26,11 +26,11 @@ struct SessionStart {
   constexpr auto operator<=>(const SessionStart&) const = default;
 };
 
-// In zeroed memory no session has chosen. REQUIRES exclusion by the caller.
+// A zeroed object has no choice yet. REQUIRES exclusion by the caller.
 class MintOrigin {
  public:
   bool is_chosen() const noexcept { return start_ != SessionStart{}; }
-  // Whether a session that started then decides.
+  // Whether the choice of a session that started at `start` replaces the present choice.
   bool yields_to(SessionStart start) const noexcept { return start > start_; }
 
   // Whether offer() would change the present choice.

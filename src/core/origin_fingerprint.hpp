@@ -2,8 +2,8 @@
 // bits of the system identifier, the machine, the disk and the files. A copied data directory
 // contains the number of its original, but runs in another place.
 //
-// A part that is not available (no machine id in a container, a disk without a name) is 0. It is
-// not compared.
+// If a part is not available (no machine id in a container, a disk without a name), the part is 0
+// and is not compared.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -24,7 +24,7 @@ static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealOrigins * kSealOrigins * k
                   kSealTicks <
               uint64_t{1} << 62);
 
-// Takes the last digit off.
+// Removes the last digit and returns it.
 constexpr uint64_t take_digit(uint64_t& number, uint64_t radix) noexcept {
   const uint64_t digit = number % radix;
   number /= radix;

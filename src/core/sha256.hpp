@@ -1,5 +1,5 @@
 // SHA-256 as defined by FIPS 180-4, for shard_for(). Clients in every language must be able to
-// compute the same shards, permanently. It protects no secret here.
+// compute the same shards, permanently. The hash protects no secret here.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -66,7 +66,7 @@ constexpr const char* describe(ShardSetError error) noexcept {
 inline constexpr size_t kMaxShardRanges = 1024;
 inline constexpr uint32_t kMaxShard = (uint32_t{1} << 24) - 1;
 
-// Whether it is "all".
+// Whether the set is "all".
 constexpr bool ShardSet::has_all() const noexcept {
   return count == 1 && ranges[0] == ShardRange{0, kMaxShard};
 }

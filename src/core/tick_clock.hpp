@@ -51,7 +51,7 @@
 
 namespace snowflake {
 
-// The clocks of this machine. A test has others.
+// The clocks of this machine. Tests pass other clocks.
 struct MachineClocks {
   static uint64_t cycles() noexcept {
 #if defined(__x86_64__)

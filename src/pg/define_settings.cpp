@@ -167,8 +167,8 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
-// A session that loads the library uses it only until it has read a seal. CREATE EXTENSION raises
-// the error of an invalid one.
+// Sets the layout for sessions that have not read a seal yet. If a session loads the library
+// itself, the settings are not read here. If they are invalid, CREATE EXTENSION raises the error.
 void fix_layout() {
   if (!process_shared_preload_libraries_in_progress) {
     layout = parse_layout("fleet", 0, kDefaultEpoch).layout;

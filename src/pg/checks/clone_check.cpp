@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Null if the sequence does not exist any more.
+// Opens the sequence. Returns null if the sequence does not exist any more.
 Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
   LockRelationOid(sequences.origin_fingerprint, mode);
   Relation relation = try_relation_open(sequences.origin_fingerprint, NoLock);

@@ -4,8 +4,8 @@
 // the clone.
 //
 // The origin fingerprint is updated if no part of it has changed, if the clone was accepted, or if
-// the region is leased, because two servers never lease the same region. Dumps do not contain it. A
-// standby does not compare the origin fingerprint.
+// the region is leased, because two servers never lease the same region. Dumps do not contain the
+// origin fingerprint. A standby does not compare the origin fingerprint.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"

@@ -10,7 +10,8 @@
 
 namespace snowflake::pg {
 
-// The reason that `health` shows if another server mints in the same region. It continues to mint.
+// The reason that `health` shows if another server mints in the same region. The database continues
+// to mint.
 struct SharedRegion {
   static constexpr const char* reason = "another server mints in the same region";
   static constexpr const char* hint =
@@ -18,8 +19,8 @@ struct SharedRegion {
       "region.";
 };
 
-// Shown for a database of whose ids another one of this server mints the same. It continues to
-// mint, too.
+// The reason that `health` shows if another database of this server mints the same ids. The
+// database continues to mint.
 struct SharedIds {
   static constexpr const char* reason = "another database mints the same ids";
 };
@@ -37,8 +38,8 @@ struct DatabaseHealth {
   const char* same_ids;  // the advice if another database mints the same ids, or null
 
   bool minting() const { return blocker == Blocker::none; }
-  // The reason is a few words, the advice a sentence. Both are null if the database mints,
-  // unless it is a copy, or its server shares its region.
+  // The reason is a few words, and the advice is a sentence. If the database mints, both are null,
+  // unless the database is a clone or another server mints in the same region.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
   const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 

@@ -9,7 +9,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// No id was minted under another fleet.
+// Whether the first id may still set the fleet: no id was minted under leases yet.
 bool is_open(int64_t remembered) {
   return remembered == 0 || remembered == kUnheardFleet;
 }

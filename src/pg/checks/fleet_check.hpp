@@ -16,7 +16,8 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 // fleet.
 bool fleet_still_holds(const StateSequences& sequences);
 
-// The value of the sequence, or 0 if the sequence does not exist any more. REQUIRES a lock on it.
+// The value of the sequence, or 0 if the sequence does not exist any more. REQUIRES a lock on the
+// sequence.
 int64_t remembered_fleet(const StateSequences& sequences);
 
 }  // namespace snowflake::pg

@@ -15,7 +15,7 @@ bool is_created_here(Relation mark);
 // or a rollback of this transaction would.
 Blocker blocker_for_all(Relation mark);
 Blocker blocker_here(Relation mark);
-// Raises its error.
+// Raises the error of blocker_for_all(), if there is one.
 void check_mark(Relation mark);
 
 // Sets the mark to `ms`, even if the mark is greater now, but not below the greatest mark of this

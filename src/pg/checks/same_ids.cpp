@@ -19,7 +19,7 @@ struct Minter {
   int32_t region;
   ShardSet shards;
 
-  // Whether it minted ids of this region and shard since the server started.
+  // Whether the database has minted ids of this region and shard since the server started.
   bool minted(uint32_t origin) const {
     const uint32_t shard = origin & (layout.shards() - 1);
     if (origin != layout.origin(static_cast<uint32_t>(region), shard)) return false;
@@ -32,7 +32,7 @@ struct Minter {
   }
 };
 
-// A region below 0 if the database mints no ids.
+// If the database mints no ids, the region of the result is below 0.
 Minter minter_of(const DatabaseState& state) {
   const auto origin = chosen_origin(state, SessionStart{});
   if (!origin) return {&state, layout_of(state.seal), kNoRegion, {}};
@@ -46,7 +46,7 @@ bool have_one_form(const Layout& a, const Layout& b) {
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
 }
 
-// The first shard whose ids both mint, or -1.
+// The first shard whose ids both databases mint, or -1.
 int64_t first_common_shard(const Minter& own, const Minter& other) {
   if (own.region < 0 || other.region < 0 || !have_one_form(own.layout, other.layout)) return -1;
   const size_t counters = own.state->shard_counters().size();

@@ -7,19 +7,19 @@
 namespace snowflake::pg {
 
 struct SameIds {
-  const char* database;   // another one, or null if there is none
-  uint32_t shard;         // of the state's layout
-  const char* statement;  // separates the two
+  const char* database;   // the other database; null if there is none
+  uint32_t shard;         // a shard of the layout of `state`
+  const char* statement;  // ALTER DATABASE statement after which the ids differ
 
   bool found() const { return database != nullptr; }
 };
 
-// Compares what each database minted since the server started, and still may mint. Maps the memory
-// of the others for this time.
+// Compares what each database minted since the server started, and still may mint. During the call,
+// the memory of the other databases is mapped.
 SameIds find_same_ids(const DatabaseState& state);
 
-// Logs it, for one database of a pair. Called when the limit was extended; it is cheap if the last
-// check was a few seconds ago.
+// Logs two databases that mint the same ids. Called when the limit was extended. The call is cheap
+// if the last check was a few seconds ago.
 void check_same_ids(DatabaseState& state);
 
 }  // namespace snowflake::pg

@@ -20,7 +20,7 @@ struct Wait {
   bool too_long() const { return waited_ms + needed_ms > max_wait_ms; }
 };
 
-// Until the clock shows `target_ms`.
+// Returns the wait until the clock shows `target_ms`.
 Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   check_clock();
   Wait wait{};
@@ -30,7 +30,7 @@ Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   return wait;
 }
 
-// A wait that does not belong to a shard.
+// Sleeps, and counts the wait for the database instead of a shard.
 void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   sleep_part(budget, wait.needed_ms, clock_wait_event(), [](bool first, int64_t us) {
     const DatabaseState* const state = find_database_state();

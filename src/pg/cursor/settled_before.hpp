@@ -14,8 +14,8 @@ namespace snowflake::pg {
 
 enum class HeldBy : uint8_t {
   nothing,
-  transaction,   // an open one has minted
-  prepared,      // likewise
+  transaction,   // an open transaction has minted
+  prepared,      // a prepared transaction has minted
   one_snapshot,  // the caller's transaction reads in one snapshot
   standby,       // the shard counters and open transactions are only on the primary
   mark,          // the mark is locked, not durable yet, or lost
@@ -26,14 +26,14 @@ struct SettledAnswer {
   int64_t id;  // every smaller id is settled
   HeldBy held_by;
   int pid;                    // the session whose open transaction holds the id back, or 0
-  TransactionId transaction;  // that is prepared, or invalid
+  TransactionId transaction;  // the prepared transaction that holds the id back, or invalid
   int64_t since_ms;           // when the open transaction minted its first id, or 0
 };
 
 // Returns the settled id, which is valid for snapshots that are taken later.
 SettledAnswer settled();
 
-// No settled id, and the reason.
+// Returns an answer without a settled id, with the reason.
 SettledAnswer no_answer(HeldBy reason);
 
 }  // namespace snowflake::pg

@@ -1,5 +1,5 @@
 // Every error and notice that a user can cause: SQLSTATE, detail with the numbers, hint with one
-// action. They are separate from the callers, so that hot paths contain no messages.
+// action. These functions are separate from their callers, so that hot paths contain no messages.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@ inline constexpr int64_t kDayUs = 1440 * kMinuteUs;
 
 class LogLimit {
  public:
-  // Whether the message may be logged now. Then it is false for all sessions for `pause_us`.
+  // Whether the message may be logged now. After true, the result is false for all sessions for
+  // `pause_us`.
   bool due(int64_t pause_us = kMinuteUs) {
     const int64_t now = monotonic_us();
     int64_t last = last_us_.load(std::memory_order_relaxed);
@@ -39,7 +40,8 @@ class Episode {
     return since_us_.compare_exchange_strong(none, monotonic_us(), std::memory_order_relaxed);
   }
 
-  // Its duration in ms for the one caller that must log the end; -1 for the others.
+  // Returns the duration of the condition in ms for the one caller that must log the end; -1 for
+  // the others.
   int64_t end() {
     const int64_t since = since_us_.exchange(0, std::memory_order_relaxed);
     return since == 0 ? -1 : (monotonic_us() - since) / 1000;

@@ -8,9 +8,9 @@ namespace {
 
 constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-// Counted are the calls that were refused an id, or whose id was refused. Blockers that fail no
-// call, and refusals without shared memory, are not counted. The same blocker can be met by who
-// asks for no id: now_bounds() raises clock_unsynchronized without counting it.
+// A call is counted if it gets no id, or if the id that it passes is refused. Blockers that fail no
+// call, and errors before the shared memory exists, are not counted. now_bounds() raises
+// clock_unsynchronized, but requests no id and is not counted.
 constexpr RefusalText kTable[kBlockers] = {
     {Blocker::none, Cause::none, 0, nullptr, nullptr, nullptr},
     {Blocker::not_preloaded, Cause::none, kState,

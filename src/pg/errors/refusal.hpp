@@ -12,7 +12,7 @@ struct RefusalText {
   Cause cause;          // the counter that it increments
   int sqlstate;         // of the error
   const char* message;  // of the error, %s is `subject` of refuse(); null: no call fails
-  const char* reason;   // for health, in a few words; null if it concerns single calls
+  const char* reason;   // for health, in a few words; null if the blocker fails only single calls
   const char* hint;     // of error, log and health
 };
 

@@ -133,7 +133,8 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
   return origin;
 }
 
-// The same for an id whose origin backfill() or late_id() may have reserved.
+// Does the same as judge_minted(), also for an id whose origin backfill() or late_id() may have
+// reserved.
 const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                   Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);

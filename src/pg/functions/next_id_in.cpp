@@ -118,7 +118,8 @@ void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) 
   const uint32_t longer = count % owned;
   uint32_t passed = 0;  // shards in turn that are not owned
   for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
-    // The database may have lost all of them since they were counted: next_ids() refuses one.
+    // The database may have lost all these shards since they were counted. In this case next_ids()
+    // raises the error.
     if (!owned_shards.contains(shard) && passed++ < range.end - range.first) continue;
     passed = 0;
     const uint32_t size = count / owned + (part < longer ? 1 : 0);

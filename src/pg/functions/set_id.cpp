@@ -117,7 +117,8 @@ struct ColumnDefault {
   ExprContext* context;
 };
 
-// Created once per statement, the lifetime of the trigger's FmgrInfo.
+// Returns the default of a column. The result is created once per statement, and lives as long as
+// the trigger's FmgrInfo.
 const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int column) {
   if (function->fn_extra == nullptr) {
     const MemoryContext outer = MemoryContextSwitchTo(function->fn_mcxt);

@@ -1,4 +1,5 @@
-// Ids as text. Pure functions of the number: no layout, no seal, and no preloaded library.
+// Ids as text. The functions depend only on the number. They need no layout, no seal and no
+// preloaded library.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors_outside.hpp"

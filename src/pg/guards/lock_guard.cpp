@@ -125,7 +125,8 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 }  // namespace
 
 // The event trigger before commands that can harm the extension. The call loads the library, so
-// that the hooks exist in this session from now on. The utility hook of this command has passed.
+// that the hooks exist in this session from now on. For the present command, the server has already
+// passed the utility hook.
 SF_SQL_FUNCTION(guard_commands) {
   if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
   check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);

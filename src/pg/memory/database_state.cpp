@@ -21,7 +21,7 @@ struct KnownState {
 };
 constinit KnownState own{};
 
-// Null if there is none. REQUIRES the lock in any mode.
+// Returns the entry of a database, or null. REQUIRES the lock in any mode.
 DatabaseEntry* entry_of(Oid database) {
   DatabaseEntry* const first = shared_state->databases;
   DatabaseEntry* const last = first + shared_state->database_count;
@@ -181,7 +181,8 @@ Published publish_state(dsm_segment* segment, const KnownState& former) {
   return result;
 }
 
-// Null if there is no room. Another session may have created a state in the meantime.
+// Returns null if all slots are in use. If another session has created a state in the meantime,
+// returns that state.
 DatabaseState* create_database_state() {
   dsm_segment* const segment = make_state();
   for (;;) {
@@ -278,10 +279,10 @@ namespace {
 
 constinit ShardRange owned_ranges[kMaxShardRanges]{};
 
-// If this session is the newest one of the database, region and shards are what it chooses. Ids
-// that were minted under the former choice, or are being minted, are below the limits of the ended
-// generation. Returns the region with the time that its ids begin at: another database of this
-// server may have left it. REQUIRES the exclusive lock.
+// If this session is the newest one of the database, it chooses region and shards. Ids of the
+// former choice, also those that are being minted, are below the limits of the ended generation.
+// Returns the region and the time at which its ids begin, because another database of this server
+// may have minted in the region before. REQUIRES the exclusive lock.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);

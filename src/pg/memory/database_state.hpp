@@ -61,7 +61,7 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
-  // After this, the next session checks seal and fleet itself.
+  // After this call, the next session checks seal and fleet itself.
   void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
@@ -112,11 +112,12 @@ struct OriginInUse {
   ShardSet shards;
   const char* invalid;  // the name of a setting that prevents this session from minting, or null
 
-  // Whether both have the values of a single server.
+  // Whether region and shards have their default values.
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// The same of any database, if a session that did not start before `than` has chosen it.
+// Returns region and shards of any database, if a session that did not start before `than` has
+// chosen it.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
 // The members of Limits, with the region of the database or the lease of this server. bind_mark()

@@ -27,8 +27,9 @@ struct LeasePort {
 
   // Settings; those without a pointer are fixed at server start.
   const char* conninfo;
-  const char* regions;           // the regions that this server may lease, as an SQL array
-  const int32_t* static_region;  // of the configuration, which a reload changes; null: it is leased
+  const char* regions;  // the regions that this server may lease, as an SQL array
+  const int32_t*
+      static_region;  // the static region, which a reload changes; null: the region is leased
   int64_t seal;
   int64_t lease_ms;
   int64_t skew_ms;
@@ -37,7 +38,7 @@ struct LeasePort {
 
   LeaseView (*view)();
   int64_t (*fleet)();   // the fleet's number, from the lease server; 0: not received yet
-  int64_t (*age_ms)();  // of the incarnation
+  int64_t (*age_ms)();  // the age of the incarnation
 
   // The members of LeaseMemory. `begin` and `forget` first withdraw the limits of all databases.
   // `forget` returns the cleared lease, which the worker must give back. `asked_offset_us` is

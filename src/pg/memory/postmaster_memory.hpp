@@ -19,8 +19,8 @@ struct PostmasterMemory {
   std::atomic<bool> clock_was_synchronized;
   // For each database: the greatest mark, in ms since 1970, that a DROP or a rollback has removed.
   KeyedMax<512> lost_marks;
-  // By region and 1: the greatest mark of a database that minted in it before and does not any
-  // more.
+  // For each region (the key is region + 1): the greatest mark of a database that has minted in the
+  // region, but does not any more.
   KeyedMax<256> left_regions;
   // The leased region, its fleet, and the start of the incarnation (monotonic).
   LeaseMemory lease;

@@ -47,7 +47,7 @@ struct ClockWatch {
   LogLimit end_is_near;
   std::atomic<CounterUse> counter_use;
   int64_t counter_cost_ns;   // written when the memory is created
-  bool counter_is_constant;  // the same
+  bool counter_is_constant;  // written when the memory is created
   LogLimit stepped_ahead;
   LogLimit stepped_back;  // within max_lead
 };
@@ -99,7 +99,7 @@ void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 // Finds or creates the memory. Returns a blocker if the session must not use it. Raises an error if
 // there is no room for it.
 Blocker try_open_shared_state();
-// The same; raises an error for the blocker, too.
+// Like try_open_shared_state(), but raises an error if there is a blocker.
 void open_shared_state();
 inline void require_shared_state() {
   if (shared_state == nullptr) [[unlikely]]

@@ -1,9 +1,9 @@
 // "snowflake.region" and "snowflake.owned_shards", as they were when this session started.
 //
-// They are set for the server or for a database, because all sessions of a database mint alike. A
-// reload counts for sessions that start later. The newest session decides for its database
-// (core/mint_origin.hpp). A value that cannot be read prevents minting in the session: PostgreSQL's
-// own answer, a warning and another value, could cause duplicates.
+// Both settings are set for the server or for a database, because all sessions of a database use
+// the same values. A reload applies to sessions that start later. The newest session decides for
+// its database (core/mint_origin.hpp). If a value is invalid, the session does not mint. PostgreSQL
+// would show a warning and use another value, which could cause duplicates.
 #pragma once
 
 #include "core/shard_set.hpp"
@@ -14,7 +14,7 @@ namespace snowflake::pg {
 struct OriginSettings {
   int32_t region;  // kNoRegion if it is leased
   ShardSet shards;
-  const char* invalid;  // the name of a setting whose value cannot be read, or null
+  const char* invalid;  // the name of a setting whose value is invalid, or null
 };
 
 OriginSettings origin_settings();

@@ -216,7 +216,7 @@ inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   return on;
 }
 
-// What a check hook passes to its assign hook. The server frees it.
+// Allocates what a check hook passes to its assign hook. The server frees the memory.
 inline void* guc_extra(size_t size) {
 #if PG_VERSION_NUM >= 160000
   return guc_malloc(LOG, size);

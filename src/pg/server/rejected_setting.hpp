@@ -19,8 +19,9 @@ extern RejectedSetting rejected_setting;
 
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
-// Called when all settings are defined: rejects others that begin with "snowflake.". Those of
-// leases are defined only if the library is preloaded. Sessions may set what they want.
+// Called when all settings are defined: rejects all other settings that begin with "snowflake.".
+// The settings of leases are defined only if the library is preloaded. Values that a client or SET
+// gives to unknown settings are not rejected.
 void reject_unknown_settings();
 
 }  // namespace snowflake::pg

@@ -5,7 +5,8 @@
 
 namespace snowflake::pg {
 
-// Before everything for a parallel worker, which has the settings of its leader.
+// Returns when this session started. For a parallel worker, the result is before all sessions,
+// because the worker has the settings of its leader.
 SessionStart session_start();
 
 }  // namespace snowflake::pg

@@ -13,11 +13,13 @@ void use_layout(const Layout& sealed);
 // The layout that the next CREATE EXTENSION seals. Raises an error if the settings are
 // inconsistent.
 Layout chosen_layout();
-extern int64_t server_seal;  // of that layout at server start; the lease server compares it
+extern int64_t
+    server_seal;  // the seal of that layout at server start; the lease server compares this seal
 
 // Fixed at server start; every backend inherits the postmaster's values.
-extern const char* lease_conninfo;  // of the lease server, "": none
-extern ShardSet leased_regions;     // that this server may lease; empty: its region is static
+extern const char* lease_conninfo;  // the connection string of the lease server; "": none
+extern ShardSet
+    leased_regions;  // the regions that this server may lease; empty: the region is static
 extern int lease_ms;
 extern int max_skew_ms;
 

@@ -21,8 +21,8 @@ struct WaitBudget {
 // the sleep in us.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// The same, interruptible. The function calls `count(first, us)` before it handles an interrupt, so
-// that cancelled waits are counted too.
+// Like sleep_on_latch(), but interruptible. The function calls `count(first, us)` before it handles
+// an interrupt, so that cancelled waits are counted too.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;

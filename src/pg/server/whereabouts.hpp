@@ -1,13 +1,13 @@
-// Identifies where this server runs, without any set-up.
+// Identifies where this server runs. No configuration is needed.
 //
-//   machine  /etc/machine-id. Empty in most containers; of a host or a virtual machine it stays the
-//            same over its life, and is another one in a clone that was made as systemd wants it.
-//   disk     what the kernel calls the block device below the data directory: its WWID, its serial
-//            number, or the UUID of a logical volume. Device numbers and names may change with each
-//            boot, and a file system's UUID is copied with it; btrfs and ZFS, which have no one
-//            device, name each snapshot and clone by themselves.
-//   files    inode and birth time of global/pg_control. A server overwrites the file in place; each
-//            copy or restore creates a new one. Moving the directory and chown keep both.
+//   machine  /etc/machine-id, which is empty in most containers. The id of a host or a virtual
+//            machine never changes. A clone that was made by systemd's rules has another id.
+//   disk     the identity that the kernel reports for the block device of the data directory: its
+//            WWID, its serial number, or the UUID of a logical volume. Device numbers and names may
+//            change with each boot, and the UUID of a file system is copied with the file system.
+//            btrfs and ZFS have no single device, but name each snapshot and clone differently.
+//   files    inode and birth time of global/pg_control. A server overwrites the file in place, and
+//            each copy or restore creates a new file. Moving the directory and chown keep both.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
