@@ -179,7 +179,7 @@ while ($error eq '' && $count < 100)
 	(undef, undef, $error) = $small->psql("copy$count", 'SELECT snowflake.next_id(1)');
 }
 $small->refuses('SELECT snowflake.next_id(1)',
-	{ sqlstate => '53400', message => 'too many databases', detail => ($count - 1) . ' databases of this server have minted' }, 'a server with few processes has fewer slots', "copy$count");
+	{ sqlstate => '53400', message => 'too many databases', detail => ($count - 1) . ' databases have minted' }, 'a server with few processes has fewer slots', "copy$count");
 is($small->safe_psql("copy$count", 'SELECT minting, reason FROM snowflake.health'), 'f|too many databases', 'health of the refused database shows the reason');
 my $parallel = (PostgreSQL::Version->new($small->safe_psql('postgres', 'SHOW server_version')) < 16) ? 'force_parallel_mode' : 'debug_parallel_query';
 like($small->safe_psql('postgres', "SET $parallel = on; EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) SELECT count(*) FROM pg_class"),

@@ -39,9 +39,9 @@ void error_key_file_lost() {
   ereport(ERROR,
           (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
            errmsg("the configured value of \"snowflake_alias.key_file\" was rejected"),
-           errdetail("Only the configuration of the server can set it."),
-           errhint("Remove it from the role, the database and the client's connection options; "
-                   "then connect again.")));
+           errdetail("Only the configuration of the server can set \"snowflake_alias.key_file\"."),
+           errhint("Remove the setting from the role, the database and the client's connection "
+                   "options; then connect again.")));
 }
 
 void error_reading_key_file(const char* path, const char* attempt) {
