@@ -14,8 +14,9 @@ database = f"test_{name}_{'adopted' if shard else 'plain'}"
 
 class Results(unittest.TextTestResult):
     def stopTest(self, test):
-        ends = {"failed": self.failures + self.errors, "skipped": self.skipped}
-        print("=", test.id(), next((end for end, tests in ends.items() if tests and tests[-1][0] is test), "passed"), flush=True)
+        ends = {"failed": self.failures, "error": self.errors, "skipped": self.skipped}
+        last = {end: getattr(tests[-1][0], "test_case", tests[-1][0]) for end, tests in ends.items() if tests}
+        print("=", test.id(), next((end for end in last if last[end] is test), "passed"), flush=True)
         super().stopTest(test)
 
 
