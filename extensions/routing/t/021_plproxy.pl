@@ -32,10 +32,10 @@ my $user = <<~'SQL';
 	SQL
 $_->safe_psql('postgres', $user) foreach $fleet->nodes;
 
-my %none = (sqlstate => 55000, message => '"plproxy" and "snowflake"', hint => 'CREATE EXTENSION');
+my %none = (sqlstate => 55000, message => '"plproxy" or "snowflake"', hint => 'CREATE EXTENSION');
 $router->refuses('CALL snowflake_fleet.use_plproxy()', \%none, 'use_plproxy() fails without PL/Proxy');
 $router->safe_psql('postgres', 'CREATE EXTENSION plproxy');
-$router->refuses("CALL snowflake_fleet.use_plproxy('')", { sqlstate => 22023, message => 'needs a name' }, 'use_plproxy() refuses an empty name');
+$router->refuses("CALL snowflake_fleet.use_plproxy('')", { sqlstate => 22023, message => 'name of the cluster is null or empty' }, 'use_plproxy() refuses an empty name');
 $router->safe_psql('postgres', 'CREATE FUNCTION plproxy.get_cluster_version(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$')
   if $router->safe_psql('postgres', "SELECT to_regnamespace('plproxy') IS NOT NULL") eq 't';
 $router->safe_psql('postgres', <<~'SQL') if $router->safe_psql('postgres', "SELECT to_regnamespace('plproxy') IS NULL") eq 't';
@@ -43,7 +43,7 @@ $router->safe_psql('postgres', <<~'SQL') if $router->safe_psql('postgres', "SELE
 	CREATE FUNCTION plproxy.get_cluster_version(text) RETURNS integer LANGUAGE sql AS $$ SELECT 1 $$;
 	SQL
 $router->refuses('CALL snowflake_fleet.use_plproxy()',
-	{ sqlstate => 42723, message => 'get_cluster_version\(text\) exists already', detail => 'that snowflake did not create', hint => 'Drop' },
+	{ sqlstate => 42723, message => 'get_cluster_version\(text\) already exists', detail => 'that snowflake did not create', hint => 'Drop' },
 	'use_plproxy() fails if there are cluster functions that snowflake did not create');
 $router->safe_psql('postgres', 'DROP FUNCTION plproxy.get_cluster_version(text)');
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
@@ -109,13 +109,13 @@ my $acl = "SELECT has_schema_privilege('app', 'plproxy', 'USAGE'), has_schema_pr
 is($router->safe_psql('postgres', $acl), 't|f', 'PUBLIC has USAGE on the schema plproxy');
 $router->safe_psql('postgres', 'REVOKE USAGE ON SCHEMA plproxy FROM PUBLIC');
 my ($code, $out, $notice) = $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
-like($notice, qr/NOTICE:  schema plproxy is not for everybody.*GRANT USAGE/s, 'use_plproxy() shows a notice if USAGE was revoked from PUBLIC');
+like($notice, qr/NOTICE:  schema plproxy was not opened to all roles.*GRANT USAGE/s, 'use_plproxy() shows a notice if USAGE was revoked from PUBLIC');
 is($router->safe_psql('postgres', $acl), 'f|f', 'use_plproxy() does not grant USAGE if it was revoked from PUBLIC');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy; CREATE TABLE plproxy.passwords (p text); GRANT SELECT ON plproxy.passwords TO PUBLIC');
 $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
 is($router->safe_psql('postgres', $acl), 'f|f', 'use_plproxy() does not grant USAGE on a schema with other objects');
 $router->safe_psql('postgres', 'ALTER FUNCTION plproxy.get_cluster_partitions(text) OWNER TO app');
-my %of_another = (sqlstate => 42501, detail => 'as himself', hint => 'OWNER TO');
+my %of_another = (sqlstate => 42501, detail => 'with its own rights', hint => 'OWNER TO');
 $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'function plproxy.get_cluster_partitions\(text\) belongs to role app' }, 'use_plproxy() fails if another role owns a cluster function');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy AUTHORIZATION app');
 $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'schema plproxy belongs to role app' }, 'use_plproxy() fails if another role owns the schema');

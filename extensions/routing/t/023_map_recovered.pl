@@ -32,7 +32,7 @@ sub version { return $_[0]->safe_psql('postgres', 'SELECT snowflake_fleet.map_ve
 # Tests the output and exit status of snowflake-push-map.
 my $result = push_map($conninfo);
 is_deeply($result, { status => 0, err => '', out => "a: taken\nb: taken\nrouter: taken\nversion ${\version($control)}: 3 of 3 servers have it\n" },
-	'the map is pushed to all that are in it, those without shards as well');
+	'all servers have the new map to all that are in it, those without shards as well');
 like(push_map($conninfo)->{out}, qr/\Aa: had it\nb: had it\nrouter: had it\nversion \d+: 3 of 3/, 'a second push reports that the servers had the map');
 like(push_map()->{out}, qr/^usage:/m, 'without arguments the program prints its usage');
 is(push_map()->{status}, 2, 'without arguments the exit status is 2');
@@ -72,19 +72,19 @@ $control->safe_psql('template1', 'DROP DATABASE postgres WITH (FORCE)');
 $control->command_ok([ 'createdb', '-h', $control->host, '-p', $control->port, '--maintenance-db=template1', 'postgres' ], 'the database with the map is created again, without the map');
 IPC::Run::run([ 'pg_restore', '-d', $control->connstr('postgres'), $dump ], '2>', \my $ignored);
 is(home($control, 3), 'a', 'the restored control database has the map from before the move');
-my %refused = (sqlstate => 55000, message => 'the map here may be older than its copies', detail => 'restored from a dump', hint => 'snowflake-push-map --recover');
+my %refused = (sqlstate => 55000, message => 'the map in this database may be older than its copies', detail => 'restored from a dump', hint => 'snowflake-push-map --recover');
 $control->refuses($_, \%refused, "the restored control database refuses $_") foreach "SELECT snowflake_fleet.assign('[20,21)', 'a')", "SELECT snowflake_fleet.move(3, 'a', 'b')",
   "SELECT snowflake_fleet.set_server('x', 'host=x')", "SELECT snowflake_fleet.drop_server('router')", 'SELECT snowflake_fleet.change_map()';
 $result = push_map($conninfo);
 is($result->{status}, 1, 'the map of the restored control database is not pushed');
-like($result->{err}, qr/^a: has version $lost, which is newer.*^the control database has an older map.*--recover/ms, 'the output shows that the copies are newer');
+like($result->{err}, qr/^a: has version $lost, which is newer.*^the map of the control database is older.*--recover/ms, 'the output shows that the copies are newer');
 is(home($_, 3), 'b', 'the copies of the map have not changed') foreach $a, $b, $router;
 
 # While a copy of the map does not answer, --recover does nothing, because that copy may be the newest.
 $b->stop;
 $result = push_map('--recover', $conninfo);
 is($result->{status}, 1, '--recover fails while a server is stopped');
-like($result->{err}, qr/^b: not asked: .*^nothing is changed: 1 of 3 servers may have a newer copy/ms, 'the output shows that a stopped server may have a newer copy');
+like($result->{err}, qr/^b: could not read the copy: .*^nothing is changed: 1 of 3 servers did not answer, and may have a newer copy/ms, 'the output shows that a stopped server may have a newer copy');
 $control->refuses("SELECT snowflake_fleet.assign('[20,21)', 'a')", { %refused, detail => "A copy has version $lost" }, 'the control database still refuses changes');
 $b->start;
 $result = push_map('--recover', $conninfo);
@@ -120,7 +120,7 @@ $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);
 is($result->{status}, 1, 'a push of the changed old map fails');
-like($result->{err}, qr/^a: refused: the map that arrives does not follow version $lost, which is here .*--recover/m, 'the output shows that the map does not follow the copies');
+like($result->{err}, qr/^a: refused: the new map does not follow version $lost of the map in this database .*--recover/m, 'the output shows that the map does not follow the copies');
 is(home($_, 2), 'b', 'the copies still have the server of the moved shard') foreach $a, $b, $router;
 is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the changed old map');
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
@@ -141,7 +141,7 @@ is(push_map($conninfo)->{status}, 1, 'a push of the old map fails for the server
 is(home($router, 1), 'a', 'the router accepts the old map');
 $result = push_map('--recover', $conninfo);
 is($result->{status}, 1, '--recover fails if copies contradict each other');
-like($result->{err}, qr/^nothing is changed: the copies do not follow one another.*\n  shard 1: b by a, b by b, a by router\n.*--from SERVER/ms, 'the output shows the server of the shard by each copy');
+like($result->{err}, qr/^nothing is changed: the copies contradict each other.*\n  shard 1: b by a, b by b, a by router\n.*--from SERVER/ms, 'the output shows the server of the shard by each copy');
 is(push_map('--recover', '--from', 'nobody', $conninfo)->{status}, 1, '--recover --from an unknown server fails');
 is(push_map('--from', 'a', $conninfo)->{status}, 2, '--from without --recover has exit status 2');
 is(push_map('--recover', '--from', 'a', $conninfo)->{status}, 0, '--recover --from a server succeeds');

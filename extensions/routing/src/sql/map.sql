@@ -13,34 +13,38 @@ CREATE TABLE snowflake_fleet.map_state (
   database oid
 );
 INSERT INTO snowflake_fleet.map_state DEFAULT VALUES;
-COMMENT ON TABLE snowflake_fleet.map_state IS 'One row; to be changed by the functions only';
+COMMENT ON TABLE snowflake_fleet.map_state IS
+  'The state of the map, in one row. Only the functions of this schema may change this table';
 COMMENT ON COLUMN snowflake_fleet.map_state.version IS
-  'Rises with each change: ms since 1970 of the change, or one more than before';
-COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether the map came from elsewhere';
+  'The version of the map, which rises with each change: the time of the change in ms since 1970, or one more than '
+  'the last version';
+COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether this map is a copy of the map in the control '
+                                                       'database';
 COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'When this database last changed its map';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
-  'The versions before this one, the last 1000 of them: a copy of another version was taken from a map that this one '
-  'does not follow';
+  'The last 1000 versions before this one. If the version of a copy is not among them, the copy was made from another '
+  'history of the map';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
-  'In the control database: the version of a copy that is newer than the map here, which so is no longer changed';
+  'In the control database: the version of a copy that is newer than this map. Then this map can no longer be '
+  'changed';
 COMMENT ON COLUMN snowflake_fleet.map_state.timeline IS
-  'With system_identifier and database: where the control database was when it last changed the map';
+  'With system_identifier and database: the place of the control database when it last changed the map';
 
 CREATE TABLE snowflake_fleet.map_server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
   conninfo text NOT NULL
 );
 COMMENT ON TABLE snowflake_fleet.map_server IS
-  'Servers that have shards or a copy of the map; to be changed by the functions only';
+  'Servers that have shards or a copy of the map. Only the functions of this schema may change this table';
 COMMENT ON COLUMN snowflake_fleet.map_server.conninfo IS
-  'Connection string of libpq, without a password: everybody may read it';
+  'Connection string of libpq, without a password, because every role may read it';
 
 CREATE TABLE snowflake_fleet.map_shard (
   shard integer PRIMARY KEY CHECK (shard OPERATOR(pg_catalog.>=) 0),
   server text NOT NULL REFERENCES snowflake_fleet.map_server
 );
 COMMENT ON TABLE snowflake_fleet.map_shard IS
-  'Which server has the rows of a shard; to be changed by the functions only';
+  'The server that has the rows of each shard. Only the functions of this schema may change this table';
 
 DO $$
 BEGIN
@@ -59,13 +63,14 @@ CREATE VIEW snowflake_fleet.map AS
     JOIN snowflake_fleet.map_server AS s ON s.name OPERATOR(pg_catalog.=) m.server
    CROSS JOIN snowflake_fleet.map_state AS v;
 COMMENT ON VIEW snowflake_fleet.map IS
-  'Which server has the rows of which shard, how to connect to it, and the version of all of it';
+  'The server that has the rows of each shard, its connection string, and the version of the map';
 
 CREATE FUNCTION snowflake_fleet.map_version() RETURNS bigint
   LANGUAGE sql STABLE PARALLEL SAFE
   AS $$ SELECT version FROM snowflake_fleet.map_state $$;
 COMMENT ON FUNCTION snowflake_fleet.map_version() IS
-  'Version of the map here: what was cached under another is to be read again';
+  'Returns the version of the map in this database. If a client has cached another version, it must read the map '
+  'again';
 
 -- The rows of an id.
 
@@ -78,7 +83,7 @@ BEGIN
   IF found IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = pg_catalog.format('shard %s is not in the map', shard),
-      DETAIL = pg_catalog.format('The map of version %s says of no server that it has its rows.',
+      DETAIL = pg_catalog.format('In version %s of the map, no server has the rows of this shard.',
                                  snowflake_fleet.map_version()),
       HINT = 'Run snowflake_fleet.assign() in the control database.';
   END IF;
@@ -86,7 +91,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of_shard(integer) IS
-  'Name of the server that has the rows of a shard; an error (55000) where the map does not say';
+  'Returns the name of the server that has the rows of a shard. Raises an error (55000) if the shard is not in the '
+  'map';
 
 CREATE FUNCTION snowflake_fleet.server_of(id bigint) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
@@ -94,14 +100,14 @@ BEGIN
   IF pg_catalog.to_regnamespace('snowflake') IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'extension "snowflake" is not installed in this database',
-      DETAIL = 'It says to which shard an id belongs.',
-      HINT = 'Ask a data server or a router, or call snowflake_fleet.server_of_shard() with the shard.';
+      DETAIL = 'This extension computes the shard of an id.',
+      HINT = 'Run the query on a data server or a router, or call snowflake_fleet.server_of_shard() with the shard.';
   END IF;
   RETURN snowflake_fleet.server_of_shard(snowflake.shard_of(id));
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
-  'Name of the server that has the row of an id; needs extension snowflake in this database';
+  'Returns the name of the server that has the row of an id. Needs extension snowflake in this database';
 
 -- Functions that change the map. The operator calls them in the control database.
 
@@ -116,18 +122,18 @@ BEGIN
   SELECT * INTO here FROM snowflake_fleet.whereabouts();
   cause := CASE
     WHEN state.newer > state.version
-      THEN format('A copy has version %s; the map here has version %s.', state.newer, state.version)
+      THEN format('A copy has version %s. The map in this database has version %s.', state.newer, state.version)
     WHEN state.version = 0 AND EXISTS (SELECT FROM snowflake_fleet.map_server)
-    THEN 'This database was restored from a dump, which has the servers and shards of its time.'
+    THEN 'This database was restored from a dump, which contains the servers and shards of the time of the dump.'
     WHEN state.version > 0 AND (state.system_identifier, state.timeline, state.database)
                                IS DISTINCT FROM (here.system_identifier, here.timeline, here.database)
     THEN 'This database was restored, recovered, promoted or copied since the map was last changed.'
   END;
   IF cause IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the map here may be older than its copies',
+      MESSAGE = 'the map in this database may be older than its copies',
       DETAIL = cause,
-      HINT = 'Run "snowflake-push-map --recover", which asks the copies; where there are none, '
+      HINT = 'Run "snowflake-push-map --recover", which reads the copies. If there are no copies, run '
              'snowflake_fleet.map_recovered().';
   END IF;
 END
@@ -145,7 +151,8 @@ BEGIN
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has a copy of the map',
-      DETAIL = format('It is a copy of version %s, which another one would replace.', state.version),
+      DETAIL = format('The copy has version %s. The next newer map would overwrite a change of the copy.',
+                      state.version),
       HINT = 'Change the map in the control database.';
   END IF;
   PERFORM snowflake_fleet.check_map_state(state);
@@ -195,15 +202,15 @@ BEGIN
    WHERE o.option <> ALL (snowflake_fleet.known_options()) LIMIT 1;
   IF refused IN ('password', 'sslpassword') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'a connection string of the map has no password',
+      MESSAGE = 'a connection string in the map must not contain a password',
       DETAIL = 'Every role that may connect may read the map.',
-      HINT = 'Put the password into a passfile on the machine that connects.';
+      HINT = 'Remove the password, and put it into a passfile on the machine that connects.';
   ELSIF refused IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'a connection string of the map has an option that is not known',
-      DETAIL = format('It is called "%s". Every role that may connect may read the map, so the map must not contain a '
-                      'secret.', left(refused, 30)),
-      HINT = 'Leave it out, or set it where the connection is made.';
+      MESSAGE = 'a connection string in the map contains an unknown option',
+      DETAIL = format('The option is "%s". Every role that may connect may read the map, so the map must not contain '
+                      'a secret.', left(refused, 30)),
+      HINT = 'Remove the option, or set the option on the machine that connects.';
   END IF;
 END
 $$;
@@ -220,12 +227,12 @@ BEGIN
   IF set_server.name IS NULL OR set_server.conninfo IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
       MESSAGE = 'name and conninfo must not be null',
-      HINT = 'Give a name and a connection string, such as ''host=db1 dbname=app''.';
+      HINT = 'Pass a name and a connection string, such as ''host=db1 dbname=app''.';
   END IF;
   IF octet_length(set_server.name) NOT BETWEEN 1 AND 50 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'a server''s name has 1 to 50 bytes',
-      DETAIL = format('This one has %s.', octet_length(set_server.name)),
+      MESSAGE = 'the name of a server must have 1 to 50 bytes',
+      DETAIL = format('The name that was passed has %s bytes.', octet_length(set_server.name)),
       HINT = 'Choose another name.';
   END IF;
   PERFORM snowflake_fleet.check_conninfo(set_server.conninfo);
@@ -237,7 +244,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.set_server(text, text) IS
-  'Puts a server into the map, or says how it is reached from now on; returns the map''s version';
+  'Adds a server to the map, or changes the connection string of a server. Returns the version of the map';
 
 CREATE FUNCTION snowflake_fleet.drop_server(name text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -249,28 +256,28 @@ BEGIN
   IF has <> 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
       MESSAGE = format('server %s still has shards', quote_ident(drop_server.name)),
-      DETAIL = format('The map says that %s are there.', has),
-      HINT = 'Move them to other servers first.';
+      DETAIL = format('In the map, the server has shards %s.', has),
+      HINT = 'Move these shards to other servers, and repeat the call.';
   END IF;
   DELETE FROM snowflake_fleet.map_server AS s WHERE s.name = drop_server.name;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-      MESSAGE = format('there is no server %s in the map', quote_ident(drop_server.name)),
-      HINT = 'The table snowflake_fleet.map_server has them all.';
+      MESSAGE = format('server %s is not in the map', quote_ident(drop_server.name)),
+      HINT = 'Find the name in the table snowflake_fleet.map_server.';
   END IF;
   RETURN fresh;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.drop_server(text) IS
-  'Takes a server without shards out of the map; returns the map''s version';
+  'Removes a server without shards from the map. Returns the version of the map';
 
 CREATE FUNCTION snowflake_fleet.check_server(server text) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM snowflake_fleet.map_server AS s WHERE s.name = server) OR server IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-      MESSAGE = format('there is no server %s in the map', coalesce(quote_ident(server), 'null')),
-      HINT = 'Put it there with snowflake_fleet.set_server().';
+      MESSAGE = format('server %s is not in the map', coalesce(quote_ident(server), 'null')),
+      HINT = 'Add the server with snowflake_fleet.set_server().';
   END IF;
 END
 $$;
@@ -288,8 +295,8 @@ BEGIN
      OR upper(shards) > 16777216 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('shards %s are out of range', coalesce(shards::text, 'null')),
-      DETAIL = 'A layout has 16777216 shards at most.',
-      HINT = 'Give a range of shards, such as ''[0,16)''.';
+      DETAIL = 'A layout has at most 16777216 shards.',
+      HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
   -- assign() does not move rows, so it refuses shards whose rows are on another server.
   SELECT m.* INTO taken FROM snowflake_fleet.map_shard AS m
@@ -297,8 +304,8 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = format('shard %s has its rows on server %s', taken.shard, quote_ident(taken.server)),
-      DETAIL = 'They would not be found any more.',
-      HINT = 'Move it with the program snowflake-move-shard.';
+      DETAIL = 'After this change, clients would not find these rows.',
+      HINT = 'Move the shard with the program snowflake-move-shard.';
   END IF;
   INSERT INTO snowflake_fleet.map_shard (shard, server)
   SELECT shard, assign.server FROM generate_series(lower(shards), upper(shards) - 1) AS shard
@@ -308,7 +315,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.assign(int4range, text) IS
-  'Says that shards which had no rows anywhere are on a server; returns the map''s version';
+  'Assigns shards without rows to a server. Returns the version of the map';
 
 CREATE FUNCTION snowflake_fleet.move(shard integer, source text, target text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -321,9 +328,9 @@ BEGIN
   IF found IS DISTINCT FROM source THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('shard %s is not on server %s', move.shard, coalesce(quote_ident(source), 'null')),
-      DETAIL = CASE WHEN found IS NULL THEN 'It is not in the map.'
-                    ELSE format('The map says that it is on server %s.', quote_ident(found)) END,
-      HINT = 'The view snowflake_fleet.map has what is.';
+      DETAIL = CASE WHEN found IS NULL THEN 'The shard is not in the map.'
+                    ELSE format('In the map, the shard is on server %s.', quote_ident(found)) END,
+      HINT = 'Find the server of the shard in the view snowflake_fleet.map.';
   END IF;
   UPDATE snowflake_fleet.map_shard AS m SET server = target WHERE m.shard = move.shard;
   PERFORM snowflake_fleet.follow_map();

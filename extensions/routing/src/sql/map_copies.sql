@@ -13,9 +13,9 @@ BEGIN
     matched := regexp_match(rest, '^([a-z_]+)\s*=\s*(?:''((?:[^\\'']|\\.)*)''|((?:[^\\\s'']|\\.)*))(?:\s+|$)(.*)$');
     IF matched IS NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-        MESSAGE = 'connection string cannot be read',
-        DETAIL = format('What cannot be read begins with character %s.', length(conninfo) - length(rest) + 1),
-        HINT = 'Write it as ''host=db1 port=5432 dbname=app'', and no URI.';
+        MESSAGE = 'connection string is invalid',
+        DETAIL = format('The invalid part begins with character %s.', length(conninfo) - length(rest) + 1),
+        HINT = 'Write the connection string as ''host=db1 port=5432 dbname=app'', not as a URI.';
     END IF;
     option := matched[1];
     value := regexp_replace(coalesce(matched[2], matched[3]), '\\(.)', '\1', 'g');
@@ -52,7 +52,8 @@ CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
                          FROM snowflake_fleet.map_shard GROUP BY server) AS s))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.export_map() IS
-  'The whole map as one document: version and those before it, servers with their connection strings, shards by server';
+  'Returns the whole map as one document: the version, earlier versions, servers with their connection strings, and '
+  'the shards of each server';
 
 CREATE FUNCTION snowflake_fleet.check_map(map jsonb) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -62,9 +63,9 @@ BEGIN
      OR jsonb_typeof(map -> 'servers') IS DISTINCT FROM 'object'
      OR jsonb_typeof(map -> 'shards') IS DISTINCT FROM 'object' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'this is no map',
-      DETAIL = 'A map has a version, a history, servers and shards.',
-      HINT = 'Pass what snowflake_fleet.export_map() returns.';
+      MESSAGE = 'the document is not a map',
+      DETAIL = 'A map consists of a version, a history, servers and shards.',
+      HINT = 'Pass a result of snowflake_fleet.export_map().';
   END IF;
   PERFORM snowflake_fleet.check_conninfo(value) FROM jsonb_each_text(map -> 'servers');
 END
@@ -99,9 +100,9 @@ BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF NOT state.is_copy AND state.version > 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database has a map of its own',
-      DETAIL = format('It is the control database, with version %s.', state.version),
-      HINT = 'Import the map where routing is done.';
+      MESSAGE = 'this database has its own map, not a copy',
+      DETAIL = format('This is the control database. Its map has version %s.', state.version),
+      HINT = 'Import the map into the databases that route queries.';
   END IF;
   IF arrived <= state.version THEN
     RETURN false;
@@ -110,10 +111,10 @@ BEGIN
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('the map that arrives does not follow version %s, which is here', state.version),
-      DETAIL = format('It has version %s. The control database went back to a time before the map here, and was '
-                      'changed since.', arrived),
-      HINT = 'Run "snowflake-push-map --recover", which asks all copies.';
+      MESSAGE = format('the new map does not follow version %s of the map in this database', state.version),
+      DETAIL = format('The new map has version %s. The control database was restored to a time before the map in this '
+                      'database, and its map was changed after that.', arrived),
+      HINT = 'Run "snowflake-push-map --recover", which reads all copies.';
   END IF;
   PERFORM snowflake_fleet.replace_map(map);
   UPDATE snowflake_fleet.map_state
@@ -123,8 +124,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
-  'Puts a map that is newer in place of the copy here; returns whether it was. An error (55000) where it does not '
-  'follow the copy';
+  'Replaces the copy of the map in this database if the passed map is newer. Returns whether the passed map was '
+  'newer. Raises an error (55000) if the passed map does not follow the copy';
 
 -- These functions correct the map after the control database was restored, recovered or promoted.
 
@@ -148,8 +149,8 @@ BEGIN
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has a copy of the map',
-      DETAIL = 'What is recovered is the map of the control database.',
-      HINT = 'Call it in the control database.';
+      DETAIL = 'Only the map of the control database is recovered.',
+      HINT = 'Call map_recovered() in the control database.';
   END IF;
   known := state.history || state.version || others;
   -- If the history of this map contains the version of the newest copy, that copy has no change that this map lacks.
@@ -163,7 +164,7 @@ BEGIN
        USING (shard)
        WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
     LOOP
-      RAISE NOTICE 'shard % is %, as in the copy; here it was %', difference.shard,
+      RAISE NOTICE 'shard % is now %, as in the copy; before, it was %', difference.shard,
         coalesce('on server ' || quote_ident(difference.there), 'in no server'),
         coalesce('on server ' || quote_ident(difference.here), 'in no server');
     END LOOP;
@@ -175,10 +176,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
-  'In the control database after it was restored, recovered or promoted: takes the newest copy, as export_map() has '
-  'it, unless the map here follows it, and may be changed again. `others`: versions of other copies, which are to give '
-  'way. The program "snowflake-push-map --recover" collects both. Without a copy, the caller says that none knows '
-  'more. Returns the map''s version';
+  'Call this function in the control database after it was restored, recovered or promoted. Then the map can be '
+  'changed again. Pass the newest copy, as export_map() returns it: it replaces the map unless the map follows the '
+  'copy. `others` are the versions of other copies, which are replaced later. The program "snowflake-push-map '
+  '--recover" collects both. If you pass no copy, you confirm that no copy is newer. Returns the version of the map';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -191,8 +192,8 @@ BEGIN
   IF dblink IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'extension "dblink" is not installed in this database',
-      DETAIL = 'It is what connects to the control database.',
-      HINT = 'Run CREATE EXTENSION dblink, or push the map with the program snowflake-push-map.';
+      DETAIL = 'pull_map() connects to the control database with this extension.',
+      HINT = 'Run CREATE EXTENSION dblink. Or push the map with the program snowflake-push-map.';
   END IF;
   EXECUTE format('SELECT map FROM %s($1, $2) AS map (map jsonb)', dblink)
      INTO map USING snowflake_fleet.with_timeouts(control), 'SELECT snowflake_fleet.export_map()';
@@ -200,5 +201,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.pull_map(text) IS
-  'Fetches the map from the control database, by its connection string, through extension dblink; '
-  'returns whether it was newer';
+  'Copies the map from the control database through extension dblink. Pass the connection string of the control '
+  'database. Returns whether the map was newer than the copy';

@@ -17,7 +17,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.run_on(bigint) IS
-  'For RUN ON in PL/Proxy: the shard of an id; an error (55000) where the map does not have it';
+  'For RUN ON in PL/Proxy: returns the shard of an id. Raises an error (55000) if the shard is not in the map';
 
 CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.partitions() IS
-  'Connection strings in the order of the shards, one for each shard of the layout, with time limits';
+  'Returns one connection string for each shard of the layout, in the order of the shards, with timeouts';
 
 CREATE FUNCTION snowflake_fleet.check_plproxy(mark text) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -46,9 +46,10 @@ BEGIN
      AND strpos(prosrc, mark) = 0 LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'duplicate_function',
-      MESSAGE = format('function %s exists already', foreign_one),
+      MESSAGE = format('function %s already exists', foreign_one),
       DETAIL = 'This database already has cluster functions of PL/Proxy that snowflake did not create.',
-      HINT = 'Drop the functions of PL/Proxy''s clusters, or have yours answer from snowflake_fleet.partitions().';
+      HINT = 'Drop these cluster functions, or change them so that they return the rows of '
+             'snowflake_fleet.partitions().';
   END IF;
   -- The owner of the schema or of the functions can change the functions at any time.
   SELECT o.what, r.rolname INTO other
@@ -61,9 +62,9 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('%s belongs to role %s', other.what, quote_ident(other.rolname)),
-      DETAIL = 'Whoever calls a function of PL/Proxy runs what is in this schema, as himself.',
-      HINT = 'Have that role make the cluster, or give the schema and its functions to another one with ALTER ... '
-             'OWNER TO.';
+      DETAIL = 'A role that calls a function of PL/Proxy runs the functions in this schema with its own rights.',
+      HINT = 'Call use_plproxy() as that role, or give the schema and its functions to your role with ALTER ... OWNER '
+             'TO.';
   END IF;
 END
 $$;
@@ -87,9 +88,9 @@ BEGIN
     GRANT USAGE ON SCHEMA plproxy TO PUBLIC;
   ELSIF NOT EXISTS (SELECT FROM pg_namespace, aclexplode(nspacl) AS a
                      WHERE nspname = 'plproxy' AND grantee = 0 AND a.privilege_type = 'USAGE') THEN
-    RAISE NOTICE USING MESSAGE = 'schema plproxy is not for everybody',
-      DETAIL = 'It has privileges or objects that were not made here.',
-      HINT = 'GRANT USAGE ON SCHEMA plproxy to the roles that call functions of PL/Proxy.';
+    RAISE NOTICE USING MESSAGE = 'schema plproxy was not opened to all roles',
+      DETAIL = 'The schema has privileges or objects that use_plproxy() did not create.',
+      HINT = 'Run GRANT USAGE ON SCHEMA plproxy for the roles that call functions of PL/Proxy.';
   END IF;
 END
 $$;
@@ -112,15 +113,15 @@ DECLARE
     'END\n';
 BEGIN
   IF cluster IS NULL OR cluster = '' THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'the cluster needs a name', HINT = 'Leave out the argument for the name "snowflake".';
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the name of the cluster is null or empty',
+      HINT = 'Pass a name, or omit the argument to use the name "snowflake".';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'plproxy')
      OR NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'snowflake') THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'extensions "plproxy" and "snowflake" have to be installed in this database',
-      DETAIL = 'PL/Proxy calls, and snowflake says to which shard an id belongs.',
-      HINT = 'Run CREATE EXTENSION for both.';
+      MESSAGE = 'extension "plproxy" or "snowflake" is not installed in this database',
+      DETAIL = 'PL/Proxy runs the remote calls, and snowflake computes the shard of an id.',
+      HINT = 'Run CREATE EXTENSION plproxy and CREATE EXTENSION snowflake.';
   END IF;
   PERFORM snowflake_fleet.check_plproxy(mark), snowflake_fleet.open_plproxy(mark);
   -- PL/Proxy looks for another number, not for a greater one; the version does not fit its integer.
@@ -137,6 +138,6 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
-  'Makes the functions by which PL/Proxy learns of a cluster answer from the map; they follow it when it changes. '
-  'Opens their schema, plproxy, to all roles where nothing else is in it. 42501 where it belongs to another role that '
-  'is no superuser''s';
+  'Creates the functions that describe a cluster to PL/Proxy, and that read the map. Grants USAGE on their schema, '
+  'plproxy, to all roles if the schema contains nothing else. Raises an error (42501) if the schema belongs to '
+  'another role that is not a superuser';

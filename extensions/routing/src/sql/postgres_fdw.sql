@@ -67,8 +67,9 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('foreign server %s belongs to role %s', this.srvname, quote_ident(this.rolname)),
-      DETAIL = 'Its owner could have it lead elsewhere, with the rows and passwords of others.',
-      HINT = 'Drop it, have that role call this, or give the server to another one with ALTER SERVER ... OWNER TO.';
+      DETAIL = 'The owner could change the connection, and receive the rows and passwords of other roles.',
+      HINT = 'Drop the foreign server, call this procedure as its owner, or change the owner with ALTER SERVER ... '
+             'OWNER TO.';
   END IF;
 END
 $$;
@@ -109,7 +110,7 @@ BEGIN
   IF made > 0 AND model IS NULL THEN
     RAISE NOTICE USING MESSAGE = format('%s foreign servers have a user mapping for %s only', made,
                                         quote_ident(current_user)),
-      HINT = 'Make one for each role that routes.';
+      HINT = 'Create a user mapping for each role that queries the partitioned table.';
   END IF;
   PERFORM snowflake_fleet.follow_map();
 END
@@ -126,9 +127,9 @@ DECLARE
 BEGIN
   IF cardinality(part) <> 2 OR strpos(remote, '%s') = 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('"%s" names no table of a shard', remote),
-      DETAIL = 'It takes a schema and a table, and %s where the shard''s number belongs.',
-      HINT = 'Write it as ''shard_%s.photos'' or ''public.photos_%s''.';
+      MESSAGE = format('"%s" is not a format for the tables of the shards', remote),
+      DETAIL = 'The format must contain a schema, a table, and %s at the place of the shard number.',
+      HINT = 'Pass a format such as ''shard_%s.photos'' or ''public.photos_%s''.';
   END IF;
   schema := part[1];
   relation := part[2];
@@ -143,22 +144,22 @@ BEGIN
   IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'postgres_fdw') THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'extension "postgres_fdw" is not installed in this database',
-      DETAIL = 'The partitions are to be foreign tables.',
+      DETAIL = 'use_postgres_fdw() creates the partitions as foreign tables.',
       HINT = 'Run CREATE EXTENSION postgres_fdw.';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_partitioned_table JOIN pg_opclass AS o ON o.oid = partclass[0]
                   WHERE partrelid = parent AND partnatts = 1 AND partattrs[0] <> 0 AND opcname = 'by_shard'
                     AND opcnamespace = to_regnamespace('snowflake')) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-      MESSAGE = format('%s is not partitioned by shard', coalesce(parent::text, 'null')),
-      DETAIL = 'Its partition key has to be one column, with the operator class snowflake.by_shard.',
-      HINT = 'Make it with PARTITION BY HASH (id snowflake.by_shard).';
+      MESSAGE = format('table %s is not partitioned by shard', coalesce(parent::text, 'null')),
+      DETAIL = 'The partition key must be one column with the operator class snowflake.by_shard.',
+      HINT = 'Create the table with PARTITION BY HASH (id snowflake.by_shard).';
   END IF;
   IF EXISTS (SELECT FROM pg_index WHERE indrelid = parent AND indisunique) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-      MESSAGE = format('%s has a key', parent),
-      DETAIL = 'PostgreSQL has no keys over foreign tables; each shard''s table keeps its own.',
-      HINT = 'Drop the key here.';
+      MESSAGE = format('table %s has a primary key or a unique constraint', parent),
+      DETAIL = 'PostgreSQL does not support keys over foreign tables. The table of each shard keeps its own key.',
+      HINT = 'Drop the key in this database.';
   END IF;
 END
 $$;
@@ -185,13 +186,13 @@ BEGIN
    ORDER BY h.partition::text LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-      MESSAGE = format('partition %s was not made by use_postgres_fdw()', odd.partition),
-      DETAIL = format('It has modulus %s, foreign server %s and table %s.%s; wanted are modulus %s, server %s and '
-                      'table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
+      MESSAGE = format('partition %s was not created by use_postgres_fdw()', odd.partition),
+      DETAIL = format('The partition has modulus %s, foreign server %s and table %s.%s. It must have modulus %s, '
+                      'server %s and table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
                       coalesce(odd.options ->> 'schema_name', '(none)'),
                       coalesce(odd.options ->> 'table_name', '(none)'), shards,
                       snowflake_fleet.fdw_server_name(odd.shard), replace(remote, '%s', odd.shard::text)),
-      HINT = 'Detach it.';
+      HINT = 'Detach the partition.';
   END IF;
 END
 $$;
@@ -216,8 +217,8 @@ BEGIN
   END LOOP;
   RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
     MESSAGE = format('table %s could not be locked', parent),
-    DETAIL = 'Others use it in transactions that do not end; it was tried 50 times, for 200 ms each.',
-    HINT = 'Call it again when they have ended.';
+    DETAIL = 'Long transactions of other sessions use the table. 50 attempts of 200 ms failed.',
+    HINT = 'Call the procedure again after these transactions have ended.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
@@ -262,8 +263,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) IS
-  'Gives a table partitioned by shard a foreign partition for each shard of the map, or those that it lacks. When a '
-  'shard moves they follow by themselves. `remote` names the table of a shard, as in ''shard_%s.photos'', the default';
+  'Creates the missing foreign partitions of a table that is partitioned by shard, one for each shard of the map. '
+  'When a shard moves, its partition follows automatically. `remote` is the format of the table names of the shards, '
+  'by default such as ''shard_%s.photos''';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw()
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -297,4 +299,5 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw() IS
-  'Gives each table that has foreign partitions of use_postgres_fdw() those for shards that are new in the map';
+  'Creates foreign partitions for new shards of the map, for each table that has foreign partitions of '
+  'use_postgres_fdw()';
