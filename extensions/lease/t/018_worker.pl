@@ -70,7 +70,7 @@ my $limited = worker();
 my %used = map { m{/(\d+)$} ? ($1 => 1) : () } glob "/proc/$limited/fd/*";
 my ($free) = grep { !$used{$_} } 0 .. 1000;
 command_ok([ 'prlimit', "--pid=$limited", '--nofile=' . ($free + 1) . ':' ], 'the file descriptors of the worker are limited');
-ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'the lease worker met an error%' FROM snowflake.lease}), 'the view lease shows that the worker met an error')
+ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'the lease worker raised an error%' FROM snowflake.lease}), 'the view lease shows that the worker met an error')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
 command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file descriptors is removed');
 renewed('the lease is renewed after errors of the worker');
@@ -181,7 +181,7 @@ $both->safe_psql('postgres', q{
 	SELECT snowflake_fleet.add_server('alpha')});
 is(scalar(my @ids = $both->ids('SELECT snowflake.next_id(1)')), 1, 'a server with its own lease server mints');
 $both->stop;
-like($both->log_content, qr/LOG:  snowflake: region \d+ is not given back: its lease server is this server's own/, 'the log shows that the region is not returned, because the lease server is the server itself');
+like($both->log_content, qr/LOG:  snowflake: region \d+ is not given back, because its lease server is this server and stops/, 'the log shows that the region is not returned, because the lease server is the server itself');
 unlike($both->log_content, qr/could not give region/, 'the worker does not try to return the region');
 
 $ledger->check(3_000, 'ids are unique over all workers');
