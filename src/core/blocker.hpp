@@ -153,7 +153,7 @@ constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
   const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
   if (facts.leased) {
-    // Before the lease ends, a missing worker may still come back, and does not block.
+    // A missing worker does not block before the lease ends, because the worker may come back.
     if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
       return Blocker::lease_worker_gone;
     if (facts.region == kNoRegion) return Blocker::no_region;

@@ -1,9 +1,9 @@
 // Hash partitions by shard: computes the hash for which PostgreSQL selects the partition of the
 // shard.
 //
-// PostgreSQL places a row with a key of one column by hash_combine64(0, h) % modulus. Here h is the
-// result of support function 2 of the operator class, and hash_combine64(0, h) is h plus a
-// constant. So h = shard - constant puts shard s into remainder s % modulus.
+// For a key of one column, PostgreSQL computes the partition of a row as hash_combine64(0, h) %
+// modulus. h is the result of support function 2 of the operator class, and hash_combine64(0, h) is
+// h plus a constant. So h = shard - constant puts shard s into remainder s % modulus.
 #pragma once
 
 #ifdef POSTGRES_H

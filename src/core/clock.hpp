@@ -38,15 +38,16 @@ inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
 
-// Time since boot, suspension included. The offset of the wall clock from this clock shows steps of
-// the wall clock.
+// Time since boot, suspension included. The offset of the wall clock from the time since boot shows
+// steps of the wall clock.
 inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
 // The wall clock minus the time since boot, which includes suspension. Only steps of the wall clock
-// change this offset, because rate corrections change both clocks equally. The two clocks cannot be
-// read at once. If an interruption separates the two readings, both are repeated.
+// change this offset, because rate corrections change the wall clock and the time since boot
+// equally. The wall clock and the time since boot cannot be read at once. If an interruption
+// separates the two clock readings, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

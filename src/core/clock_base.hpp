@@ -1,15 +1,17 @@
-// The base against which jumps of the wall clock are measured: its offset from the time since boot,
-// which is never stepped. The base is taken when the server starts, and again at accept().
+// The base: the offset of the wall clock from the time since boot. Jumps of the wall clock are
+// measured against the base. The time since boot is never stepped. The base is taken when the
+// server starts, and again at accept().
 //
-// The clock at start may be wrong. A durable mark can prove that it was wrong, because a mark is
-// written only a little ahead of the clock. If the mark is much further ahead of the clock, and the
-// clock was not stepped in this server run, an earlier run wrote the mark. So the clock was behind
-// when this run started. In this case the base is *void*. When the clock reaches the mark, the base
-// is taken again. While the base is void, a step of the clock counts as a jump in two cases. In one
-// case, the clock is still before the mark after the step. In the other case, ids were minted in
-// this run before the step: then the mark may be wrong, and not the clock.
+// When the server starts, the clock may be wrong. A durable mark can prove that the clock was
+// wrong, because the server writes a mark only a little ahead of the clock. If the mark is much
+// further ahead of the clock, and this server run saw no step of the clock, an earlier run wrote
+// the mark. So the clock was behind when this run started. After such proof, the base is *void*.
+// When the clock reaches the mark, the base is taken again. While the base is void, a step of the
+// clock counts as a jump in two cases. In the first case, the clock is still before the mark after
+// the step. In the second case, this run minted ids before the step, so the mark may be wrong, and
+// not the clock.
 //
-// The base is in the postmaster's memory, and a process that writes it may be killed at any
+// The base is in the postmaster's memory. A process that writes the base may be killed at any
 // instant.
 #pragma once
 
@@ -31,12 +33,14 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // How far the wall clock was stepped since the base; negative if it went back.
+  // Returns by how much the wall clock was stepped since the base was taken; negative if the clock
+  // went back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted under this clock. After this, a mark cannot replace the base.
+  // Records that ids were minted under the present clock. After ids were minted, a mark cannot
+  // replace the base.
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -59,16 +63,16 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // Whether the base is void and the clock has nearly reached the mark. "Nearly" means within
-  // `ahead_ms`, because a server writes a mark so far ahead of its clock.
+  // Returns whether the base is void and the clock has nearly reached the mark. "Nearly" means
+  // within `ahead_ms`, because a server writes a mark by up to `ahead_ms` ahead of its clock.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
   // Takes the base again if may_be_replaced() is true. If the caller is killed half-way, the old
-  // base stays. With the old base, the step of the clock counts as a jump, and an operator must
-  // confirm it.
+  // base stays valid. With the old base, the step of the clock counts as a jump. An operator must
+  // confirm a jump.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -77,7 +81,7 @@ class ClockBase {
   }
 
  private:
-  // The states are in order, and state_ only changes to a later one.
+  // The states are in order: state_ only changes to a later state.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

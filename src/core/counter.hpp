@@ -2,21 +2,23 @@
 // kernel's clock is reused.
 //
 // TickClock needs a counter that runs at one rate on every processor, even while a processor
-// sleeps. The name of the kernel's clock source shows whether the counter is such a counter:
+// sleeps. The name of the kernel's clock source shows whether the counter meets these needs:
 //  - "tsc": the kernel has compared the processors' counters, and computes the time from the
-//    counter itself.
-//  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the same counter by a
-//    factor that the hypervisor gives. With these sources, the counters of two processors can
-//    differ, so TickClock uses a reading only on the processor that took it. The flags constant_tsc
-//    and nonstop_tsc promise one rate, and no stop in sleep states.
+//    counter.
+//  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the counter by a
+//    factor from the hypervisor. With a clock source of a hypervisor, the counters of two
+//    processors can differ. So TickClock uses a reading only on the processor that took the
+//    reading. The flags constant_tsc and nonstop_tsc guarantee a constant rate, and a counter that
+//    runs in sleep states.
 //  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
-// If the kernel uses any other source, the counter may have failed the kernel's tests.
+// If the kernel uses a clock source that is not in this list, the counter may have failed the
+// kernel's tests.
 //
 // Limits. After a live migration, the counter can have another rate or another value. TickClock
 // discards a reading if the counter goes back. TickClock measures the rate again if the counter has
 // become slower than the kernel's clock. A hypervisor can make each reading of the counter trap,
-// and an emulator can compute it. A counter that traps or is computed is slow, so the cost of a
-// reading is measured at start.
+// and an emulator can compute the counter. A counter that traps or is computed is slow, so the cost
+// of a reading is measured at start.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -45,7 +47,7 @@ inline constexpr Processor kProcessor =
     Processor::other;
 #endif
 
-// `flags`: those of /proc/cpuinfo, separated by spaces.
+// `flags` are the processor flags from /proc/cpuinfo, separated by spaces.
 constexpr bool has_flag(std::string_view flags, std::string_view flag) noexcept {
   while (!flags.empty()) {
     const size_t end = std::min(flags.find(' '), flags.size());
@@ -59,7 +61,7 @@ constexpr bool has_constant_counter(std::string_view flags) noexcept {
   return has_flag(flags, "constant_tsc") && has_flag(flags, "nonstop_tsc");
 }
 
-// `constant` is the result of has_constant_counter(), and `cost_ns` the time of one reading of the
+// `constant` is the result of has_constant_counter(). `cost_ns` is the time of one reading of the
 // counter.
 constexpr CounterUse judge_counter(std::string_view source, bool constant, int64_t cost_ns,
                                    Processor processor = kProcessor) noexcept {
@@ -73,8 +75,8 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// The cost of one reading of the counter: the least of several rounds, because a round may be
-// interrupted. A counter that stands still counts as infinitely slow.
+// Returns the time of one reading of the counter: the least of several rounds, because a round may
+// be interrupted. A counter that stands still counts as infinitely slow.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

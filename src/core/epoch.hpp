@@ -1,6 +1,6 @@
 // Parses an epoch. An epoch is an ISO 8601 date with an optional time and offset from UTC, or 13
-// digits: milliseconds since 1970, as other products publish them. Other formats are errors,
-// because the meaning of "01.02.2025" depends on a setting.
+// digits. The 13 digits are milliseconds since 1970, the form in which some products publish an
+// epoch. Other formats are errors, because the meaning of "01.02.2025" depends on a setting.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -21,7 +21,8 @@ struct ParsedEpoch {
 
 namespace detail {
 
-// Removes exactly `digits` digits from the front and returns their value, or -1 if there are fewer.
+// Removes exactly `digits` digits from the front and returns the value of the digits, or -1 if the
+// text has fewer digits.
 constexpr int take_digits(std::string_view& text, size_t digits) noexcept {
   if (text.size() < digits) return -1;
   int value = 0;

@@ -1,31 +1,33 @@
 // A generator for programs outside PostgreSQL. The generator returns only ids below a mark, which
 // is stored in a file.
 //
-// The generator cannot detect the following states, in which ids may repeat:
-//  - Another program or a server mints in the same region, with another file or on another machine.
-//  - The machine or container was cloned, with the file.
-//  - The mark file was restored from a backup, or deleted and created again, and some returned ids
-//    are still ahead of the clock.
-//  - The file system, such as some network file systems, does not enforce locks between machines.
+// In the following states, ids may repeat, and the generator cannot detect the state:
+//  - Another program or a server mints in the same region as the generator, with another file or on
+//    another machine.
+//  - The machine or container was cloned together with the mark file.
+//  - The mark file was restored from a backup, or deleted and created again, while some returned
+//    ids are still ahead of the clock.
+//  - The file system does not enforce locks between machines. Some network file systems do not.
 // The generator also cannot detect that the clock is wrong at start. If the clock is wrong, the
 // times in the ids are wrong, but ids do not repeat.
 //
-// The generator follows the rules of the server, and uses the same classes:
-//  - No id is returned before a mark above it is durable in the file (limits.hpp, mark_file.hpp).
-//    So a new run begins above every id of the earlier runs, even if the clock was set back.
-//  - An id is at most `max_lead_ms` ahead of the clock. A call waits if the ticks up to this time
-//    have no free sequence numbers, or if the clock is behind the last id or the mark. If the call
-//    would wait for more than `max_wait_ms`, it fails.
+// The generator uses the classes of the server, and follows the rules of the server:
+//  - The generator returns an id only after a mark above the id is durable in the file (limits.hpp,
+//    mark_file.hpp). So a new run begins above every id of the earlier runs, although the clock may
+//    have been set back.
+//  - An id is at most `max_lead_ms` ahead of the clock. A call waits if no tick up to `max_lead_ms`
+//    ahead has a free sequence number, or if the clock is behind the last id or the mark. If a call
+//    would wait for more than `max_wait_ms`, the call fails.
 //  - If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer raised (see
-//    clock_base.hpp), and calls fail as soon as the ids reach the mark. Calls succeed again if the
-//    clock is corrected or the program is restarted.
-//  - A call that fails returns no id. If a failed call had already claimed ids, these ids are never
+//    clock_base.hpp). Calls fail as soon as the ids reach the mark. After a jump ahead, calls
+//    succeed again if the clock is corrected or the program is restarted.
+//  - A call that fails returns no id. Ids that a failed call had already claimed are never
 //    returned.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
-// `reserve_ms`, one thread writes the mark while the others wait. After fork(), calls in the child
-// fail, because the child would repeat its parent's ids. A child needs its own region and its own
-// file.
+// `reserve_ms`, one thread writes the mark, and the other threads wait. After fork(), calls in the
+// child process fail, because the child process would repeat the ids of the parent process. A child
+// process needs a region and a mark file that no other process uses.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -57,7 +59,7 @@ struct GeneratorStatus {
   explicit operator bool() const noexcept { return error == GeneratorError::none; }
 };
 
-// The defaults are those of the server's settings.
+// The defaults are equal to the defaults of the server's settings.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
   int64_t reserve_ms = 1000;  // how far ahead of the clock the mark is written; at least two ticks
@@ -77,8 +79,8 @@ struct GeneratorClocks {
 
 namespace detail {
 
-// The number of forks between this process and the first one. The handler runs in the child of each
-// fork().
+// The number of forks between the first process and the present process. The handler runs in the
+// child of each fork().
 inline std::atomic<uint32_t> forks{0};
 inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
@@ -87,8 +89,9 @@ inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; 
 template <class Clocks>
 class BasicGenerator {
  public:
-  // Makes the mark file of a region. Call it once for each region, before the first generator. The
-  // mark is above every id that a program with this clock can have minted so far.
+  // Creates the mark file of a region. Call create() once for each region, before the first
+  // generator of the region. The new mark is above every id that a program with this clock can have
+  // minted so far.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};
@@ -171,12 +174,13 @@ class BasicGenerator {
   static int64_t reserve_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return std::max(options.reserve_ms, 2 * int64_t{layout.tick_ms});
   }
-  // The greatest time by which a written mark is ahead of the clock.
+  // Returns the greatest time by which a written mark is ahead of the clock.
   static int64_t ahead_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }
 
-  // Makes `position` available: writes a mark above it to the file, and then raises the limit.
+  // Makes `position` available: writes a mark above `position` to the file, and then raises the
+  // limit.
   GeneratorStatus extend(uint64_t position) noexcept {
     const std::lock_guard<std::mutex> locked(extending_);
     if (limits_.read() > position) return {};

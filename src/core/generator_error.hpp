@@ -26,7 +26,7 @@ enum class GeneratorError : uint8_t {
   clock_behind,
 };
 
-// A message of two sentences: the error, and what to do.
+// A message has two sentences: the error, and what to do.
 constexpr const char* describe(GeneratorError error) noexcept {
   switch (error) {
     case GeneratorError::none:

@@ -1,8 +1,9 @@
-// A shard for any key: the first 32 bits of the SHA-256 of the key as text, scaled to the shards.
+// Computes a shard for any key: the first 32 bits of the SHA-256 of the key as text, scaled to the
+// number of shards.
 //
-// This function must never change, because it determines where rows are stored. A number is hashed
-// as its decimal digits, and a UUID as its 36 characters in lower case. So 5 and '5' are the same
-// key. A client in any language can compute the shard.
+// The function shard_for() must never change, because the result determines where rows are stored.
+// A number is hashed as its decimal digits, and a UUID as its 36 characters in lower case. So the
+// number 5 and the text '5' are the same key. A client in any language can compute the shard.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -17,8 +18,8 @@
 
 namespace snowflake {
 
-// The shard of a text in UTF-8. The hash is multiplied by the number of shards, instead of a
-// modulo. If the number of shards is doubled, each shard is split in two.
+// The shard of a text in UTF-8. The hash is multiplied by the number of shards. A modulo is not
+// used. If the number of shards is doubled, each shard is split in two.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }

@@ -1,8 +1,9 @@
-// The greatest value per key, for a bounded number of keys. The class uses no lock, because
-// processes share the memory and any of them may be killed at any instant.
+// The greatest value per key, for a bounded number of keys. KeyedMax uses no lock, because
+// processes share the memory and any process may be killed at any instant.
 //
-// A value is never discarded. When all entries are in use, further keys share one value, which may
-// be too high but never too low. Keys are not 0, and values are positive. A zeroed object is empty.
+// A value is never discarded. When all entries are in use, all further keys share one value, which
+// may be too high but never too low. Keys are not 0, and values are positive. A zeroed object is
+// empty.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +33,8 @@ class KeyedMax {
     std::atomic<int64_t> value;
   };
 
-  // Keys take entries in the order of probing and never free them. So a search ends at the first
-  // free entry.
+  // A key takes the first free entry in the order of probing, and an entry is never freed. So a
+  // search ends at the first free entry.
   Entry* find(uint32_t key, bool take) noexcept {
     for (size_t i = 0; i < kEntries; ++i) {
       Entry& entry = entries_[(key + i) % kEntries];

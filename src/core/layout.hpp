@@ -4,9 +4,9 @@
 //   | time: ticks since the epoch | region | shard | sequence |
 //
 // The region identifies the server that mints the id. The shard identifies the place of the row.
-// Region and shard together are the origin of the id. A *position* is an id without its origin:
-// tick << sequence_bits | sequence. The state of a shard is a position, and so are all bounds. All
-// functions here depend only on the layout.
+// Region and shard together are the origin of the id. A *position* is an id without its region and
+// shard: tick << sequence_bits | sequence. The state of a shard is a position, and every bound is a
+// position. All functions here depend only on the layout.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -43,13 +43,13 @@ struct Layout {
 
   // The greatest tick that the time field can hold, and the greatest tick of a minted id. If the
   // fields have 64 bits together, times in the upper half of the range would make the bigint
-  // negative. Such ids are not minted.
+  // negative. Ids with a negative bigint are not minted.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
   }
 
-  // The first position after the last one that can be minted.
+  // Returns the first position after the last position that can be minted.
   constexpr uint64_t end_position() const noexcept {
     return (last_minted_tick() + 1) << sequence_bits;
   }
@@ -83,8 +83,8 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
-  // Whether the time is within an hour of the epoch. Small numbers, such as those of a sequence,
-  // decode to times of this hour.
+  // Returns whether a time is within an hour of the epoch. Small numbers, such as the values of a
+  // sequence, decode to times within an hour of the epoch.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }
@@ -107,7 +107,7 @@ struct Layout {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
   // The tick that contains a time, and the first tick that begins at that time or later. Both
-  // REQUIRE ms >= epoch.
+  // functions REQUIRE ms >= epoch.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
     if (tick_ms == 1) [[likely]]
@@ -144,7 +144,7 @@ enum class LayoutError : uint8_t {
   end_of_time,
 };
 
-// The fault as a full sentence, for the detail of an error.
+// The fault is a full sentence, for the detail of an error.
 constexpr const char* describe(LayoutError error) noexcept {
   switch (error) {
     case LayoutError::none:
@@ -199,8 +199,8 @@ struct ParsedLayout {
 
 namespace detail {
 
-// Removes a decimal number from the front and returns it. Returns -1 if there is no number, it has
-// a leading zero, or it is far too large.
+// Removes a decimal number from the front and returns the number. Returns -1 if the text has no
+// number, or the number has a leading zero or is far too large.
 constexpr int take_number(std::string_view& text) noexcept {
   int value = -1;
   if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') return -1;
@@ -231,8 +231,8 @@ inline constexpr Preset kPresets[] = {
 
 }  // namespace detail
 
-// Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. If tick_ms is 0,
-// the tick of a preset is its own, and the tick of a layout given as numbers of bits is 1 ms.
+// Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. If tick_ms is 0, a
+// preset keeps the tick of the preset, and a layout given as numbers of bits has a tick of 1 ms.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
@@ -255,7 +255,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // The numbers are compared as int, before they are converted to the eight bits of the layout's
+  // Compares the numbers as int, before the numbers are converted to the eight bits of the layout's
   // members.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})

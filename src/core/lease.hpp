@@ -1,13 +1,14 @@
-// Leased regions: the messages between a server and its lease server.
+// Leased regions: the messages between a server that mints and its lease server.
 //
-// The configuration of each server names its regions, which no other server uses. A lease separates
-// the runs of one server from each other: restarts, clones, standbys and restored copies. The times
-// of the holder's ids are at or after `floor` and before `until`, and the next holder begins at
-// `until`. So two holders never issue the same id, even if a clock is wrong or an earlier holder
-// still runs. Clocks only decide how long a server waits. Times are milliseconds since 1970.
+// The configuration of each server names the server's regions, and no other server uses these
+// regions. A lease separates the runs of one server: restarts, clones, standbys and restored
+// copies. The times of a lease holder's ids are at or after `floor` and before `until`, and the
+// next holder begins at `until`. So two holders never issue the same id, although a clock may be
+// wrong or an earlier holder may still run. In the lease protocol, clocks only decide how long a
+// server waits. Times are milliseconds since 1970.
 //
 // lease_memory.hpp decides what a server does with an answer. The extension snowflake_fleet decides
-// the answers, and test/core/lease_server.hpp is its reference model.
+// the answers, and test/core/lease_server.hpp is the reference model of the extension.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -37,13 +38,13 @@ enum class LeaseCall : uint8_t {
 
 struct LeaseRequest {
   LeaseCall call;
-  int32_t server;       // unused by the lease server, which identifies the server by its login role
-  int64_t incarnation;  // a random number, not 0, that the postmaster draws at its start
+  int32_t server;       // unused: the lease server identifies a server by its login role
+  int64_t incarnation;  // random, not 0, drawn when the postmaster starts
   int64_t term;         // the term of the newest answer that the server received; 0: none yet
   int64_t newest;       // the number of that answer
   int64_t nonce;        // a random number, which changes after each grant
-  int64_t acked;        // the nonce of the last granted request; 0: this worker has had no grant
-  int64_t clock_ms;     // the server's clock when it sends this
+  int64_t acked;        // the worker's last granted nonce; 0: no grant yet
+  int64_t clock_ms;     // the server's clock when the server sends the request
   int64_t length_ms;    // the longest grant that the server requests: snowflake.lease + max_lead
   int64_t age_ms;       // the age of the incarnation
   int32_t region;       // renew and give_back: the region
@@ -60,7 +61,7 @@ enum class AnswerStatus : uint8_t {
   full,         // all regions of the server are in use until `until_ms`
   halted,       // the lease server may have lost grants, and an operator must act
   clock_ahead,  // the server's clock is ahead by more than max_skew
-  term_over,    // the renewal is of an ended term: send it again with this answer's term
+  term_over,    // the renewal's term has ended: send again with the answer's term
   taken,        // a requested region belongs to another server
   registered,   // the answer to a report
 };
@@ -70,12 +71,12 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // the number of the answer in its term; 0: the answer is a refusal
+  int64_t number;  // the number of the answer in the term; 0: the answer is a refusal
   int32_t region;
   int64_t grant;  // number of the answer that granted the region
   int64_t floor_ms;
   int64_t until_ms;
-  int64_t clock_ms;  // the lease server's clock when it decided
+  int64_t clock_ms;  // the lease server's clock when the lease server decided
 };
 
 // The length of a grant is the age of the incarnation, but at least a minute and at most
@@ -90,8 +91,8 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
 }
 
 // Returns a lower bound of the time by which the server's clock is ahead of the lease server's
-// clock. A negative result means behind. The lease server read its clock between `sent_ms` and
-// `received_ms`.
+// clock. The result is negative if the server's clock is behind the lease server's clock. The lease
+// server read its clock between `sent_ms` and `received_ms`.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
                                int64_t received_ms) noexcept {
   if (lease_server_ms < sent_ms) return sent_ms - lease_server_ms;
@@ -104,14 +105,16 @@ constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }
 
-// Whether observe() may raise the mark to this time. A later time is refused. If the mark were
-// limited to the end of the lease, ids of the next lease could be less than the observed id.
+// Returns whether observe() may raise the mark to a time. observe() refuses a later time. If the
+// mark were limited to the end of the lease, ids of the next lease could be less than the observed
+// id.
 constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
 
-// position_below() is the first position that a limit forbids, and position_from() the first that a
-// floor allows. If the time is in the middle of a tick, both functions forbid this whole tick.
+// position_below() is the first position that a limit forbids. position_from() is the first
+// position that a floor allows. If the time is in the middle of a tick, position_below() and
+// position_from() forbid the whole tick.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
@@ -121,10 +124,10 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// Returns the time to which the mark must be raised for `position`. This time includes the reserve,
-// but is not after the end of the lease, so that a wrong clock cannot raise the mark too far.
-// Returns 0 if the lease does not cover the position. If the result is 0, the caller waits for the
-// lease and does not write the mark.
+// Returns the time to which the mark must be raised for `position`. The returned time includes the
+// reserve, but is not after the end of the lease, so that a wrong clock cannot raise the mark too
+// far. Returns 0 if the lease does not cover the position. If the result is 0, the caller waits for
+// the lease and does not write the mark.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

@@ -1,16 +1,16 @@
-// The lease state of a server that mints: its incarnation, and how an answer of the lease server
-// changes this state.
+// The lease state of a server that mints: the server's incarnation, and how an answer of the lease
+// server changes the state.
 //
-// The memory belongs to the postmaster: it survives a crash of a backend, and is empty after a
-// restart, in a clone and in a promoted standby. One worker writes it. A session that publishes a
-// limit raises `highest`, and holds the lock that cover() requires. Worker and sessions may be
-// killed between two stores. The other members are valid only while a region is set. So the region
-// is stored last and cleared first.
+// The memory belongs to the postmaster. The memory survives a crash of a backend, and is empty
+// after a restart, in a clone and in a promoted standby. Only the lease worker writes the lease
+// memory. A session that publishes a limit raises `highest`, and holds the lock that cover()
+// requires. Worker and sessions may be killed between two stores. The members other than the region
+// are valid only while a region is set. So the region is stored last and cleared first.
 //
 // Invariants
-//  1. While a region is held, every limit that was published is below or at `highest`, and
-//     floor <= highest <= until.
-//  2. A region is taken only when none is held and none is being given back.
+//  1. While a region is held, every published limit is at most `highest`, and floor <= highest <=
+//     until.
+//  2. A region is taken only if no region is held and no region is being given back.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@
 
 namespace snowflake {
 
-// A copy of the members of the lease memory. The worker may take it without the lock; sessions need
-// the lock.
+// A copy of the members of the lease memory. The worker may read this copy without the lock.
+// Sessions need the lock.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -32,8 +32,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// The region that this server holds, or kNoRegion. A database that is new in the region mints from
-// the time `begin_ms`.
+// Returns the region that this server holds, or kNoRegion. A database that is new in the region
+// mints from the time `begin_ms`.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -41,19 +41,20 @@ struct RegionHold {
 
 // What an answer of the lease server means for the current incarnation.
 enum class LeaseEvent : uint8_t {
-  stale,       // ignored: the answer is for another incarnation, or not newer than the last one
+  stale,       // ignored: the answer is for another incarnation, or not newer than the last answer
   taken,       // a region is granted: take()
   extended,    // the held region got more time: extend()
   given_back,  // the lease server has recorded the return of the region
-  lost,        // the incarnation has ended: begin() a new one
+  lost,        // the incarnation has ended: begin() a new incarnation
   ask_again,   // record() the answer, and send the next request at once
-  full,        // ask again when a region is free
-  refused,     // ask again later; an operator must act
-  apart,       // the clocks are too far apart: the answer is discarded
+  full,        // send the request again when a region is free
+  refused,     // send the request again later; an operator must act
+  apart,       // the clocks of the two servers are too far apart: the answer is discarded
 };
 
-// If `giving_back` is set, the worker has cleared its region to give it back. REQUIRES: `sent_ms`
-// and `received_ms` are the server's clock before the request and after the answer.
+// If `giving_back` is set, the worker has cleared its region in order to give the region back.
+// REQUIRES: `sent_ms` and `received_ms` are readings of the server's clock before the request and
+// after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -66,8 +67,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
     // Answers to earlier requests are ignored.
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // The answer is for a worker that was killed while it gave the region back. The present worker
-  // does not return that region; it requests one.
+  // The answer is for a worker that was killed while that worker gave the region back. The present
+  // worker does not return the killed worker's region, but requests a region.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -76,8 +77,9 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If region or floor differs, the answer belongs to an old request. After that request, this
-    // server lost the region, and another server may have held it.
+    // If region or floor in an answer differs from the held lease, the answer belongs to an old
+    // request. After an old request, this server lost the region, and another server may have held
+    // the region.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -85,14 +87,16 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// Numbers in a worker's requests by which the lease server detects a copy of the worker's memory.
+// Contains the numbers in a worker's requests by which the lease server detects a copy of the
+// worker's memory.
 struct LeaseNonce {
-  int64_t next;   // the nonce of each request until one is granted
+  int64_t next;   // the nonce of each request until a request is granted
   int64_t acked;  // the nonce of the last granted request; 0: none yet
 
   // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
-  // when it grants a request. So after a refusal, the same nonce is sent again. If the nonce were
-  // different, the lease server would take the worker for a copy.
+  // when the lease server grants a request. So after a refusal, the worker sends its nonce again.
+  // If the worker changed its nonce after a refusal, the lease server would detect a copy of the
+  // worker.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -106,7 +110,8 @@ template <template <class> class Word>
 class BasicLeaseMemory {
  public:
   LeaseView view() const noexcept {
-    // Reads the region first, because the members that belong to it were stored before it.
+    // Reads the region first, because the writer stores the region after the members that belong to
+    // the region.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
     return {read(incarnation_), read(newest.term), read(newest.number), region,
@@ -148,7 +153,7 @@ class BasicLeaseMemory {
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
-  // Records the term and number of the newest answer, and nothing else.
+  // Records only the term and the number of the newest answer.
   void record(const LeaseAnswer& answer) noexcept {
     // If the worker is killed before the last store, the old term and number stay valid.
     const int64_t next = 1 - read(newest_now_);
@@ -168,8 +173,8 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // Returns the time up to which a database with this mark may issue ids. Records the time in
-  // `highest` before it returns. REQUIRES the lock.
+  // Returns the time up to which a database with this mark may issue ids. Records the returned time
+  // in `highest` before the function returns. REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);

@@ -1,21 +1,22 @@
-// The published limit of a database: its sessions may claim only positions below the limit. The
-// limit follows from the stored mark and the lease. All sessions of the database share the limit,
-// as they share the shard counters.
+// The published limit of a database: sessions of the database may claim only positions below the
+// limit. The limit follows from the stored mark and the lease. All sessions of the database share
+// the limit and the shard counters.
 //
-// The caller provides exclusion, and each member names the kind that it needs:
-//  - *the lock* excludes bind(), publish(), withdraw() and end_region() from one another, and from
-//    the members of LeaseMemory that require the lock;
+// The caller provides exclusion. Each member of Limits names the kind of exclusion that the member
+// needs:
+//  - *the lock* excludes bind(), publish(), withdraw() and end_region() from one another. The lock
+//    also excludes the members of LeaseMemory that require the lock;
 //  - *the page* excludes adopt() and record_written() of one stored mark from one another;
 //  - members that name neither the lock nor the page may be called at any time.
 //
 // Invariants
-//  1. A limit is valid in the generation in which it was published. The generation increases before
-//     the limit is withdrawn, and a session compares generations after it has read a limit. So a
-//     session uses only limits of its own generation.
+//  1. A limit is valid only in the generation in which the limit was published. The generation
+//     increases before the limit is withdrawn, and a session compares generations after the session
+//     has read a limit. So a session uses only limits of the session's generation.
 //  2. Within a generation the limit only rises.
 //  3. A limit follows from a mark and from the start of a region. The shard counters are raised to
-//     both before the limit is published (release). A claimer reads the limit (acquire), then the
-//     counter.
+//     the mark and to the start of the region before the limit is published (release). A claimer
+//     reads the limit (acquire), then the counter.
 //  4. highest_ms() is at least every mark that a published limit follows from.
 #pragma once
 
@@ -31,8 +32,8 @@
 
 namespace snowflake {
 
-// The binding of a session to the mark. While `generation` is current, the session mints in this
-// region.
+// The binding of a session to the mark. While `generation` is current, the bound session mints in
+// this region.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -43,11 +44,11 @@ struct MarkBinding {
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Binds a session to the mark: later limits follow from this mark. `mark` is a number other than
-  // 0 that the caller chose, and `stored_ms` is the stored value. If the present limit follows from
-  // another mark, or from a value above the stored one, its generation ends. The first call after
-  // the region was taken sets the start of the region. Later calls keep it: limits that were
-  // published since then belong to other databases or to these shard counters. REQUIRES the lock.
+  // Binds a session to the mark: from now on, published limits follow from this mark. `mark` is a
+  // number other than 0 that the caller chose, and `stored_ms` is the stored value. If the present
+  // limit follows from another mark, or from a value above the stored value, the generation of the
+  // limit ends. The first call after the region was taken sets the start of the region. Later calls
+  // of bind() do not change the start of the region. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // If no limit is published, a lowered mark does not end the generation. If it did, each session
     // that binds while the mark is low would invalidate the bindings of all others.
@@ -75,11 +76,11 @@ class BasicLimits {
     return true;
   }
 
-  // Ends the generation: every session must bind again. REQUIRES the lock.
+  // Ends the generation, so that every session must bind again. REQUIRES the lock.
   void withdraw() noexcept {
-    // Only this function changes the generation, so load and store need not be one step. A later
-    // publisher sees this store, because it holds the lock. A reader of that later limit sees this
-    // store, because the limit is published with release.
+    // Only withdraw() changes the generation, so load and store need not be one atomic step. A
+    // later publisher sees this store, because the publisher holds the lock. A reader of a later
+    // limit sees this store, because the later limit is published with release.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
@@ -94,9 +95,10 @@ class BasicLimits {
   // Whether a stored mark was written or adopted since shared memory was created.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a stored mark of an earlier server run, or one that something else has raised.
-  // `raise_counters` raises all shard counters of the database to at least its argument. REQUIRES
-  // the page: other sessions must not see has_recorded() true before the shard counters are raised.
+  // Adopts a stored mark of an earlier server run, or a stored mark that was raised outside this
+  // class. `raise_counters` raises all shard counters of the database to at least its argument.
+  // REQUIRES the page: other sessions must not see has_recorded() true before the shard counters
+  // are raised.
   template <class RaiseCounters>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {
     if (has_recorded(stored_ms)) return;
@@ -110,16 +112,16 @@ class BasicLimits {
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region. After bind(), a session with a region
-  // must call this function before anything else. Another database of this server may have minted
-  // in the same shard and region, or this database may have before a crash. The ids of that time
-  // must not be repeated.
+  // must call this function before anything else. Before a crash, or in another database of this
+  // server, ids may have been minted in the same shard and region. The ids from before must not be
+  // repeated.
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
     raise_counters(position_from(layout, binding.region.begin_ms));
   }
 
-  // Returns the limit of this generation, or no value if the generation has ended.
+  // Returns the limit of the session's generation, or no value if the generation has ended.
   std::optional<uint64_t> take(uint32_t generation) const noexcept {
     const uint64_t limit = read();
     if (!is_current(generation)) return std::nullopt;
@@ -129,8 +131,9 @@ class BasicLimits {
   // Returns the published limit of any generation, or 0. A claim must use take() instead.
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // Relaxed: a claim that begins just after the end of the generation is as safe as one that began
-  // just before it. The limit that the claim has read covers the claimed ids in both cases.
+  // Relaxed: a claim just after the end of the generation is as safe as a claim just before the
+  // end. The limit that the claim has read covers the claimed ids before and after the end of the
+  // generation.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
@@ -142,7 +145,7 @@ class BasicLimits {
   // mark that was adopted, or 0.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
-  // The start of the held region's ids in this database, or 0 if it is not set yet.
+  // Returns the start of the held region's ids in this database, or 0 if the start is not set yet.
   int64_t begin_ms() const noexcept { return begin_ms_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,10 +1,9 @@
-// A durable mark outside PostgreSQL: one line of text in a file that only one process at a time has
-// locked.
+// A durable mark outside PostgreSQL: one line of text in a file that one process at a time locks.
 //
 // The line is written in place. The line is shorter than a disk sector, and a disk writes a sector
-// as a whole. If the line is incomplete or was changed, its checksum does not match, and open()
-// refuses the file. The lock belongs to the open file: it ends when the process ends, however that
-// happens.
+// as a whole. If the line is incomplete or was changed, the checksum of the line does not match,
+// and open() refuses the file. The lock belongs to the open file, so the lock ends when the process
+// ends for any reason.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -38,8 +37,8 @@ class MarkFile {
   }
 
   // Makes the file of a layout and region. If the call succeeds, the file is durable. If the call
-  // fails, no new file remains. If the result is GeneratorError::file_system, here or in open(),
-  // `errno` shows the reason.
+  // fails, no new file remains. If create() or open() returns GeneratorError::file_system, `errno`
+  // shows the reason.
   static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
                                int64_t mark_ms) noexcept {
     MarkFile made;
@@ -48,7 +47,7 @@ class MarkFile {
       return errno == EEXIST ? GeneratorError::file_exists : GeneratorError::file_system;
     made.seal_ = seal_of(layout);
     made.region_ = region;
-    // The new file is locked, because another process could open it before its first line is
+    // The new file is locked, because another process could open the file before the first line is
     // durable.
     if (::flock(made.file_, LOCK_EX | LOCK_NB) == 0 && made.put(mark_ms) && sync_folder(path))
       return GeneratorError::none;
@@ -74,7 +73,7 @@ class MarkFile {
   // The mark that was read.
   int64_t mark_ms() const noexcept { return mark_ms_; }
 
-  // Writes the mark, and returns true when it is durable. On failure, `errno` has the reason.
+  // Writes the mark, and returns true when the mark is durable. On failure, `errno` has the reason.
   bool write(int64_t mark_ms) noexcept { return is_in_place() && put(mark_ms); }
 
  private:

@@ -1,8 +1,10 @@
-// The region and the shards that a database mints, as its newest session found them configured.
+// The region and the shards that a database mints, as the newest session of the database is
+// configured.
 //
-// A session reads its configuration when it starts, so the session that started last has the newest
-// configuration. Its choice applies to all sessions of the database. If an older session mints its
-// first id later, the choice does not change.
+// A session reads its configuration when the session starts, so the session that started last has
+// the newest configuration. The choice of the newest session applies to all sessions of the
+// database. If an older session mints its first id after the newest session, the choice does not
+// change.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,7 +20,7 @@
 namespace snowflake {
 
 // When a session started. The time since boot is never stepped, but has a coarse resolution. If two
-// sessions have the same time since boot, the wall clock orders them.
+// sessions have the same time since boot, the wall clock orders the sessions.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;

@@ -15,10 +15,10 @@ inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 
 enum class NumeralError : uint8_t {
   none,
-  symbol,    // `at` is the byte offset of a character that is not a symbol
-  length,    // `at` is the number of symbols in the text
+  symbol,  // `at` is the byte offset of a character that is not a symbol
+  length,
   overflow,  // greater than the form can hold
-  check,     // the check symbol does not match; `at` is its offset
+  check,     // the check symbol does not match; `at` is the offset of the check symbol
 };
 
 struct ParsedNumeral {

@@ -1,9 +1,9 @@
 // The origin fingerprint identifies the place where a database last minted. The number contains
 // bits of the system identifier, the machine, the disk and the files. A copied data directory
-// contains the number of its original, but runs in another place.
+// contains the number of the original, but runs in another place.
 //
-// If a part is not available (no machine id in a container, a disk without a name), the part is 0
-// and is not compared.
+// If a part is not available (no machine id in a container, a disk without a name), the part is
+// stored as 0 and is not compared.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -15,7 +15,7 @@
 namespace snowflake {
 
 struct OriginFingerprint {
-  uint16_t system;   // less than 2^14; available if any other part is
+  uint16_t system;   // less than 2^14; available if any other part is available
   uint16_t machine;  // 0: not available
   uint16_t disk;     // 0: not available
   uint16_t files;    // 0: not available
@@ -65,8 +65,9 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// The origin fingerprint to store if no part has moved, or if the move was accepted. It has the
-// present parts. A part that is not available now keeps its stored value.
+// The origin fingerprint to store if no part has moved, or if the move was accepted. The stored
+// origin fingerprint has the present parts. A part that is not available now keeps its stored
+// value.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

@@ -1,12 +1,12 @@
-// The seal: a layout in one number, so that the value of a sequence can hold it.
+// The seal: a layout encoded in one number, so that a sequence can store the layout.
 //
-// The seal is a mixed-radix number with these digits, most significant first:
+// The seal is a mixed-radix number with the following digits, most significant first:
 //
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |
 //
 // Every seal is less than 2^62, half of the greatest value of a sequence. Monitors report sequences
-// whose value is near the greatest one. 0 means "not sealed": it is not a valid seal, because no
+// whose value is near the greatest value. 0 means "not sealed": 0 is not a valid seal, because no
 // valid layout has 19 time bits.
 #pragma once
 
@@ -24,7 +24,7 @@ static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealOrigins * kSealOrigins * k
                   kSealTicks <
               uint64_t{1} << 62);
 
-// Removes the last digit and returns it.
+// Removes the last digit and returns the digit.
 constexpr uint64_t take_digit(uint64_t& number, uint64_t radix) noexcept {
   const uint64_t digit = number % radix;
   number /= radix;
@@ -45,8 +45,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// The layout of a seal. `seal` may be any number, because a superuser can write it to the table.
-// Use the returned layout only if check() accepts it.
+// The layout of a seal. `seal` may be any number, because a superuser can write any number to the
+// table. Use the returned layout only if check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
   auto seal = static_cast<uint64_t>(value);
   Layout layout{};
@@ -60,7 +60,7 @@ constexpr Layout layout_of(int64_t value) noexcept {
   return layout;
 }
 
-// A database can have two seals: one from CREATE EXTENSION, and one from a restored dump.
+// A database can have two seals: one seal from CREATE EXTENSION, and one seal from a restored dump.
 struct Seals {
   int64_t local;
   int64_t dumped;

@@ -1,32 +1,36 @@
 // A cursor for consumers: the tick below which no id can appear any more.
 //
-// Ids are claimed before their transaction commits. A consumer that reads all ids greater than the
-// last one that it has read therefore skips rows that commit late. Two ticks are lower bounds for
-// the ids of such rows. The first is the least tick in the slots: each session records the tick of
-// the first claim of its open transaction (OpenMints). The second is a floor, to which all counters
-// are raised: no id below the floor is claimed any more. S is the smaller of the two ticks.
+// A transaction claims ids before the transaction commits. So a consumer that reads all ids greater
+// than the last id read skips rows that commit late. The ids of rows that commit late have two
+// lower bounds, which are ticks. The first bound is the least tick in the slots. Each session
+// records the tick of the first claim of its open transaction in its slot (OpenMints). The second
+// bound is a floor, to which all counters are raised: no id below the floor is claimed any more. S
+// is the smaller of the two bounds.
 //
-// Promise: after settle() has returned S, no later snapshot contains a new row with an id of a tick
-// before S. The promise holds for a row if the transaction that inserts the row has also claimed
-// the id.
+// Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
+// tick before S. The guarantee holds for a row if the transaction that inserts the row has also
+// claimed the id.
 //
 // Proof, for a claim of a tick before S, and the call of settle() that returned S:
-//  1. The floor is S or more. So in the modification order of the counter, the claim comes before
-//     the exchange that raises the counter to the floor. All changes of the counter are exchanges.
+//  1. The floor is S or more. So in the modification order of the counter, the claim precedes the
+//     exchange that raises the counter to the floor. All changes of the counter are exchanges.
 //  2. The exchange of the claim is a release. The exchange that raises the counter to the floor
-//     acquires it, even if that exchange reads a value that was stored after the claim. So the
-//     settle() that raised the counters sees what the session did before its claim. Before its
-//     claim, the session had recorded a tick that is not later than that of the claim.
-//  3. S is at most every tick in the slots. So when settle() read the slots, the slot of this
-//     session did not contain the recorded tick any more: the session had closed the slot. A
-//     session closes its slot, with release, after its commit is visible. settle() reads the slot
-//     with acquire.
-//  4. So any later snapshot shows the commit.
+//     acquires that release. This also holds if the exchange reads a value that was stored after
+//     the claim. So the settle() that raised the counters sees everything that the claiming session
+//     did before the claim. Before the claim, the session had recorded a tick that is not later
+//     than the claimed tick.
+//  3. S is at most every tick in the slots. So when settle() read the slots, the claiming session's
+//     slot no longer contained the recorded tick: the session had closed the slot. A session closes
+//     its slot with release, after the session's commit is visible. settle() reads the slot with
+//     acquire.
+//  4. So any later snapshot shows the commit of the claiming transaction.
 //  5. settle() may use a floor or a result of another call. `raised_` and `settled_` are written
-//     with release and read with acquire, so steps 2 to 4 also hold in this case.
+//     with release and read with acquire, so steps 2 to 4 also hold if settle() uses a floor or a
+//     result of another call.
 //
 // The tick of a claim is not less than the clock reading of the claim. If the clock is set back, a
-// later claim of the same transaction may have an earlier reading. Then this reading is recorded.
+// later claim of the same transaction may have an earlier reading. After the clock was set back,
+// the earlier reading is recorded.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -41,8 +45,8 @@
 
 namespace snowflake {
 
-// The slot of a session in shared memory. All claims of the session's open transaction have this
-// tick or a later one. Only the session writes the slot, and all sessions read it.
+// The slot of a session in shared memory. All claims of the session's open transaction have the
+// recorded tick or a later tick. Only the session writes its slot, and all sessions read the slot.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -51,8 +55,8 @@ class OpenMints {
   // with the stores below.
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // Records the tick before a claim. Release, as in close(): a reader of this value must see the
-  // commit of the previous transaction, although it may not have read the close of that
+  // Records the tick before a claim. Release, as in close(): a reader of the recorded tick must see
+  // the commit of the previous transaction, although the reader may have missed the close of that
   // transaction.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
@@ -65,7 +69,7 @@ class OpenMints {
 
 static_assert(sizeof(OpenMints) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
-// The session's own copy of its slot, so that a transaction writes the slot only once.
+// The session's local copy of its slot, so that a transaction writes the slot only once.
 class MintRecord {
  public:
   constexpr MintRecord() noexcept = default;
@@ -87,7 +91,7 @@ class MintRecord {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Records the tick, then calls Shard::claim(). `slot()` returns the session's OpenMints; it is
+// Records the tick, then calls Shard::claim(). `slot()` returns the session's OpenMints, and is
 // called only for the first claim of a transaction.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
@@ -101,11 +105,11 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 class Settled {
  public:
   // Raises the counters to `tick`, at most once for all callers, and returns S: rows with ids of
-  // earlier ticks cannot be added later. The result never goes down. `open_since()` returns the
-  // least since() of all sessions that use these counters. `prepared_since()` returns the same for
-  // prepared transactions, whose sessions have closed their slots. settle() calls open_since() and
-  // then prepared_since(), after it has raised the floor. `spread` must be the one that the
-  // sessions pass to Shard::claim().
+  // ticks before S cannot be added later. The result never goes down. `open_since()` returns the
+  // least since() of all sessions that use the same counters as the caller. `prepared_since()`
+  // returns the least tick of prepared transactions, whose sessions have closed their slots. After
+  // settle() has raised the floor, settle() calls open_since() and then prepared_since(). `spread`
+  // must be the spread that the sessions pass to Shard::claim().
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

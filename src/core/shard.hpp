@@ -1,26 +1,29 @@
-// The state of a shard, one 64-bit word (the shard counter), and how ids are claimed from it.
+// The state of a shard is one 64-bit word, the shard counter. Ids are claimed from the shard
+// counter.
 //
-// Thread safety: any number of threads and processes may call every member on the same memory. No
-// member blocks, allocates or makes a system call.
+// Thread safety: any number of threads and processes may call every member of Shard on the same
+// memory. No member blocks, allocates or makes a system call.
 //
-// Invariants for the ids claimed from one counter:
+// Invariants for the ids claimed from one shard counter:
 //  1. A position is claimed at most once, and later claims get higher positions. Each claim
-//     replaces `last`, the value of the counter, by the last position of the claim in one
+//     replaces the value of the counter, `last`, by the last claimed position in one
 //     compare-and-swap.
 //  2. No claimed tick is more than `lead` ahead of the clock reading of the claim.
 //  3. No claimed position is at or above the limit of the claim.
 //  4. After raise_floor(p) returns, no position below p is claimed any more.
 //
-// Memory order: uniqueness needs only the modification order of the counter, so relaxed would be
-// enough for it. Two other guarantees need stronger orders.
-//  - A floor must be visible before the limit that relies on it. The publisher of a limit raises
-//    the floor first and publishes the limit with release. A claimer reads the limit with acquire,
-//    and then reads the raised counter (see pg/mark/high_water.cpp).
-//  - After raise_floor() returns, the caller must see all stores that a session made before it
-//    claimed a position below the floor (see core/settled.hpp). The exchange of a claim is a
-//    release, and raise_floor() acquires the value that it reads or replaces. Only exchanges change
-//    the counter, so every later raise_floor() acquires the release of every earlier claim.
-// On x86, each of these operations is the same instruction as a relaxed one.
+// Memory order: uniqueness needs only the modification order of the counter, for which relaxed
+// operations would be enough. A visible floor, and visible stores of sessions, need stronger memory
+// orders.
+//  - A floor must be visible before the limit that relies on the floor. The publisher of a limit
+//    raises the floor first and publishes the limit with release. A claimer reads the limit with
+//    acquire, and then reads the raised counter (see pg/mark/high_water.cpp).
+//  - After raise_floor() returns, the caller must see all stores of a session before the session's
+//    claim of a position below the floor (see core/settled.hpp). The exchange of a claim is a
+//    release, and raise_floor() acquires the value that raise_floor() reads or replaces. Only
+//    exchanges change the counter, so every later raise_floor() acquires the release of every
+//    earlier claim.
+// On x86, a release or acquire operation is the same instruction as a relaxed operation.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +41,7 @@ struct Bounds {
   uint64_t now;    // the tick of the clock reading
   uint64_t lead;   // how many ticks ids may be ahead of `now`
   uint64_t limit;  // first position that the durable mark does not cover
-  // If this is 0, each new tick begins at sequence 0, else at (last sequence + 1) % spread.
+  // If `spread` is 0, each new tick begins at sequence 0, else at (last sequence + 1) % spread.
   uint64_t spread;
 };
 
@@ -51,14 +54,14 @@ enum class Outcome : uint8_t {
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;     // the first claimed position, or the one that could not be claimed
+  uint64_t first;     // the first claimed position, or the position that could not be claimed
   uint64_t count;     // the number of claimed positions, from `first` upwards
-  uint64_t borrowed;  // the number of ticks ahead of the clock that this claim is the first to use
+  uint64_t borrowed;  // the number of ticks ahead of the clock that only this claim has used so far
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
 
-// Tells the processor that this loop waits for another thread.
+// Tells the processor that the present loop waits for another thread.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -67,8 +70,8 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Statistics, in the cache line of the counter. If a session reads them during an update, the
-// values are approximate.
+// Statistics, in the cache line of the counter. If a session reads the statistics during an update,
+// the values are approximate.
 struct Counters {
   std::atomic<uint64_t> last_id;  // the greatest id that was counted
   std::atomic<uint64_t> ids;
@@ -85,7 +88,7 @@ struct Counters {
     raise_to(last_id, last);
   }
 
-  // last_id is not reset, because it is not a count.
+  // A reset does not change last_id, because last_id is not a count.
   void reset() noexcept {
     for (auto* counter : {&ids, &batches, &borrowed, &waits, &waited_us, &refusals})
       if (counter->load(std::memory_order_relaxed) != 0)
@@ -95,8 +98,9 @@ struct Counters {
 
 class alignas(64) Shard {
  public:
-  // Claims at least one and at most `wanted` positions, as many as the bounds allow. REQUIRES
-  // wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <= layout.ids_per_tick().
+  // Claims at least one position and at most `wanted` positions, as many as the bounds allow.
+  // REQUIRES wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <=
+  // layout.ids_per_tick().
   Claim claim(const Layout& layout, const Bounds& bounds, uint64_t wanted) noexcept {
     const uint64_t now = layout.first_position(bounds.now);
     const uint64_t stop = std::min(
@@ -115,16 +119,16 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // After a failed exchange, this pause lets the other claimer claim a few more ids while it
-      // has the cache line. If two claimers exchanged the line for every id, they would mint a
-      // fifth fewer ids.
+      // After a failed exchange, a pause lets the other claimer claim a few more ids while that
+      // claimer has the cache line. If two claimers exchanged the cache line for every id, the
+      // claimers would mint a fifth fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
   }
 
-  // After this call, every claimed position is at least `floor`. The caller then sees all stores
-  // that sessions made before they claimed positions below `floor`.
+  // After raise_floor(), every claimed position is at least `floor`. After raise_floor(), the
+  // caller sees all stores that sessions made before the sessions claimed positions below `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
@@ -157,7 +161,7 @@ class alignas(64) Shard {
     return tick - std::max(bounds.now, layout.tick_of_position(last));
   }
 
-  // The start of the sequence in a new tick after this position. REQUIRES spread != 0.
+  // Returns the start of the sequence in a new tick after a position. REQUIRES spread != 0.
   static uint64_t start(const Layout& layout, uint64_t last, uint64_t spread) noexcept {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
@@ -175,7 +179,7 @@ class alignas(64) Shard {
   std::atomic<uint64_t> last_;
 };
 
-// Processes share the counters, so these must not contain a hidden lock or a pointer, or have a
+// Processes share the counters, so a counter must not contain a hidden lock or a pointer, or have a
 // destructor.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);

@@ -1,39 +1,41 @@
 // The wall clock in milliseconds, for callers that read it very often. The processor's counter
 // decides how long a reading of the kernel's clock may be used.
 //
-// A reading is used for at most kLongestUs, and not after the end of its millisecond. A time is
-// never computed from the counter. So with a wrong counter, a reading can be too old, but not ahead
-// of the clock. core/counter.hpp decides which counters are used. A counter that is not used is not
-// read either.
+// A reading is used for at most kLongestUs, and not after the end of the millisecond of the
+// reading. A time is never computed from the counter. So with a wrong counter, a reading can be too
+// old, but cannot be ahead of the clock. core/counter.hpp decides which counters are used. If the
+// counter must not be used, the counter is not read.
 //
-// Three rules determine for how many cycles a reading is used:
+// The following three rules determine for how many cycles a reading is used:
 //  - The cycles are counted from before the kernel's clock is read, so an interruption shortens the
 //    use.
 //  - The rate is measured over at least kMeasureUs against the time since boot. The time since boot
 //    is never stepped, and includes the time in which the machine sleeps. An interruption makes the
 //    measured rate too small. So the rate is measured again every kMeasureAgainMs.
-//  - Only the processor that took a reading may use it. The counters of two processors can differ,
-//    because KVM and Xen set an offset for each.
+//  - Only the processor that took a reading may use the reading. The counters of two processors can
+//    differ, because KVM and Xen set an offset for each processor.
 //
 // If the counter is wrong, a reading can become too old:
 //  - If the counter jumps ahead, the reading is not used any more.
-//  - If the counter goes back or stops, the reading is not used any more: each use requires that
-//    the counter has advanced since the last use.
-//  - If the counter becomes slower by a factor, one reading is used longer by that factor. The next
-//    reading compares the counter with the kernel's clock. If the counter shows less than 3/4 of
-//    the kernel's time, the rate is measured again. Until the rate is measured, every call reads
-//    the kernel's clock. If the counter shows 3/4 or more, the loss is not detected, so a reading
-//    can be used for up to 4/3 of kLongestUs.
+//  - If the counter goes back or stops, the reading is not used any more. Each use of a reading
+//    requires that the counter has advanced since the last use.
+//  - If the counter becomes slower by a factor, the present reading is used longer by the same
+//    factor. The next reading compares the counter with the kernel's clock. If the counter shows
+//    less than 3/4 of the kernel's time, the rate is measured again. Until the rate is measured,
+//    every call reads the kernel's clock. If the counter shows 3/4 of the kernel's time or more,
+//    the slower counter is not detected. In this case, a reading can be used for up to 4/3 of
+//    kLongestUs.
 //
-// Three limits remain:
+// TickClock has three limits:
 //  - A step of the wall clock is detected when the present reading ends.
 //  - If the clock is slewed by 10 % after the rate was measured, a reading can be used for up to 5
-//    us after its millisecond has ended.
+//    us after the end of the reading's millisecond.
 //  - If a live migration sets the counter back by almost exactly the time since the last use, the
 //    reading is used for up to kLongestUs more.
 //
-// Uniqueness does not depend on this clock, because the shard counter and the mark guarantee it.
-// The times in ids depend on this clock. The order of ids of different shards also depends on it.
+// Uniqueness of ids does not depend on TickClock, because the shard counter and the mark guarantee
+// uniqueness. The times in ids, and the order of ids of different shards, depend on TickClock. The
+// order of ids of different shards also depends on it.
 //
 // Thread safety: none; an object belongs to a process.
 #pragma once
@@ -51,7 +53,7 @@
 
 namespace snowflake {
 
-// The clocks of this machine. Tests pass other clocks.
+// The clocks of the present machine. Tests pass other clocks.
 struct MachineClocks {
   static uint64_t cycles() noexcept {
 #if defined(__x86_64__)
@@ -66,8 +68,8 @@ struct MachineClocks {
   }
   static int this_processor() noexcept {
 #if defined(__x86_64__) && __has_include(<sys/rseq.h>)
-    // Reads the processor's number as sched_getcpu() does. The library call would take 3 of the 16
-    // ns of an id.
+    // Reads the processor's number in the same way as sched_getcpu(). The library call would take 3
+    // of the 16 ns of an id.
     if (__rseq_size != 0) [[likely]] {
       const char* thread;
       asm("mov %%fs:0, %0" : "=r"(thread));
@@ -159,10 +161,10 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // Both readings of the time since boot are truncated to microseconds, so 2 us are added to the
-    // difference. The 2 us make the rate too small rather than too great.
+    // The two readings of the time since boot are truncated to microseconds, so 2 us are added to
+    // the difference. The added 2 us make the rate too small rather than too great.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
-    // If the new rate is far greater than the old one, one of the two is wrong.
+    // If the new rate is far greater than the old rate, the new rate or the old rate is wrong.
     const bool plausible =
         rate >= kLeastRate && rate <= kMostRate && (rate_ == 0 || rate / 4 <= rate_ / 3);
     rate_ = plausible ? rate : 0;
@@ -177,7 +179,7 @@ class BasicTickClock {
   uint64_t read_at_ = 0;          // cycles
   uint64_t used_at_ = 0;          // cycles, at the last use of the reading
   uint64_t ends_at_ = 0;          // cycles, at the end of the reading's use; 0: the use has ended
-  int processor_ = kNoProcessor;  // that of read_at_
+  int processor_ = kNoProcessor;  // the counter at the time read_at_
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_
   uint64_t rate_ = 0;    // cycles per millisecond; 0: not measured, or implausible

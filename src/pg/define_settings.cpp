@@ -105,8 +105,9 @@ void assign_sequence_spread(int value, void*) {
 }
 
 // Runs `define`, then applies the configured value again at level ERROR. If a value is invalid when
-// the setting is defined, PostgreSQL only warns and uses the default. If the default layout or the
-// default owned_shards were used instead of the configured value, servers could mint duplicates.
+// the setting is defined, PostgreSQL only warns and uses the default. If servers used the default
+// layout or the default owned_shards instead of the configured value, the servers could mint
+// duplicates.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
@@ -167,8 +168,9 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
-// Sets the layout for sessions that have not read a seal yet. If a session loads the library
-// itself, the settings are not read here. If they are invalid, CREATE EXTENSION raises the error.
+// Sets the layout for sessions that have not read a seal yet. If a session loads the library, the
+// settings are not read here. If the layout settings are invalid, CREATE EXTENSION raises the
+// error.
 void fix_layout() {
   if (!process_shared_preload_libraries_in_progress) {
     layout = parse_layout("fleet", 0, kDefaultEpoch).layout;
@@ -261,8 +263,8 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// Compares only the file names of the libraries, and compares the whole name: citus_columnar, for
-// example, does not distribute tables.
+// Compares the whole file name of each library, without its folder. For example, citus_columnar
+// does not distribute tables.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;
@@ -384,9 +386,9 @@ void define_settings() {
       "Use the same value on all servers, because \"snowflake.commit_wait\" waits for this time.",
       &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
 
-  // An unknown setting is an error, as it is among PostgreSQL's own settings.
-  // MarkGUCPrefixReserved() would only warn: if owned_shards is misspelt, the server would own
-  // every shard.
+  // An unknown setting that begins with "snowflake." is an error, like an unknown setting of
+  // PostgreSQL. MarkGUCPrefixReserved() would only warn: if owned_shards is misspelt, the server
+  // would own every shard.
   reject_unknown_settings();
   if (process_shared_preload_libraries_in_progress && rejected_setting.blocker != Blocker::none)
     error_unknown_setting(rejected_setting.name);

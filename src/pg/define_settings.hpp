@@ -1,5 +1,5 @@
 // Defines the settings. If a setting is invalid, the server does not start. If a session loads the
-// library itself and a setting is invalid, the session does not mint.
+// library and a setting is invalid, the session does not mint.
 #pragma once
 
 namespace snowflake::pg {

@@ -2,7 +2,7 @@
 -- core, because snowflake_migrate may be dropped. Dumps contain the rows. A later upgrade of an application may set
 -- another default, and no error would show that.
 
--- The table stores names instead of oids, because a dump can be restored without some of the tables.
+-- The table stores names instead of oids, because a dump can be restored without some tables.
 CREATE TABLE snowflake.adopted (
   relation text NOT NULL,      -- the table's name with its schema, quoted if necessary
   attribute name NOT NULL,
@@ -12,8 +12,8 @@ COMMENT ON TABLE snowflake.adopted IS
   'The columns whose default adopt() has changed to mint ids. If a column no longer needs ids, delete its row';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
--- A default has a dependency on each object that it uses: a domain, or a function whose body is parsed SQL (BEGIN
--- ATOMIC). The body of any other function is text, in which dependencies cannot be found.
+-- A default has a dependency on each object that the default uses: a domain, or a function whose body is parsed SQL
+-- (BEGIN ATOMIC). A function body that is not parsed SQL is text. Dependencies cannot be found in text.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

@@ -18,8 +18,9 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
 COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
   'Internal: hash function of the operator class snowflake.by_shard for smallint constants';
 
--- Support function 1 is PostgreSQL's own, because hash joins may use it. Only hash partitions use support function 2.
--- The family also has the smaller integer types, like PostgreSQL's own, so that WHERE id = 5 prunes partitions.
+-- Support function 1 is PostgreSQL's function for bigint, because hash joins may use support function 1. Only hash
+-- partitions use support function 2. The operator family also contains the smaller integer types, like PostgreSQL's
+-- family, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
   'Hashes ids by their shard for hash partitions, and like PostgreSQL for other purposes';

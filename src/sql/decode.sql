@@ -1,6 +1,7 @@
 
--- Decoding. The functions are IMMUTABLE, because they depend only on the argument and the seal, which never changes. A
--- number that no server can mint with this layout, such as a negative one, is an error.
+-- Decoding. The decoding functions are IMMUTABLE, because the result depends only on the argument and the seal. The
+-- seal never changes. A number that no server can mint with the database's layout, such as a negative number, is an
+-- error.
 
 CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                  OUT shard integer, OUT sequence integer)
@@ -53,7 +54,7 @@ COMMENT ON FUNCTION snowflake.shard_for(text) IS
   'A permanent, evenly distributed shard for a text: the first 32 bits of the SHA-256 of its UTF-8 form, times the '
   'number of shards, divided by 2^32. Refuses nondeterministic collations';
 
--- The same functions with a number of shards return a shard from 0 to shards - 1.
+-- With a number of shards as second argument, shard_for() returns a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

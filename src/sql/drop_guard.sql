@@ -1,7 +1,7 @@
 
--- If the library is not preloaded, a session that has not used the extension lacks its hooks: those that refuse to drop
--- tables by CASCADE, that record a dropped mark, and that check privileges before a lock. This loads the library before
--- commands that need the hooks.
+-- If the library is not preloaded, a session that has not used the extension lacks the extension's hooks. The hooks
+-- refuse to drop tables by CASCADE, record a dropped mark, and check privileges before a lock. This event trigger loads
+-- the library before commands that need the hooks.
 CREATE FUNCTION snowflake.guard_commands() RETURNS event_trigger
   AS 'MODULE_PATHNAME', 'snowflake_guard_commands'
   LANGUAGE C PARALLEL UNSAFE;

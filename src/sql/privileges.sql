@@ -1,5 +1,5 @@
--- All privileges on relations and on the schema. This part runs last: it revokes what ALTER DEFAULT PRIVILEGES has
--- granted, and then grants all privileges. PUBLIC may execute only the functions that are granted above.
+-- All privileges on relations and on the schema. This part of the script runs last: it revokes what ALTER DEFAULT
+-- PRIVILEGES has granted, and then grants all privileges. PUBLIC may execute only the functions that are granted above.
 CREATE FUNCTION snowflake.revoke_default_privileges(extension_name name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
@@ -40,7 +40,7 @@ COMMENT ON FUNCTION snowflake.revoke_default_privileges(name) IS
 SELECT snowflake.revoke_default_privileges('snowflake');
 REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 
--- A trigger needs no EXECUTE privilege to run. Only set_id() is for triggers of other roles.
+-- A trigger needs no EXECUTE privilege to run. Roles need EXECUTE only on set_id(), to create triggers on their tables.
 REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_commands() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet,
@@ -54,7 +54,7 @@ GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- The owner of a database can restore a complete dump, including the mark. setval() can only raise the mark.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
--- Only the owner of the database may reserve origins, because a reserved origin is closed to others. The owner also
--- restores them from a dump.
+-- Only the owner of the database may reserve origins, because a reserved origin is closed to all other uses. The owner
+-- of the database also restores reserved origins from a dump.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

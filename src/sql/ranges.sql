@@ -27,8 +27,8 @@ COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
   'end';
 
 -- For each time, the condition uses the last id before the time. The first id after the end of the layout would be
--- greater than any bigint. The planner must be able to inline the function into index conditions. So it uses each
--- argument once, is not STRICT and has no SET clause. With BEGIN ATOMIC, the operators are resolved now and do not
+-- greater than any bigint. The planner must be able to inline the function into index conditions. So the function uses
+-- each argument once, is not STRICT and has no SET clause. With BEGIN ATOMIC, the operators are resolved now and do not
 -- depend on a later search_path.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean

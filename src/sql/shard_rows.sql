@@ -1,4 +1,5 @@
--- Finds the rows of a shard on one server: by a condition, by the schema of the shard, by a column that set_id() fills.
+-- Finds the rows of a shard on one server: by a condition, by the schema of the shard, or by a column that set_id()
+-- fills.
 
 CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

@@ -1,5 +1,5 @@
--- An existing schema of this name is refused, because another role could have created overloads of our functions in it.
--- pgEdge's extension of the same name leaves such a schema behind.
+-- If the schema already exists, CREATE EXTENSION fails, because another role could have created overloads of our
+-- functions in the schema. pgEdge's extension of the same name leaves its schema behind.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n

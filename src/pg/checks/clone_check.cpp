@@ -21,7 +21,7 @@ Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode)
   return relation;
 }
 
-// The value is flushed before the first id, so that a later clone contains it.
+// The value is flushed before the first id is returned, so that a later clone contains the value.
 void remember(Relation relation) {
   const OriginFingerprint present = present_origin_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
@@ -47,8 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // This call will fail before it reaches record_clone(). So the flag for the sessions that already
-  // mint is set here.
+  // The present call will fail before record_clone(). So this code sets the flag for the sessions
+  // that already mint.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

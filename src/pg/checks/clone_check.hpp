@@ -3,9 +3,9 @@
 // last minted. The original and the clone would mint the same ids, and the original cannot detect
 // the clone.
 //
-// The origin fingerprint is updated if no part of it has changed, if the clone was accepted, or if
-// the region is leased, because two servers never lease the same region. Dumps do not contain the
-// origin fingerprint. A standby does not compare the origin fingerprint.
+// The origin fingerprint is updated in three cases: no part of the fingerprint has changed, the
+// clone was accepted, or the region is leased. Two servers never lease the same region. Dumps do
+// not contain the origin fingerprint. A standby does not compare the origin fingerprint.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"

@@ -54,14 +54,14 @@ bool is_flush_stalled(const DatabaseState* state) {
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
 }
 
-// If this lock is not available, another session is dropping or altering the sequence, and calls
-// that mint wait too.
+// If the lock on the sequence is not available, another session is dropping or altering the
+// sequence. Calls that mint also wait for the lock.
 void gather_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.blocker();
   if (facts.state != Blocker::none) return;
-  // The lock mode of calls that mint. ALTER SEQUENCE conflicts with this mode, but not with
-  // reading.
+  // The lock mode of calls that mint. ALTER SEQUENCE conflicts with this lock mode, but reading the
+  // sequence does not.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
     Oid relation;
@@ -85,7 +85,7 @@ void gather_sequences(Facts& facts) {
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
 }
 
-// Null if no other database of this server mints the same ids.
+// Null if no other database of this server mints the same ids as the current database.
 const char* advice_on_same_ids(const DatabaseState& state) {
   const SameIds same = find_same_ids(state);
   if (!same.found()) return nullptr;

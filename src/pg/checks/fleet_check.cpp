@@ -35,7 +35,8 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
       lsn = page.write(relation, *remembered);
     }
     page.close();
-    // The value is flushed before the first id, so that a later clone contains it.
+    // The fleet is flushed before the first id is returned, so that a later clone contains the
+    // fleet.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

@@ -7,13 +7,13 @@
 
 namespace snowflake::pg {
 
-// Reads the sequence. If the database has no fleet yet, first stores the present one durably.
-// Returns false if the sequence does not exist any more, and the caller must look it up again.
-// REQUIRES a leased region, if regions are leased.
+// Reads the sequence. If the sequence contains no fleet yet, the function first stores the present
+// fleet durably. Returns false if the sequence does not exist any more. The caller must then look
+// the sequence up again. REQUIRES a leased region, if regions are leased.
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
-// Checks the fleet for a caller that must not wait. Returns false only if it has read another
-// fleet.
+// Checks the fleet for a caller that must not wait. Returns false only if the sequence contains
+// another fleet.
 bool fleet_still_holds(const StateSequences& sequences);
 
 // The value of the sequence, or 0 if the sequence does not exist any more. REQUIRES a lock on the

@@ -19,11 +19,11 @@ Blocker blocker_for_all(Relation mark) {
 
 Blocker blocker_here(Relation mark) {
   if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
-  // A rollback to a savepoint restores the old relfilenode of the mark. This also holds for a mark
-  // that this transaction created.
+  // A rollback to a savepoint restores the old relfilenode of the mark. A rollback also restores
+  // the old storage of a mark that this transaction created.
   if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
-  // After a rollback, the old mark would be valid again, but would not cover the ids of this
-  // transaction.
+  // After a rollback, the old mark would be valid again. The old mark would not cover the ids of
+  // the rolled-back transaction.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
   return Blocker::none;
 }

@@ -1,5 +1,5 @@
-// Returns default_transaction_read_only as a new session would get it. An old session, for example
-// that of an exporter, does not get later changes by ALTER DATABASE.
+// Returns the value of default_transaction_read_only that a new session would get. An old session,
+// for example of an exporter, does not receive later changes by ALTER DATABASE.
 #pragma once
 
 namespace snowflake::pg {

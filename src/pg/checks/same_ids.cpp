@@ -19,7 +19,7 @@ struct Minter {
   int32_t region;
   ShardSet shards;
 
-  // Whether the database has minted ids of this region and shard since the server started.
+  // Returns whether the database has minted ids of this region and shard since the server started.
   bool minted(uint32_t origin) const {
     const uint32_t shard = origin & (layout.shards() - 1);
     if (origin != layout.origin(static_cast<uint32_t>(region), shard)) return false;
@@ -40,7 +40,7 @@ Minter minter_of(const DatabaseState& state) {
   return {&state, layout_of(state.seal), region, origin->shards};
 }
 
-// Whether equal fields make equal ids. Region and shard together are one field.
+// Returns whether equal fields make equal ids. Region and shard together count as one field.
 bool have_one_form(const Layout& a, const Layout& b) {
   return a.time_bits == b.time_bits && a.sequence_bits == b.sequence_bits &&
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
@@ -59,8 +59,8 @@ int64_t first_common_shard(const Minter& own, const Minter& other) {
   return -1;
 }
 
-// The highest region of the databases of this server. A database that has not minted since a change
-// of its settings may mint in the region that they name.
+// The highest region of the databases of this server. If a database has not minted since a change
+// of its settings, the database may mint in the region that the settings name.
 int64_t highest_region() {
   int64_t highest = 0;
   for_each_database([&](const DatabaseState& state) {
@@ -72,8 +72,8 @@ int64_t highest_region() {
   return highest;
 }
 
-// Both databases get the same statement, about the one with the greater OID. The region is one that
-// no database of this server has.
+// The statement is the same for both databases, and changes the database with the greater OID. No
+// database of this server has the region in the statement.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

@@ -42,10 +42,10 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// Returns the seal that the next dump will contain, or 0 if there is no row. If the rows contain
-// several seals, returns one that is not `local`. If the table is locked, another session drops,
-// dumps or alters it. In this case returns `local`, so that the result of an earlier check still
-// holds.
+// Returns the seal that the next dump will contain, or 0 if the table has no row. If the table
+// contains several seals, returns a seal that differs from `local`. If the table is locked, another
+// session drops, dumps or alters the table. If the table is locked, returns `local`, so that the
+// result of an earlier check still holds.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -65,7 +65,7 @@ int64_t carried_seal(Oid table, int64_t local) {
 }
 
 // Acquire: pairs with the releases below. If a session uses another session's result, it must also
-// see what that session stored before, namely that there are reserved origins.
+// see the reserved origins that the other session recorded before.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
@@ -80,8 +80,8 @@ bool is_of_session(const Seals& seals) {
   return seals.local == session && seals.dumped == session;
 }
 
-// Locks both sequences without waiting, and calls `read`. Returns false if another session has
-// locked one of the two sequences.
+// Locks the two sequences of the seal without waiting, and calls `read`. Returns false if another
+// session has locked one of the two sequences.
 template <class Read>
 bool with_seal_locked(const StateSequences& sequences, LOCKMODE mode, Read read) {
   if (!ConditionalLockRelationOid(sequences.seal_local, mode)) return false;
@@ -186,15 +186,16 @@ void require_seal_slowly(SealUse use) {
   install_session_events();
 
   // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. If a function
-  // is called between these two steps, it finds empty tables. For example, PostgreSQL compares a
-  // constraint with the bound of a partition. All computed values are copied.
+  // is called between the rebuilt catalogue and the restored values, the function finds empty
+  // tables. For example, PostgreSQL compares a constraint with the bound of a partition. All
+  // computed values are copied.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
   }
 
-  // A recent check by another backend is sufficient, but not on a standby, because replay of a
-  // change does not run this code.
+  // A recent check by another backend is sufficient. On a standby it is not sufficient, because
+  // replay of a change does not run this code.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;
@@ -208,7 +209,7 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // The check is recorded only if the mark in the state belongs to this seal.
+    // The check is recorded only if the mark in the state belongs to the checked seal.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;
@@ -223,7 +224,7 @@ bool try_require_seal() {
     require_seal_slowly();
     return true;
   }
-  // A session that already has the lock does not wait for it.
+  // A session that already has the lock does not wait for the lock.
   return with_seal_locked(known_state_sequences(), RowExclusiveLock, [] {
     require_seal_slowly();
     return true;

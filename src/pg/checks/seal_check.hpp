@@ -1,9 +1,9 @@
-// The seal: the permanent layout, tick and epoch of this database's ids.
+// The seal: the permanent layout, tick and epoch of a database's ids.
 //
-// A database can have two seals: one from CREATE EXTENSION, and one from a restored dump. If they
-// differ, every function raises an error. A dump restores its rows before its seal. So if the
-// layouts differ, rows were already decoded wrongly when the seal is restored. If the functions
-// continued with one of the layouts, users would not notice the wrong rows.
+// A database can have two seals: one seal from CREATE EXTENSION, and one seal from a restored dump.
+// If the two seals differ, every function raises an error. In a dump, the rows come before the
+// seal. So if the layouts differ, rows were already decoded wrongly when the seal is restored. If
+// the functions then used one of the two layouts, users would not notice the wrong rows.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -14,13 +14,13 @@ namespace snowflake::pg {
 
 // Returns the fault of the seal. If the result is none, the session uses the layout of the seal
 // from now on. If the result is seal_gone, one of the two sequences was dropped, and the caller
-// must look both up again.
+// must look up the two sequences again.
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
-// Checks the seal like seal_blocker(), before ids are minted or decoded. Until this call, a dump
-// can still replace the seal (dumped_seal.cpp). After this call, the seal is permanent. The call
-// records this in is_called of seal_local. The record needs no flush, because everything that
-// follows from an id comes later in the WAL.
+// Checks the seal like seal_blocker(), before ids are minted or decoded. Until the first call of
+// check_seal_for_use(), a dump can still replace the seal (dumped_seal.cpp). After this call, the
+// seal is permanent. The call records this in is_called of seal_local. The record needs no flush,
+// because everything that follows from an id comes later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);
@@ -29,29 +29,31 @@ bool record_seal_use(Oid seal_local, int64_t seal);
 // is locked or invalid.
 bool try_go_by_seal();
 
-// Checks the seal for a caller that must not wait. Returns false only if it finds a contradiction.
-// If the seal is locked, a transaction may be dropping it, but no transaction is changing it.
+// Checks the seal for a caller that must not wait. Returns false only if the seal contradicts
+// another seal. If the seal is locked, a transaction may be dropping the seal, but no transaction
+// is changing the seal.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether any session has found the seal of this database valid
-// within the last second. record_seal_checked() records this. If the transaction has adopted the
-// seal, nothing is recorded, because a rollback may follow.
+// within the last second. record_seal_checked() records a valid seal. If the transaction has
+// adopted the seal, nothing is recorded, because a rollback may follow.
 bool seal_checked_lately(const DatabaseState& state);
 void record_seal_checked(DatabaseState& state, const Seals& seals);
 
-// These two functions do the same for the seal together with the fleet (fleet_check.hpp).
+// Like seal_checked_lately() and record_seal_checked(), for the seal together with the fleet
+// (fleet_check.hpp).
 bool all_checked_lately(const DatabaseState& state);
 void record_all_checked(DatabaseState& state, const Seals& seals);
 
-// The session uses the layout of this seal from now on. If this changes the layout of the session,
-// the session attaches to the mark again before it mints.
+// From now on, the session uses the layout of this seal. If the layout of the session changes, the
+// session attaches to the mark again before the session mints.
 void use_seal(int64_t seal);
 
-// Uses the seal that another session has found valid within the last second. Returns false if there
-// was no such check.
+// Uses the seal that another session has found valid within the last second. Returns false if no
+// session has checked the seal within the last second.
 bool go_by_checked_seal(const DatabaseState& state);
 
-// Whether the seal was found valid in this transaction.
+// Returns whether the seal was found valid in this transaction.
 extern bool seal_is_good;
 inline void reset_seal() {
   seal_is_good = false;

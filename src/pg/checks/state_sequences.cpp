@@ -9,7 +9,7 @@ namespace {
 
 constinit StateSequences known{};
 
-// If one subtransaction inserted and deleted the row, no rollback can restore it.
+// If one subtransaction inserted and deleted a row, no rollback can restore the row.
 bool may_come_back(HeapTupleHeader row) {
   if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
     return false;
@@ -81,7 +81,7 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// Reads dead rows too, because a rollback would restore them.
+// Reads dead rows too, because a rollback would restore dead rows.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

@@ -1,4 +1,5 @@
-// The extension's own sequences and tables in the current database: its durable state.
+// The durable state of the extension in the current database: the sequences and tables of the
+// extension.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -18,11 +19,12 @@ struct StateSequences {
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
-  // The first fault of these relations, or none.
+  // Returns the first fault of the extension's sequences and tables, or none.
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
-    // An extension named snowflake that has none of these relations is another product.
+    // If an extension named snowflake has none of these sequences and tables, the extension is
+    // another product.
     return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 
@@ -35,10 +37,10 @@ struct StateSequences {
   }
 };
 
-// Returns the cached relations of this session, or looks them up as members of the extension,
-// because any role could create relations with the same names. Raises an error if the extension or
-// one of the relations is missing. Returns a copy, because taking a lock may run the callback that
-// resets the cache.
+// Returns the cached relations of this session. If no relations are cached, looks the relations up
+// as members of the extension, because any role could create relations with the same names. Raises
+// an error if the extension or a relation of the extension is missing. Returns a copy, because
+// taking a lock may run the callback that resets the cache.
 StateSequences known_state_sequences();
 // Always looks the relations up, because ALTER EXTENSION ... DROP SEQUENCE does not invalidate the
 // cache.
@@ -50,8 +52,8 @@ StateSequences present_state_sequences();
 StateSequences remembered_state_sequences();
 void reset_state_sequences();
 
-// Whether this transaction has dropped an extension that a rollback, also to a savepoint, would
-// restore.
+// Returns whether this transaction has dropped an extension that a rollback would restore, also a
+// rollback to a savepoint.
 bool dropped_in_this_transaction();
 
 }  // namespace snowflake::pg

@@ -13,7 +13,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The beginning of a system file, as far as it can be read.
+// Returns the beginning of a system file, up to the first part that cannot be read.
 template <size_t size>
 std::string_view read_start(const char* path, char (&buffer)[size]) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,7 +28,7 @@ std::string_view read_start(const char* path, char (&buffer)[size]) {
   return {buffer, length};
 }
 
-// The flags of the first processor, which are the same for all processors.
+// The flags of the first processor. All processors have the same flags.
 bool processor_has_constant_counter() {
   char buffer[16384];
   std::string_view text = read_start("/proc/cpuinfo", buffer);

@@ -18,7 +18,7 @@ namespace {
 // instant.
 constexpr int64_t kNoiseUs = 1000;
 
-// Larger steps back are logged even if no shard has to wait for the clock.
+// Larger steps back are logged, although perhaps no shard has to wait for the clock.
 constexpr int64_t kLoggedUs = 100'000;
 
 constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
@@ -41,7 +41,7 @@ void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
   // A step beyond max_forward_jump is logged as a jump. If a step ahead reverts an earlier step
-  // back, it is logged as the end of that step.
+  // back, the step ahead is logged as the end of the step back.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
@@ -71,8 +71,8 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // While the clock at start is not confirmed, the mark of a database may still show that it was
-  // wrong.
+  // While the clock at start is not confirmed, the mark of a database may still show that the clock
+  // was wrong.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -90,9 +90,9 @@ void start_clock_watch(ClockWatch& watch) {
 
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
-  // Only one of the sessions that see the step moves the offset and counts it. The offset must be
-  // read before the clock. Otherwise a step could be counted twice: by another session, and by this
-  // one if it had read the clock before the step.
+  // Of the sessions that detect a step, one session moves the offset and counts the step. The
+  // offset must be read before the clock. If the clock were read before the offset, two sessions
+  // could count the same step.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

@@ -10,8 +10,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A wait: the length that is still needed, the clock reading for which it was computed, and the
-// time already waited.
+// A wait: the remaining length, the clock reading for which the length was computed, and the time
+// already waited.
 struct Wait {
   int64_t clock_ms;
   int64_t needed_ms;
@@ -55,7 +55,8 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
   if (wait.too_long()) {
     counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // If the clock was not set back, ids are ahead of the clock by the lead and one tick at most.
+    // If the clock was not set back, the time of an id is at most the lead plus one tick ahead of
+    // the clock.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

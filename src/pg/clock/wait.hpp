@@ -8,10 +8,10 @@
 
 namespace snowflake::pg {
 
-// Each of these functions sleeps until the clock may have reached the target, or for a shorter
-// time. The caller then checks again, because the clock can be corrected during the wait. If the
-// time already waited plus the needed wait exceeds snowflake.max_wait, the function raises an error
-// at once. Interruptible.
+// Each wait function sleeps until the clock may have reached the target, or for a shorter time. The
+// caller must check again after the sleep, because the clock can be corrected during the wait. If
+// the time already waited plus the needed wait exceeds snowflake.max_wait, the function raises an
+// error at once. Interruptible.
 
 // Waits for the next position of a shard that is more than `lead` ticks ahead of the clock.
 void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,

@@ -6,7 +6,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The class of these advisory locks. pg_advisory_lock() uses 1 and 2.
+// The class of the advisory locks of prepared transactions. pg_advisory_lock() uses 1 and 2.
 enum Kind : uint16 { kAnyMint = 21321, kMintSince = 21322 };
 
 LOCKTAG tag_of(Kind kind, uint64_t number) {
@@ -41,7 +41,8 @@ void hold_prepared_mint() {
   keep_lock(tag_of(kMintSince, mint_record.since()));
 }
 
-// The call is expensive: it locks the lock manager and copies its whole table.
+// The call is expensive: GetLockStatusData() locks the lock manager and copies the whole lock
+// table.
 OldestPreparedMint oldest_prepared_mint() {
   OldestPreparedMint oldest{OpenMints::kNone, InvalidTransactionId};
   if (max_prepared_xacts == 0 || !any_prepared_mint()) return oldest;

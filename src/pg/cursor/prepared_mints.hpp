@@ -1,12 +1,13 @@
-// If a prepared transaction has minted ids, this code records the tick of its first id.
+// If a prepared transaction has minted ids, this code records the tick of the transaction's first
+// id.
 //
-// A prepared transaction has no session and survives restarts. The locks of the prepared
-// transaction also survive: PostgreSQL writes them to the state file, and releases them only after
-// new snapshots treat the transaction as ended. So a transaction takes two locks before it is
-// prepared. All such transactions of a database share the first lock, so a reader finds out with
-// one look-up whether there are any. The key of the second lock contains the tick. No session ever
-// waits for these locks. pg_locks shows them as advisory locks of a class that pg_advisory_lock()
-// does not use.
+// A prepared transaction has no session and survives restarts. The locks of a prepared transaction
+// also survive a restart. PostgreSQL writes the locks to the state file, and releases the locks
+// only after new snapshots treat the transaction as ended. So before a transaction is prepared, the
+// transaction takes two locks. All prepared transactions of a database share the first lock. So one
+// look-up shows a reader whether the database has prepared transactions that minted. The key of the
+// second lock contains the tick. No session ever waits for the two locks. pg_locks shows the locks
+// as advisory locks of a class that pg_advisory_lock() does not use.
 #pragma once
 
 #include "core/settled.hpp"
@@ -18,8 +19,8 @@ namespace snowflake::pg {
 // the locks belong to the prepared transaction.
 void hold_prepared_mint();
 
-// Finds the prepared transaction of the current database that minted first. Without one, `since` is
-// OpenMints::kNone.
+// Finds the prepared transaction of the current database that minted first. If no prepared
+// transaction has minted, `since` is OpenMints::kNone.
 struct OldestPreparedMint {
   uint64_t since;
   TransactionId transaction;

@@ -1,9 +1,10 @@
-// Finds the settled id of the current database, and the transaction or state that holds it back.
+// Finds the settled id of the current database, and the transaction or state that prevents a
+// greater settled id.
 //
-// The counters are raised to the clock, but not above the durable mark. After a crash, ids begin at
-// the mark. So a settled id stays settled, even if the clock is wrong. In a database that does not
-// mint, the settled id stays at the mark, above all ids. The call does not wait for transactions,
-// clocks or disks.
+// The counters are raised to the clock, but at most to the durable mark. After a crash, ids begin
+// at the mark. So a settled id stays settled, although the clock may be wrong. In a database that
+// does not mint, the settled id stays at the mark, above all ids. The call does not wait for
+// transactions, clocks or disks.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ enum class HeldBy : uint8_t {
   nothing,
   transaction,   // an open transaction has minted
   prepared,      // a prepared transaction has minted
-  one_snapshot,  // the caller's transaction reads in one snapshot
+  one_snapshot,  // the caller's transaction reads all data in one snapshot
   standby,       // the shard counters and open transactions are only on the primary
   mark,          // the mark is locked, not durable yet, or lost
 };

@@ -5,7 +5,7 @@
 
 namespace snowflake::pg {
 
-// The rows of the view refusals, in its order. refusal.hpp maps each refusal to one of them.
+// The rows of the view refusals, in the order of the view. refusal.hpp maps each refusal to a row.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,

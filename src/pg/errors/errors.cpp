@@ -257,7 +257,7 @@ void error_exhausted() {
                   time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
 
-// No id was minted with this layout, so another layout can still be chosen.
+// No id was minted with this layout, so the hint may suggest another layout.
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   refuse(Blocker::layout_exhausted, nullptr,

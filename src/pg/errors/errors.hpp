@@ -1,5 +1,6 @@
-// Every error and notice that a user can cause: SQLSTATE, detail with the numbers, hint with one
-// action. These functions are separate from their callers, so that hot paths contain no messages.
+// The functions for every error and notice that a user can cause: SQLSTATE, detail with the
+// numbers, hint with one action. The error functions are separate from their callers, so that hot
+// paths contain no messages.
 #pragma once
 
 #include <cstddef>

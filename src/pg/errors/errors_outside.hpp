@@ -9,9 +9,9 @@ namespace snowflake::pg {
 // A text form, described for users.
 struct TextForm {
   const char* name;     // "base62 id"
-  const char* written;  // its format, as a sentence for an error's detail
-  const char* maker;    // the function that makes it
-  int padded_length;    // of a text that other encoders shorten; otherwise 0
+  const char* written;  // the format of the text form, as a sentence for the detail of an error
+  const char* maker;    // the function that makes the text form
+  int padded_length;    // the length of a text that other encoders shorten; otherwise 0
 };
 
 [[noreturn]] void error_negative_id(int64_t id);

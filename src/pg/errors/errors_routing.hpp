@@ -1,19 +1,19 @@
-// Errors of routing: partitions by shard, shards for keys, the trigger that sets ids, statements
-// for the schemas of shards, DROP EXTENSION, Citus.
+// Errors of routing: partitions by shard, shards for keys, the trigger set_id(), statements for the
+// schemas of shards, DROP EXTENSION, Citus.
 #pragma once
 
 #include <cstdint>
 
 namespace snowflake::pg {
 
-// This server version places rows in other hash partitions than earlier versions.
+// The present server version places rows in other hash partitions than earlier versions.
 [[noreturn]] void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed);
 
-// `tables`: the names, separated by commas, of tables that CASCADE would drop; `more`: the number
-// of others.
+// `tables`: the names of tables that CASCADE would drop, separated by commas; `more`: the number of
+// further tables.
 [[noreturn]] void error_tables_partitioned(const char* tables, int more);
 
-// Citus is preloaded, and this node has the same region and shards as others.
+// Citus is preloaded, and another node has the region and shards of this node.
 [[noreturn]] void error_node_without_origin();
 
 [[noreturn]] void error_not_an_insert_trigger();

@@ -13,8 +13,8 @@ inline constexpr int64_t kDayUs = 1440 * kMinuteUs;
 
 class LogLimit {
  public:
-  // Whether the message may be logged now. After true, the result is false for all sessions for
-  // `pause_us`.
+  // Whether the message may be logged now. After the result true, the result is false for all
+  // sessions for `pause_us`.
   bool due(int64_t pause_us = kMinuteUs) {
     const int64_t now = monotonic_us();
     int64_t last = last_us_.load(std::memory_order_relaxed);
@@ -23,25 +23,25 @@ class LogLimit {
   }
 
  private:
-  std::atomic<int64_t> last_us_;  // when it was last due, on the monotonic clock; 0: never
+  std::atomic<int64_t> last_us_;  // the last due time, on the monotonic clock; 0: never
 };
 
 // A condition that begins and ends, such as an unsynchronized clock. The first session that detects
-// the condition logs its beginning. The first session that detects its end logs the end. Without a
-// logged beginning, no end is logged.
+// the condition logs the beginning of the condition. The first session that detects the end of the
+// condition logs the end. Without a logged beginning, no end is logged.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
 
-  // True for the one caller that must log the beginning.
+  // Returns true for only one caller, which must log the beginning.
   bool begin() {
     if (ongoing() || !limit_.due()) return false;
     int64_t none = 0;
     return since_us_.compare_exchange_strong(none, monotonic_us(), std::memory_order_relaxed);
   }
 
-  // Returns the duration of the condition in ms for the one caller that must log the end; -1 for
-  // the others.
+  // Returns the duration of the condition in ms for only one caller, which must log the end.
+  // Returns -1 for all other callers.
   int64_t end() {
     const int64_t since = since_us_.exchange(0, std::memory_order_relaxed);
     return since == 0 ? -1 : (monotonic_us() - since) / 1000;

@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The statement that detected the event did not cause it, and may contain private data.
+// The statement that detected the event did not cause the event, and may contain private data.
 int hide_caller() {
   errhidestmt(true);
   errhidecontext(true);

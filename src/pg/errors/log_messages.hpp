@@ -1,6 +1,6 @@
 // Messages in the server's log that belong to no call that fails: doc/monitoring.md has the table.
-// This file has only texts; the caller decides when to log. The messages go only to the log, never
-// to a client.
+// This file contains only texts. The caller decides when a message is logged. The messages go only
+// to the log, never to a client.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace snowflake::pg {
 // Refusals `drift_us`: how far the clock has moved against the time since boot; `mark_ms`: 0 if not
 // known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
-// Two databases of this server mint the same ids. `statement` separates them.
+// Two databases of this server mint the same ids. `statement` is the SQL command that gives the two
+// databases different ids.
 void log_same_ids(const char* other, uint32_t shard, const char* statement);
 
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
@@ -30,7 +31,7 @@ void log_clock_accepted(int64_t drift_ms);
 void log_clock_believed(int64_t drift_ms);
 void log_unsynchronized(const ClockBounds& bounds);
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
-// `source`: "" if the system does not name it.
+// `source`: "" if the system does not name the clock source.
 void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout

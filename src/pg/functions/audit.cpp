@@ -1,4 +1,4 @@
-// Counts the ids of a column for audit(), and finds the smallest and the greatest one.
+// Counts the ids of a column for audit(), and finds the smallest and the greatest id.
 
 #include "pg/functions/column_ids.hpp"
 #include "pg/server/row.hpp"
@@ -18,7 +18,7 @@ struct Key {
   int32_t shard;
 };
 
-// A key and its counts.
+// A key and the counts of the key.
 struct Group {
   Key key;
   int64 ids;

@@ -10,8 +10,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// `floor` is the last tick that begins at or before a time, and `ceiling` the first one that begins
-// at or after it.
+// `floor` is the last tick that begins at or before a time. `ceiling` is the first tick that begins
+// at or after the time.
 struct Ticks {
   uint64_t floor;
   uint64_t ceiling;
@@ -23,8 +23,8 @@ uint64_t minted(uint64_t tick, TimestampTz at) {
   return tick;
 }
 
-// In the result, `floor` is in the range of the layout, and `ceiling` may be the first tick after
-// the range.
+// The result `floor` is in the range of the layout, but `ceiling` may be the first tick after the
+// range.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -43,10 +43,10 @@ int64_t last_id_of(uint64_t tick) {
                                         layout.regions() - 1, layout.shards() - 1));
 }
 
-// Returns the first tick that begins at or after any given time, limited to 0 up to the first tick
-// after the layout's end.
+// Returns the first tick that begins at or after a time. The result is at least 0 and at most the
+// first tick after the layout's end.
 uint64_t clamped_ceiling(TimestampTz at) {
-  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // this includes -infinity
+  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // also for -infinity
   const uint64_t end = layout.last_minted_tick() + 1;
   if (at >= timestamp_of_ms(layout.ms_of_tick(end))) return end;
   return ticks_of(at).ceiling;
@@ -60,7 +60,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // An inclusive lower bound includes ids of its exact time, and an exclusive upper bound does not.
+  // An inclusive lower bound includes ids of exactly the bound's time. An exclusive upper bound
+  // excludes ids of exactly the bound's time.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

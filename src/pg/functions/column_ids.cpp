@@ -1,6 +1,6 @@
-// Reads a column of a table without a query. The planner of a query evaluates index predicates,
-// checks and policies as far as it can. Index predicates, checks and policies can call functions of
-// the table's owner.
+// Reads a column of a table without a query. The planner of a query evaluates parts of index
+// predicates, checks and policies. Index predicates, checks and policies can call functions of the
+// table's owner.
 
 #include "pg/functions/column_ids.hpp"
 
@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// A column of one table: its number, and the base type of its domains.
+// A column of one table: the column's number, and the type under the column's domains.
 struct Column {
   Relation relation;
   AttrNumber number;
@@ -130,8 +130,8 @@ Oid operator_class_of_first(Relation index) {
 }
 
 // Whether an index contains every row in the order of the column, according to PostgreSQL's own
-// comparison functions. Like the planner, this leaves out an index that older snapshots must not
-// use.
+// comparison functions. Like the planner, this function leaves out an index that older snapshots
+// must not use.
 bool serves(Relation index, const Column& column) {
   const FormData_pg_index& form = *index->rd_index;
   return form.indisvalid && form.indkey.values[0] == column.number &&
@@ -187,7 +187,8 @@ void visit_fetched(Visit visit, void* state) {
     }
 }
 
-// Reads a view or a foreign table with a query, with the rights of its owner.
+// Reads a view or a foreign table with a query, with the rights of the owner of the view or the
+// foreign table.
 void query_owner(Relation relation, const char* column, bool ends, Visit visit, void* state) {
   constexpr long kFetched = 1000;
   const char* const name = quote_identifier(column);
@@ -214,7 +215,7 @@ void query_owner(Relation relation, const char* column, bool ends, Visit visit, 
   act_as_before(before);
 }
 
-// One table, which is locked.
+// A locked table.
 void visit_one(Relation relation, const char* name, double sample, bool ends, Visit visit,
                void* state) {
   const char kind = relation->rd_rel->relkind;
@@ -229,8 +230,8 @@ void visit_one(Relation relation, const char* name, double sample, bool ends, Vi
   if (!ends || !visit_ends_by_index(column, visit, state)) scan_share(column, sample, visit, state);
 }
 
-// The rows of other sessions' temporary tables are in the memory of these sessions. A query skips
-// these tables too.
+// The rows of other sessions' temporary tables are in the memory of the other sessions. A query
+// also skips temporary tables of other sessions.
 void visit_all(Oid relation, const char* column, double sample, bool ends, Visit visit,
                void* state) {
   check_may_read(relation, column);

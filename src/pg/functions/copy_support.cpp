@@ -1,32 +1,35 @@
-// The planner support function of next_id() and next_id_in(): it lets COPY insert many rows at once
-// if the default of a column mints.
+// The planner support function of next_id() and next_id_in(). If the default of a column mints, the
+// support function lets COPY insert many rows at once.
 //
 // COPY inserts row by row if a default is volatile, because a volatile default might read the table
-// that is being loaded. It exempts only nextval(). A default that mints reads no table. So while
-// COPY prepares its defaults, this function replaces a call of next_id() by next_id_for_copy(): the
-// same C function, declared STABLE. COPY evaluates each default once per row, with any volatility.
+// that is being loaded. COPY makes an exception only for nextval(). A default that mints reads no
+// table. While COPY prepares its defaults, next_id_support() replaces a call of next_id() by
+// next_id_for_copy(): the same C function, declared STABLE. COPY evaluates each default once per
+// row, with any volatility.
 //
-// In other commands a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would evaluate the default
-// once and give the same id to all rows. Three conditions keep the replacement inside
+// In commands other than COPY, a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would evaluate
+// the default once and give the same id to all rows. Three conditions keep the replacement inside
 // BeginCopyFrom():
 //  - `root` of the request is null. The planner always passes a root, so no plan contains the
-//    replacement, and a session cannot cache it, even if a trigger of the COPY plans a query.
-//  - The current memory context is the one of COPY. BeginCopyFrom() switches to it, and switches
-//    back before the first row. BeginCopyTo() has such a context too, but plans only queries in it.
-//    Everything else that plans an expression without a query runs in another context: ADD COLUMN,
-//    the conditions of triggers, CHECK constraints of tables and domains, the expressions of
-//    indexes and partitions, the arguments of EXECUTE and CALL, the apply worker of logical
-//    replication, and every command that a trigger runs.
-//  - The replacement has an argument of type internal, so no SQL statement can call it.
-// No state is set for a COPY, so an error cannot leave any behind. These conditions also hold for
-// other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical replication.
+//    replacement, and a session cannot cache the replacement. This also holds if a trigger of the
+//    COPY plans a query.
+//  - The current memory context is the context of COPY. BeginCopyFrom() switches to the context of
+//    COPY, and switches back before the first row. BeginCopyTo() has a context of this name too,
+//    but plans only queries in the context. Everything else that plans an expression without a
+//    query runs in another context: ADD COLUMN, the conditions of triggers, CHECK constraints of
+//    tables and domains, the expressions of indexes and partitions, the arguments of EXECUTE and
+//    CALL, the apply worker of logical replication, and every command that a trigger runs.
+//  - The replacement has an argument of type internal, so no SQL statement can call the
+//    replacement.
+// No state is set for a COPY, so an error cannot leave any state behind. The three conditions also
+// hold for other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical replication.
 //
-// An SQL function can use its argument twice. If the argument is neither VOLATILE nor expensive,
-// the planner inlines the function, and each use would mint an id. So the cost of the replacement
-// is infinite.
+// An SQL function can use one of its arguments twice. If the argument is neither VOLATILE nor
+// expensive, the planner inlines the function, and each use of the argument would mint an id. So
+// the cost of the replacement is infinite.
 //
-// If a later PostgreSQL renames the context, COPY inserts row by row again, and t/033_copy.pl fails
-// because it compares the WAL.
+// If a later PostgreSQL version renames the context, COPY inserts row by row again. Then
+// t/033_copy.pl fails, because the test compares the WAL.
 
 #include <limits>
 
@@ -57,8 +60,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Whether two SQL functions call the same C function. A function with settings of its own (ALTER
-// FUNCTION ... SET) or with SECURITY DEFINER is called through a wrapper.
+// Whether two SQL functions call the same C function. A function with a setting (ALTER FUNCTION ...
+// SET) or with SECURITY DEFINER is called through a wrapper.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;
@@ -67,8 +70,8 @@ bool run_the_same(Oid original, Oid replacement) {
   return one.fn_addr == other.fn_addr && one.fn_strict == other.fn_strict;
 }
 
-// If the role may not execute the original function, it is not replaced, and the executor raises
-// the error.
+// If the role may not execute the original function, the function is not replaced, and the executor
+// raises the error.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);

@@ -35,7 +35,7 @@ bool has_subscription() {
   return found;
 }
 
-// Returns a sign that several servers have the same tables, for example Citus, or null.
+// Returns a sign that several servers have the same tables, for example Citus; null without a sign.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";
@@ -64,7 +64,8 @@ void reset_new_seal() {
 }
 
 // Writes the seal, a mark above all earlier ids of the database, the fleet and the origin
-// fingerprint. A clone of this server needs these four values, even before the first id is minted.
+// fingerprint. A clone of this server needs the seal, the mark, the fleet and the origin
+// fingerprint, also before the first id is minted.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
@@ -91,7 +92,7 @@ SF_SQL_FUNCTION(initial_state) {
 }
 
 // Writes a value to a sequence in the same way as the mark, and returns the old value. The
-// extension's script checks that SQL reads the same values.
+// extension's script checks that SQL reads the written values.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

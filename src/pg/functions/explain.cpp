@@ -16,7 +16,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The layout of this database's ids, also if a dump brought another one.
+// Returns the layout of this database's ids. If a dump brought another layout, returns the original
+// layout.
 Layout layout_of_ids(const DatabaseHealth& health) {
   const Layout sealed = layout_of(health.sealed);
   return health.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
@@ -51,8 +52,8 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
                      ids.shard_of(id), time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
-// Whether this server mints ids of this region and time. Below the start of the present lease, the
-// ids of a leased region are from another server, or from an earlier run of this one.
+// Returns whether this server mints ids of a region and time. In a leased region, the ids before
+// the start of the present lease are from another server, or from an earlier run of this server.
 bool is_own(const OriginInUse& origin, const Layout& ids, uint64_t id) {
   const auto region = static_cast<int32_t>(ids.region_of(id));
   if (!leased()) return region == origin.region;
@@ -72,7 +73,7 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Finds contradictions in an id that a server mints. Returns the server that would mint it.
+// Finds contradictions in an id that a server mints. Returns the server that would mint the id.
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
@@ -98,7 +99,7 @@ struct ReservedOrigin {
   bool found;
   const char* relation;   // null: the origin of late_id()
   int64_t last_position;  // of the latest id; -1 before the first
-  TimestampTz until;      // ids of this time and later are minted normally
+  TimestampTz until;      // ids from this time on are minted normally
 };
 
 void read_origin(HeapTuple row, TupleDesc columns, const Layout& ids, uint64_t id,
@@ -133,8 +134,7 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
   return origin;
 }
 
-// Does the same as judge_minted(), also for an id whose origin backfill() or late_id() may have
-// reserved.
+// Like judge_minted(), also for an id whose origin backfill() or late_id() may have reserved.
 const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                   Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);

@@ -1,4 +1,4 @@
-// The function of the view health: always one row.
+// The function of the view health always returns one row.
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
@@ -55,8 +55,8 @@ struct Reason {
   const char* advice;
 };
 
-// What prevents minting comes first, then columns that do not mint, then ids that are not unique
-// on this server.
+// Reasons that prevent minting come first, then columns that do not mint, then ids that are not
+// unique on this server.
 Reason reason_of(const DatabaseHealth& health) {
   if (health.reason() != nullptr) return {health.reason(), health.advice()};
   if (const char* const adopted = adopted_problem()) return {adopted, kAdoptedAdvice};

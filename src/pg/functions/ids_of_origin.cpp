@@ -1,8 +1,9 @@
 // has_ids_of_origin() finds out whether a column contains ids of a region and shard. Before
-// backfill() and late_id() use an origin, they call this function for every column that mints.
+// backfill() and late_id() use an origin, the two functions call has_ids_of_origin() for every
+// column that mints.
 //
 // The function reads the table like VACUUM. The function plans no query and evaluates no
-// expression, so no other role's function runs with the caller's rights.
+// expression, so functions of other roles never run with the caller's rights.
 
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -22,8 +23,8 @@ struct Wanted {
   }
 };
 
-// A heap is searched for rows of open and prepared transactions too. It is possible that another
-// access method shows only committed rows, so the active snapshot is used for it.
+// A heap is also searched for rows of open and prepared transactions. Another access method may
+// show only committed rows, so the active snapshot is used for other access methods.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;
@@ -54,7 +55,7 @@ Relation open_index(Relation table, AttrNumber column) {
   return nullptr;
 }
 
-// If the index contains a matching id, the row is read too, because it may have been deleted.
+// If the index contains a matching id, the row is also read, because the row may have been deleted.
 bool index_has(Relation table, Relation index, const Wanted& wanted) {
   Sight sight(table);
   ScanKeyData key;
@@ -93,8 +94,9 @@ bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
   return found;
 }
 
-// Foreign tables are skipped, because their rows are not in this database. Temporary tables of
-// other sessions are skipped too, because they cannot be read.
+// Foreign tables are skipped, because the rows of foreign tables are not in this database.
+// Temporary tables of other sessions are skipped, because this session cannot read temporary tables
+// of other sessions.
 bool is_readable(Relation table) {
   return (table->rd_rel->relkind == RELKIND_RELATION ||
           table->rd_rel->relkind == RELKIND_MATVIEW) &&

@@ -1,7 +1,8 @@
 // next_id(), next_ids(), next_id_near(), last_id().
 //
-// The hot path is a clock reading and one compare-and-swap. All other checks use values that the
-// backend has cached. The cached values are read again only if the claim fails.
+// The hot path is a clock reading and one compare-and-swap. The hot path makes all other checks on
+// values that the backend has cached. The backend reads the cached values again only if the claim
+// fails.
 
 #include <algorithm>
 
@@ -40,7 +41,7 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
-// Until the session has read the seal, its layout may differ from that of the database.
+// Until the session has read the seal, the session's layout may differ from the database's layout.
 void check_shard_of_seal(int shard) {
   WaitBudget budget;
   while (!hold.good()) attach(budget);
@@ -51,7 +52,8 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  // A session that is not attached does not know what the database owns: claim() checks again.
+  // If the session is not attached, the shards that the database owns are unknown, and claim()
+  // checks again.
   if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
     error_shard_not_owned(shard, owned_shards);
 }
@@ -93,9 +95,9 @@ struct Source {
   uint32_t region;
 };
 
-// Claims between one and `wanted` ids. If necessary, waits for the clock and raises the mark. The
-// claim may use 1/`lead_parts` of the lead. `source` is an out-parameter, because a larger return
-// value would be passed on the stack.
+// Claims at least one id and at most `wanted` ids. If necessary, waits for the clock and raises the
+// mark. The claim may use 1/`lead_parts` of the lead. `source` is an out-parameter, because a
+// larger return value would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -136,7 +138,7 @@ void remember(uint64_t id) {
 }
 
 // Flattened, so that a claim stays in registers. The clock is read first, so that the processor
-// does the checks while it waits for the reading.
+// does the checks while the processor waits for the reading.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);
@@ -244,7 +246,7 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // If the region was lost during the wait, the next region may be less than that of `after`.
+  // If the region was lost during the wait, the next region may be less than the region of `after`.
   for (;;) {
     advance_past(shard, after, 1);
     const int64_t id = next_id(shard, "next_id()");

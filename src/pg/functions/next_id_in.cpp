@@ -1,6 +1,7 @@
-// next_id_in() mints an id of any shard of a range. A session uses the same shard while this shard
-// is not ahead of the clock, so its rows are close together. In a burst, the session uses the next
-// shard instead of waiting. next_ids_in() mints a batch in equal parts from all shards of a range.
+// next_id_in() mints an id of any shard of a range. A session uses the same shard while the shard
+// is not ahead of the clock, so the session's rows are close together. In a burst, the session uses
+// the next shard instead of waiting. next_ids_in() mints a batch in equal parts from all shards of
+// a range.
 
 #include <algorithm>
 #include <cstring>
@@ -28,11 +29,11 @@ struct Range {
   uint32_t next(uint32_t shard) const { return shard + 1 < end ? shard + 1 : first; }
 };
 
-// The number of shards to search for one that is not ahead of the clock. If all are ahead, the
+// The number of shards to search for a shard that is not ahead of the clock. If all are ahead, the
 // shard with the least lead is used.
 constexpr int kLooks = 64;
 
-constinit uint32_t last_used = UINT32_MAX;  // by this session's last call
+constinit uint32_t last_used = UINT32_MAX;  // the shard of this session's last call
 
 Range range_of(FunctionCallInfo fcinfo) {
   RangeType* const shards = PG_GETARG_RANGE_P(0);
@@ -55,7 +56,7 @@ uint64_t ahead(uint32_t shard, uint64_t now) {
   return next > now ? next - now : 0;
 }
 
-// Sessions begin at different shards.
+// Returns the shard at which a session begins. The shard depends on the process number.
 uint32_t start_of(const Range& range) {
   const uint64_t spread = (static_cast<uint64_t>(MyProcPid) * 0x9e3779b97f4a7c15) >> 32;
   return range.first + static_cast<uint32_t>(spread * (range.end - range.first) >> 32);
@@ -65,7 +66,7 @@ uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
   // If the session is not attached to the mark, or the clock is before the epoch, next_id()
-  // attaches or raises the error.
+  // attaches the session or raises the error.
   const bool after_epoch = hold.good() && clock_ms >= layout.epoch_ms;
   const uint64_t now = after_epoch ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
@@ -111,15 +112,16 @@ uint32_t count_owned(const Range& range) {
 }
 
 // Fills `out` with one part for each owned shard. A small batch begins with the shard after the
-// session's last one. Otherwise the first shards of the range would get all small batches.
+// shard of the session's last batch. If small batches began with the first shard, the first shards
+// of the range would get all small batches.
 void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
   const uint32_t longer = count % owned;
   uint32_t passed = 0;  // shards in turn that are not owned
   for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
-    // The database may have lost all these shards since they were counted. In this case next_ids()
-    // raises the error.
+    // The database may have lost all counted shards since the count. If the database has lost all
+    // counted shards, next_ids() raises the error.
     if (!owned_shards.contains(shard) && passed++ < range.end - range.first) continue;
     passed = 0;
     const uint32_t size = count / owned + (part < longer ? 1 : 0);

@@ -1,6 +1,7 @@
 // run_as() and query_as() run a statement about a table as the table's owner. Index predicates,
 // checks, defaults, triggers and policies can call functions of the owner, and PostgreSQL runs them
-// with the rights of the current role. For the same reason, REINDEX and ANALYZE act as the owner.
+// with the rights of the current role. REINDEX and ANALYZE also act as the owner, so that code of
+// the owner does not run with the caller's rights.
 
 #include "pg/functions/run_as.hpp"
 
@@ -32,8 +33,8 @@ void act_as_before(const Before& before) {
 namespace {
 
 // The three arguments of run_as() and query_as(). If an argument is null, the role is invalid, and
-// the function raises an error. If the table was dropped, its owner is null: the error prevents
-// that the statement is silently skipped.
+// the function raises an error. If the table was dropped, the owner argument is null. The error
+// then prevents that the statement is silently skipped.
 struct Task {
   Oid role;
   const char* statement;
@@ -46,13 +47,13 @@ Task task_of(FunctionCallInfo fcinfo) {
           text_to_cstring(PG_GETARG_TEXT_PP(2))};
 }
 
-// Runs the statement, and leaves its rows in SPI_tuptable. REQUIRES SPI_connect().
+// Runs the statement, and leaves the rows of the result in SPI_tuptable. REQUIRES SPI_connect().
 void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }
 
-// The statement defines the columns of the rows. The server compares these columns with the column
-// list in the caller's query.
+// The statement defines the columns of the rows. The server compares the columns of the rows with
+// the column list in the caller's query.
 void keep_rows(ReturnSetInfo* result) {
   if (SPI_tuptable == nullptr) return;
   const MemoryContext previous = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);

@@ -1,8 +1,8 @@
-// snowflake.set_id('user_id') is a trigger that mints a row's id in the shard of another column's
-// id. With 'hash', a hash of the other column's value selects the shard, among all shards or among
-// the first N shards. A column default cannot select such a shard, because a default cannot refer
-// to another column. Without arguments, set_id() applies the default of the id column to rows that
-// clients insert with a NULL id.
+// snowflake.set_id('user_id') is a trigger. set_id() mints a row's id in the shard of the id in
+// column user_id. With the argument 'hash', a hash of the other column's value selects the shard,
+// among all shards or among the first N shards. A column default cannot select a shard by another
+// column, because a default cannot refer to another column. Without arguments, set_id() applies the
+// default of the id column to rows that clients insert with a NULL id.
 
 #include "pg/functions/set_id.hpp"
 
@@ -67,8 +67,8 @@ uint32_t number_of_shards(const char* argument) {
   return static_cast<uint32_t>(shards);
 }
 
-// The forms are: none; "" ID; KEY or KEY ID, each with an optional 'hash' or 'hash', 'NUMBER OF
-// SHARDS'.
+// The arguments have one of three forms: none; "" ID; KEY or KEY ID, followed by an optional 'hash'
+// or 'hash', 'NUMBER OF SHARDS'.
 Arguments arguments_of(const char* const* given, int count, Relation relation) {
   const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
   const int before_number = counted ? count - 1 : count;
@@ -101,7 +101,7 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
 }
 
 // A number that is not an id has no shard. If small numbers were decoded as ids, the first few
-// million would all be in shard 0, and the next ones in shard 1.
+// million numbers would be in shard 0, and the following numbers in shard 1.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
@@ -117,8 +117,8 @@ struct ColumnDefault {
   ExprContext* context;
 };
 
-// Returns the default of a column. The result is created once per statement, and lives as long as
-// the trigger's FmgrInfo.
+// Returns the default of a column. The default expression is created once per statement, and lives
+// as long as the trigger's FmgrInfo.
 const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int column) {
   if (function->fn_extra == nullptr) {
     const MemoryContext outer = MemoryContextSwitchTo(function->fn_mcxt);
@@ -137,7 +137,7 @@ const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int colum
 }
 
 // If the column is null, returns the row with the default of the column. The default is evaluated
-// as in INSERT, by the same role.
+// as in INSERT, by the role of the INSERT.
 HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, const char* name) {
   const int column = number_of(relation, name);
   const TupleDesc row_type = RelationGetDescr(relation);
@@ -179,7 +179,7 @@ SF_SQL_FUNCTION(set_id) {
     return PointerGetDatum(with_default(fcinfo->flinfo, relation, row, arguments.id));
   const auto [key, id] = columns_of(arguments, relation);
 
-  // If the row already has an id, the trigger does not change it, like a default.
+  // If the row already has an id, the trigger does not change the id, like a default.
   bool null = false;
   heap_getattr(row, id, row_type, &null);
   if (!null) return PointerGetDatum(row);

@@ -5,7 +5,8 @@
 
 namespace snowflake::pg {
 
-// Raises the error that the first row would get with these arguments. The table must be open.
+// Raises the error that the first row of the trigger's table would raise with these arguments. The
+// table must be open.
 void check_set_id(const char* const* arguments, int count, Relation relation);
 
 }  // namespace snowflake::pg

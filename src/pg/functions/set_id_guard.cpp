@@ -1,4 +1,4 @@
-// PostgreSQL does not call a trigger function when it creates a trigger. So this hook reads the new
+// PostgreSQL does not call a trigger function when it creates a trigger. So the hook reads the new
 // row of pg_trigger, also for triggers of partitions.
 #include "pg/functions/set_id_guard.hpp"
 
@@ -17,7 +17,7 @@ bool is_set_id(Oid function) {
              get_extension_oid("snowflake", true);
 }
 
-// The arguments are texts that end with a zero byte, one after the other.
+// The arguments are stored one after another. Each argument is a text that ends with a zero byte.
 void check(Relation triggers, HeapTuple row) {
   const auto& trigger = *reinterpret_cast<Form_pg_trigger>(GETSTRUCT(row));
   if (!is_set_id(trigger.tgfoid)) return;
@@ -33,7 +33,7 @@ void check(Relation triggers, HeapTuple row) {
     const char* next = VARDATA_ANY(DatumGetByteaPP(stored));
     for (int i = 0; i < count; next += strlen(next) + 1) arguments[i++] = next;
   }
-  Relation relation = relation_open(trigger.tgrelid, NoLock);  // the command has locked it
+  Relation relation = relation_open(trigger.tgrelid, NoLock);  // the command has locked the table
   check_set_id(arguments, count, relation);
   relation_close(relation, NoLock);
 }
@@ -42,7 +42,8 @@ void check_trigger(Oid trigger) {
   Relation triggers = table_open(TriggerRelationId, AccessShareLock);
   ScanKeyData key;
   ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(trigger));
-  // Reads the row that this command has inserted, which an ordinary snapshot does not show yet.
+  // Reads the row that the current command has inserted. An ordinary snapshot does not show the row
+  // yet.
   SysScanDesc scan = systable_beginscan(triggers, TriggerOidIndexId, true, SnapshotSelf, 1, &key);
   const HeapTuple row = systable_getnext(scan);
   if (HeapTupleIsValid(row)) check(triggers, row);

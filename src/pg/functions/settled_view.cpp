@@ -28,7 +28,7 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// If the seal is locked, the mark is locked too.
+// If the seal is locked, the mark is also locked.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

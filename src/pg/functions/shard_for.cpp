@@ -24,7 +24,7 @@ uint32_t shards_of_call(FunctionCallInfo fcinfo) {
 }
 
 // Hashes the text in UTF-8, independent of the encoding of the database. So clients and other
-// databases calculate the same shard.
+// databases compute the same shard for a key.
 uint32_t shard_for_text(const text* key, Oid collation, uint32_t shards) {
   if (!OidIsValid(collation)) error_collation_unknown();
   require_deterministic(collation);

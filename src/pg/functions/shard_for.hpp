@@ -7,11 +7,11 @@
 
 namespace snowflake::pg {
 
-// Whether a column of this type can be a key: integers, uuid, text and varchar, and domains over
-// them.
+// Returns whether a column of a type can be a key: integers, uuid, text and varchar, and domains
+// over these types.
 bool can_be_key(Oid type);
 
-// Raises an error if texts of different bytes can be equal under the collation.
+// Raises an error if two texts of different bytes can be equal under the collation.
 void require_deterministic(Oid collation);
 
 // REQUIRES can_be_key(type) and 1 to layout.shards() shards. Raises errors for the collation.

@@ -1,5 +1,5 @@
-// Checks whether alter_shards() may run a statement: only if it changes no other relations than
-// those that it names. PostgreSQL's parser finds the names.
+// Checks whether alter_shards() may run a statement. The statement may change only the relations
+// that the statement names. PostgreSQL's parser finds the names.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
@@ -8,8 +8,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A name with a schema would refer to another schema than the shard's. A name that exists in
-// pg_catalog would be found there first.
+// A name with a schema would refer to a schema other than the shard's schema. If pg_catalog
+// contained the name, PostgreSQL would find the relation in pg_catalog first.
 void check_name(const char* name) {
   if (OidIsValid(get_relname_relid(name, PG_CATALOG_NAMESPACE)))
     error_statement_leads_out(quote_qualified_identifier("pg_catalog", name));
@@ -117,7 +117,8 @@ void check_alter_table(const AlterTableStmt* statement) {
   foreach (cell, statement->cmds) check_alter_command(lfirst_node(AlterTableCmd, cell));
 }
 
-// Returns the number of parts in the name of a permitted kind of object, and 0 for all other kinds.
+// Returns the number of parts in the name of a permitted kind of object, and 0 for every forbidden
+// kind.
 int parts_of_name(ObjectType type) {
   switch (type) {
     case OBJECT_TABLE:
@@ -182,8 +183,8 @@ void check(const Node* statement, const char* command) {
   }
 }
 
-// Removes the position of the parser's error, because it refers to the statement, not to the
-// calling query.
+// Removes the position from the parser's error, because the position refers to the statement, not
+// to the calling query.
 void place_in_statement(void* text) {
   const int place = geterrposition();
   if (place <= 0) return;

@@ -79,7 +79,8 @@ SF_SQL_FUNCTION(shard_stats) {
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     put_row(fcinfo,
             {
-                // If several shards share a counter, this is the shard that minted last.
+                // If several shards share a counter, the column contains the shard that minted
+                // last.
                 {"shard",
                  Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id)))},
                 {"last_id", Int64GetDatum(static_cast<int64_t>(last_id)), last_id == 0},
@@ -130,8 +131,8 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// This function works even if the seal is invalid, because the view counts the refusals that an
-// invalid seal causes.
+// The function works with an invalid seal, because the view counts the refusals that an invalid
+// seal causes.
 SF_SQL_FUNCTION(refusals) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);

@@ -1,5 +1,5 @@
-// Ids as text. The functions depend only on the number. They need no layout, no seal and no
-// preloaded library.
+// Converts ids to text forms and back. The functions for text forms depend only on the number. The
+// functions for text forms need no layout, no seal and no preloaded library.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors_outside.hpp"

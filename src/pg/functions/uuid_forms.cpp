@@ -1,4 +1,5 @@
-// Ids as UUIDs of version 7, and as ULIDs: text of the same 128 bits.
+// Converts ids to UUIDs of version 7, and to ULIDs. A ULID is a text form of the same 128 bits as
+// the UUID.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"

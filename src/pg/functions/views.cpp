@@ -48,7 +48,8 @@ SF_SQL_FUNCTION(layout) {
   PG_RETURN_DATUM(layout_row(fcinfo, layout));
 }
 
-// The arguments have the form of postgresql.conf, and are parsed by the same functions.
+// The arguments have the form of the settings in postgresql.conf. The functions that parse the
+// settings also parse the arguments.
 SF_SQL_FUNCTION(preview_layout) {
   const char* const bits = text_to_cstring(PG_GETARG_TEXT_PP(0));
   const char* const tick = text_to_cstring(PG_GETARG_TEXT_PP(1));

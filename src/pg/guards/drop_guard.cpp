@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// Returns a snapshot that shows all committed changes of other sessions, but not the changes of the
-// current command. The command has already deleted the tables from the catalogue.
+// Returns a snapshot that shows all committed changes of other sessions, but hides the changes of
+// the current command. The current DROP command has already deleted the tables from the catalogue.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;
@@ -73,7 +73,7 @@ bool is_member(const Catalogue& catalogue, Oid relation) {
   return found;
 }
 
-// Finds tables that depend on a member of the extension but are not members themselves.
+// Finds tables that depend on a member of the extension, although the tables are not members.
 void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member, Tables* tables) {
   if (member.deptype != DEPENDENCY_EXTENSION) return;
   for_each_dependent(catalogue.depends, catalogue.snapshot, member.classid, member.objid,

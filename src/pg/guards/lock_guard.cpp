@@ -1,11 +1,11 @@
-// Some of PostgreSQL's commands lock a relation before they check privileges. If such a command
-// waits for another transaction, sessions that mint wait behind the command. So this hook checks
-// privileges before commands that take a lock that blocks minting (ShareLock and above). The hook
-// protects relations of this extension and of snowflake_fleet.
+// Some of PostgreSQL's commands lock a relation before they check privileges. If a command waits
+// for its lock, sessions that mint wait behind the command. So the hook checks privileges before
+// every command that takes a lock that blocks minting (ShareLock and above). The hook protects the
+// relations of snowflake and of snowflake_fleet.
 //
-// The command looks the name up again after it has waited for its lock. If the relation was dropped
-// during the wait, an unqualified name would match a relation in the next schema of search_path. So
-// the hook adds the schema that it found to the name.
+// After a command has waited for its lock, the command looks the relation's name up again. If the
+// relation was dropped during the wait, an unqualified name would match a relation in the next
+// schema of search_path. So the hook adds the schema of the found relation to the name.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -16,8 +16,8 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// Between the two look-ups, the relation may be dropped, and the name may then refer to another
-// one.
+// Between two look-ups of a name, the relation may be dropped. Then the name may refer to another
+// relation.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);
@@ -54,7 +54,7 @@ void check_column(const ColumnDef* column) {
 }
 
 // Checks ATTACH PARTITION, DETACH PARTITION, and new foreign keys. CREATE TABLE also runs ALTER
-// TABLE for its foreign keys.
+// TABLE for the new table's foreign keys.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {
@@ -124,9 +124,9 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 
 }  // namespace
 
-// The event trigger before commands that can harm the extension. The call loads the library, so
-// that the hooks exist in this session from now on. For the present command, the server has already
-// passed the utility hook.
+// The event trigger runs before commands that can harm the extension. The call of the event trigger
+// loads the library, so that the hooks exist in this session from now on. For the present command,
+// the server has already passed the utility hook.
 SF_SQL_FUNCTION(guard_commands) {
   if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
   check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);

@@ -1,5 +1,5 @@
-// Prevents roles that do not own the extension's sequences and tables from locking them so that
-// minting waits.
+// Roles that do not own the extension's sequences and tables could lock them, and minting would
+// wait. The lock guard prevents this.
 #pragma once
 
 namespace snowflake::pg {

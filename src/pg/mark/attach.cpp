@@ -20,9 +20,9 @@ namespace snowflake::pg {
 namespace {
 
 // Opens the mark that other sessions of the database use, or returns null. Finding the sequences
-// and reading the seal is most of the cost of a session's first call. If another session has done
-// both within the last second, this session skips both, and makes only the checks of the mark.
-// Before a session writes the mark, it checks that the mark is a member of the extension.
+// and reading the seal is most of the cost of a session's first call. If another session has found
+// the sequences and read the seal within the last second, this session only checks the mark. Before
+// a session writes the mark, the session checks that the mark is a member of the extension.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -79,7 +79,8 @@ Next check_server(Attachment& a) {
   return Next::judge;
 }
 
-// Only one lock is held at a time, because DROP EXTENSION locks all sequences in another order.
+// A session holds the lock of only one sequence at a time, because DROP EXTENSION locks all
+// sequences in another order.
 Next find_sequences(Attachment& a) {
   a.mark = open_known_mark();
   a.all_checked = a.mark != nullptr;
@@ -128,7 +129,8 @@ Next adopt_mark(Attachment& a) {
 }
 
 // After a recovery of the lease server, the first ids of a granted region may have times far in the
-// future. Shard counters cannot be lowered, so the region is checked before they are raised.
+// future. Shard counters cannot be lowered, so the region is checked before the counters are
+// raised.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);

@@ -7,7 +7,7 @@
 namespace snowflake::pg {
 
 // REQUIRES the content lock of the page: no session may read a mark in highest_ms() before the
-// shard counters are raised to this mark.
+// shard counters are raised to the mark.
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
 // Opens the mark with the lock mode that a session needs to write the mark. Returns null if the

@@ -77,15 +77,15 @@ MarkUpdate extend_mark(Relation mark, uint64_t position) {
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Whether the session is still attached to the mark after it has processed invalidation messages.
-// REQUIRES a lock on the mark.
+// Returns whether the session is still attached to the mark after the session has processed
+// invalidation messages. REQUIRES a lock on the mark.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
   return hold.attached;
 }
 
-// Returns false if there was nothing to wait for.
+// Returns false if the WAL was already flushed.
 bool flush_mark(XLogRecPtr lsn) {
   if (!XLogNeedsFlush(lsn)) return false;
   XLogFlush(lsn);
@@ -93,12 +93,12 @@ bool flush_mark(XLogRecPtr lsn) {
 }
 
 // Publishes a limit above `position`, and writes the next mark. If the stored mark is far ahead of
-// the clock, only returns it.
+// the clock, only returns the stored mark.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // Normally, the mark was written early and is already flushed. If the mark is already flushed,
-  // this code does not access the disk.
+  // Normally, an earlier call has written the mark, and the mark is already flushed. If the mark is
+  // already flushed, this code does not access the disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
   end_mark_write(flushed);
@@ -114,15 +114,15 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Called once or twice per reserve, without locks. Records that refusals have ended, and logs
-// changes of the clock's error and databases that mint the same ids.
+// Called once or twice per reserve, without locks. Records that refusals have ended. Logs changes
+// of the clock's error, and databases that mint the same ids.
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
   check_same_ids(*hold.state);
 }
 
-// If the mark was replaced, or its state has changed, every session must attach again.
+// If the mark was replaced, or the state of the mark has changed, every session must attach again.
 void give_up_mark() {
   withdraw_limit(*hold.state);
   reset_hold();
@@ -144,7 +144,7 @@ Relation open_mark(Oid oid) {
   LockRelationOid(oid, RowExclusiveLock);
   Relation mark = try_relation_open(oid, NoLock);
   if (mark == nullptr) {
-    // The mark was dropped, so the sequences are looked up again.
+    // The mark was dropped, so the session looks the sequences up again.
     UnlockRelationOid(oid, RowExclusiveLock);
     reset_state_sequences();
     reset_hold();
@@ -202,8 +202,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
       ahead_ms = extend_and_publish(mark, position);
     }
   }
-  // The lock is kept until the limit is published, so that a DROP EXTENSION that gets the lock sees
-  // the last limit.
+  // The lock is kept until the limit is published. So a DROP EXTENSION that gets the lock sees the
+  // last limit.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   if (hold.good()) record_minting();
@@ -264,7 +264,7 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // The mark covers `ms` already, but may be lowered before it is flushed.
+    // The stored mark already covers `ms`, but the mark may be lowered before the flush.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }

@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The mark that this transaction has dropped. A rollback would restore it.
+// The mark that the current transaction has dropped. A rollback would restore the dropped mark.
 struct DroppedMark {
   Oid relation;
   int64_t mark_ms;
@@ -26,7 +26,8 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
       get_rel_relkind(object) != RELKIND_SEQUENCE ||
       get_rel_persistence(object) == RELPERSISTENCE_TEMP)
     return;
-  // A mark is recognized by its page, even if it was renamed or removed from the extension.
+  // A mark is recognized by the mark's page, also after the mark was renamed or removed from the
+  // extension.
   Relation sequence = relation_open(object, NoLock);  // the DROP has locked it
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);
@@ -49,8 +50,8 @@ int64_t lost_mark_ms() {
   return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});
 }
 
-// If a rollback to a savepoint has undone the DROP, the mark exists again with its value. A mark
-// that was created after the DROP began above the value of the dropped mark.
+// If a rollback to a savepoint has undone the DROP, the mark exists again with its old value. A
+// mark that was created after the DROP began above the value of the dropped mark.
 void keep_dropped_mark() {
   if (OidIsValid(dropped.relation) &&
       !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(dropped.relation)))

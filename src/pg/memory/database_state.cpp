@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The state of the current database that this session has found last.
+// The last state of the current database that this session has found.
 struct KnownState {
   dsm_handle memory;
   DatabaseState* state;
@@ -66,8 +66,8 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// Maps a state, unless this process has mapped it already. Returns null if the state was freed in
-// the meantime.
+// Maps a state, unless this process has already mapped the state. Returns null if the state was
+// freed in the meantime.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -86,8 +86,8 @@ uint32_t region_key(int32_t region) {
   return static_cast<uint32_t>(region) + 1;
 }
 
-// Called before a database ends to mint in its region: records the mark, above which the region
-// begins later in another database. REQUIRES the exclusive lock.
+// Called before a database stops minting in its region. Records the mark, above which the region's
+// ids begin in another database. REQUIRES the exclusive lock.
 void leave_region(const DatabaseState& state) {
   if (state.origin.is_chosen() && !leased())
     postmaster_memory->left_regions.raise(region_key(state.origin.region()),
@@ -111,8 +111,8 @@ void free_state(const DatabaseEntry& gone) {
   if (found) dsm_unpin_segment(gone.memory);
 }
 
-// Frees the states of dropped databases. No backend uses such a state, because a database with
-// sessions cannot be dropped.
+// Frees the states of dropped databases. No backend uses the state of a dropped database, because a
+// database with sessions cannot be dropped.
 void free_states_of_dropped_databases() {
   const DatabaseList list = databases_now();
   for (const DatabaseEntry& entry : list.entries)
@@ -120,8 +120,8 @@ void free_states_of_dropped_databases() {
   pfree(list.entries.data());
 }
 
-// Creates a state of the session's layout, with all counters zero. An error frees the segment until
-// it is published.
+// Creates a state of the session's layout, with all counters zero. Until the segment is published,
+// an error frees the segment.
 dsm_segment* make_state() {
   const size_t counters = std::min(layout.shards(), kMaxShardCounters);
   const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
@@ -136,8 +136,8 @@ dsm_segment* make_state() {
   return segment;
 }
 
-// The shard counters of a former state are useless for another layout. The new state adopts the
-// mark again, and dropped marks are recorded elsewhere. REQUIRES the exclusive lock.
+// Shard counters of one layout are useless for another layout. The new state adopts the mark again.
+// Dropped marks are recorded outside the state. REQUIRES the exclusive lock.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
@@ -235,7 +235,7 @@ DatabaseState* find_or_take_database_state() {
   DatabaseState* const state = find_database_state();
   const bool is_usable = state != nullptr && is_of_session_layout(*state);
   if (is_usable && !would_change_origin(*state)) return state;
-  free_states_of_dropped_databases();  // the database may begin to mint in their regions
+  free_states_of_dropped_databases();  // the database may begin to mint in a freed region
   return is_usable ? state : create_database_state();
 }
 
@@ -279,14 +279,15 @@ namespace {
 
 constinit ShardRange owned_ranges[kMaxShardRanges]{};
 
-// If this session is the newest one of the database, it chooses region and shards. Ids of the
-// former choice, also those that are being minted, are below the limits of the ended generation.
-// Returns the region and the time at which its ids begin, because another database of this server
-// may have minted in the region before. REQUIRES the exclusive lock.
+// The newest session of the database chooses region and shards. Ids of the former choice are below
+// the limits of the ended generation, also ids that are still being minted. Returns the region and
+// the time at which the ids of the region begin, because another database of this server may have
+// minted in the region before. REQUIRES the exclusive lock.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);
-  // Read before the database's own mark is recorded: it may keep the region, with other shards.
+  // Read before the database's own mark is recorded, because a database that changes only its
+  // shards stays in the region.
   const int32_t region = changes ? wanted.region : state.origin.region();
   const RegionHold held =
       leased() ? leased_region_under_lock()

@@ -1,17 +1,17 @@
-// The state of a database that mints: its shard counters, the open transactions that have minted,
-// its statistics, and the facts about its mark that its sessions share. Each database is a separate
-// generator. Two databases share only the lock.
+// The state of a database that mints: the shard counters, the open transactions that have minted,
+// the statistics, and the facts about the mark. All sessions of the database share the state. Each
+// database is a separate generator. Two databases share only the lock.
 //
 // A state is a pinned segment of dynamic shared memory, for one database and one layout. A state is
-// freed after the database was dropped, or if the extension was created again under another layout.
-// Sessions that use the earlier layout can still use the memory of the old state.
+// freed after the database was dropped, or after the extension was created again under another
+// layout. Sessions that use the earlier layout can still use the memory of the old state.
 //
 // This file owns that state. Locking rules
 //  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
 //    mark's page;
 //  - shared_state->lock protects the list of databases, and `origin` of each; the times of the
 //    checks need no lock;
-//  - while code holds shared_state->lock, it must not wait for a heavyweight lock, read the
+//  - while code holds shared_state->lock, the code must not wait for a heavyweight lock, read the
 //    catalogue or flush.
 #pragma once
 
@@ -32,7 +32,7 @@
 
 namespace snowflake::pg {
 
-// The sequence snowflake.high_water: its relation and storage.
+// The sequence snowflake.high_water: the relation and storage of the sequence.
 struct MarkIdentity {
   Oid relation;
   Oid storage;
@@ -40,8 +40,8 @@ struct MarkIdentity {
   bool operator==(const MarkIdentity&) const = default;
 };
 
-// A session's record of its open transaction that has minted (open_mints.hpp). Backends with the
-// same backend number use the slot one after another.
+// A session's record of its open transaction that has minted (open_mints.hpp). Backends with one
+// backend number use the slot one after another.
 struct alignas(64) MintSlot {
   OpenMints mints;
   std::atomic<int> pid;
@@ -61,7 +61,7 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
-  // After this call, the next session checks seal and fleet itself.
+  // After reset_checks(), the next session checks seal and fleet without an earlier result.
   void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
@@ -70,11 +70,11 @@ struct alignas(64) DatabaseState {
   std::span<Shard> shard_counters() const;
 };
 
-// Returns the state of the current database for the layout that its sessions use now, or null. The
-// state stays mapped into this session. find_or_take returns null only if most_databases() other
-// databases have a state. find_or_take also replaces a state of another layout than the session's,
-// because the extension may have been created again. find_or_take REQUIRES a lock on the mark of
-// the extension that has the session's layout.
+// Returns the state of the current database for the present layout of the database's sessions, or
+// null. The state stays mapped into this session. find_or_take returns null only if
+// most_databases() other databases have a state. find_or_take also replaces a state of another
+// layout than the session's layout, because the extension may have been created again. find_or_take
+// REQUIRES a lock on the mark of the extension that has the session's layout.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -91,24 +91,25 @@ void for_each_database(Visit visit) {
       &visit);
 }
 
-// Whether find_or_take would return a state, without creating one.
+// Returns whether find_or_take would return a state. Does not create a state.
 bool has_or_may_take_state();
 
 // The counter of a shard.
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
   return counters[shard % kMaxShardCounters];
 }
-// After this call, every claimed position of the database is at least `position`.
+// After raise_floor(), every claimed position of the database is at least `position`.
 void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
 
-// The shards that the database owned when this session last attached; none before.
+// The shards that the database owned when this session last attached; none before the first attach.
 extern ShardSet owned_shards;
 
-// The region and shards of the database, or those that this session would choose for it.
+// Returns the region and shards of the database. If the database has not chosen yet, returns the
+// choice that this session would make.
 struct OriginInUse {
-  int32_t region;  // kNoRegion if it is leased
+  int32_t region;  // kNoRegion if the region is leased
   ShardSet shards;
   const char* invalid;  // the name of a setting that prevents this session from minting, or null
 
@@ -116,19 +117,19 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns region and shards of any database, if a session that did not start before `than` has
-// chosen it.
+// Returns region and shards of any database, if the session that chose the shards did not start
+// before `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
-// The members of Limits, with the region of the database or the lease of this server. bind_mark()
-// first lets the newest session choose the database's region and shards, and copies the shards to
-// owned_shards.
+// These functions call the members of Limits, with the region of the database or the lease of this
+// server. bind_mark() first lets the newest session choose the database's region and shards, and
+// copies the shards to owned_shards.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);
 
-// Maps the states of all databases and takes the lock. If it raises an error, it has not taken the
-// lock, and the end of the transaction unmaps the states. REQUIRES a transaction.
+// Maps the states of all databases and takes the lock. If lock_all_databases() raises an error, the
+// lock is not taken, and the end of the transaction unmaps the states. REQUIRES a transaction.
 void lock_all_databases();
 // Calls Limits::end_region() for every database. REQUIRES lock_all_databases().
 void end_region_under_lock();

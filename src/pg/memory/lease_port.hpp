@@ -2,8 +2,8 @@
 // passed in a rendezvous variable. The generator needs only libc. The lease library needs libpq and
 // is loaded only if "snowflake.lease_conninfo" is set.
 //
-// Thread safety: only the lease worker may call these functions. Each member takes
-// shared_state->lock itself.
+// Thread safety: only the lease worker may call these functions. The functions take
+// shared_state->lock.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -12,20 +12,20 @@ namespace snowflake::pg {
 
 inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
-// The worker's exchanges, for the view snowflake.lease.
+// The worker's exchanges with the lease server, for the view snowflake.lease.
 struct LeaseReport {
   int64_t renewed_ms;       // the time of the last grant or renewal; 0: none yet
-  int64_t missed;           // failed exchanges since then
+  int64_t missed;           // failed exchanges since the last grant or renewal
   int64_t contact_ms;       // the time of the lease server's last answer; 0: none yet
-  int64_t clocks_apart_ms;  // by which the server's clock was ahead of the lease server's then
+  int64_t clocks_apart_ms;  // how far the server's clock was ahead of the lease server's
   char message[1024];       // the last message of the worker or the lease server
   char conflict[320];       // another server in the same region; empty if unknown
 };
 
 struct LeasePort {
-  const char* version;  // the version of snowflake's library; both must be the same
+  const char* version;  // the version of snowflake's library; the lease library needs this version
 
-  // Settings; those without a pointer are fixed at server start.
+  // Settings. A setting without a pointer is fixed at server start.
   const char* conninfo;
   const char* regions;  // the regions that this server may lease, as an SQL array
   const int32_t*
@@ -42,7 +42,8 @@ struct LeasePort {
 
   // The members of LeaseMemory. `begin` and `forget` first withdraw the limits of all databases.
   // `forget` returns the cleared lease, which the worker must give back. `asked_offset_us` is
-  // clock_offset_us(), read before the clock of the request. A grant confirms this offset.
+  // clock_offset_us(), read before the clock of the request. A grant confirms the offset
+  // `asked_offset_us`.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);
@@ -51,8 +52,8 @@ struct LeasePort {
 
   void (*report)(const LeaseReport& report);
 
-  // Registers this process as the lease worker: if a session needs a lease, it sets the latch of
-  // this process. Returns false if the previous worker has not ended yet.
+  // Registers this process as the lease worker: a session that needs a lease sets the latch of this
+  // process. Returns false if the previous worker has not ended yet.
   bool (*serve)();
   bool (*is_urgent)();  // whether a session has set the latch since the last call
 };

@@ -1,8 +1,9 @@
-// The lease of this server's region, as sessions read it and wait for it. Times are ms since 1970.
+// The lease of this server's region, as sessions read the lease and wait for the lease. Times are
+// ms since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //  - raising `highest` and reading a region need shared_state->lock; the worker changes the lease
-//    under the same lock, after all limits were withdrawn;
+//    under shared_state->lock, after all limits were withdrawn;
 //  - while a region is held, `until` never decreases, and can be read without the lock.
 #pragma once
 
@@ -14,15 +15,15 @@ namespace snowflake::pg {
 // "snowflake.leased_regions" is set.
 bool leased();
 
-// Whether "snowflake.lease_conninfo" is set. Then the region is leased, or it is static and
-// reported to the lease server.
+// Whether "snowflake.lease_conninfo" is set. If "snowflake.lease_conninfo" is set, the region is
+// either leased, or static and reported to the lease server.
 bool reports_region();
 
 // Whether a lease worker runs.
 bool lease_worker_runs();
 
-// The fleet that a database of this server stores before its first id. kUnheardFleet
-// (core/blocker.hpp) if no lease server has answered yet; 0 if the region is not leased.
+// The fleet that a database of this server stores before its first id. The value is kUnheardFleet
+// (core/blocker.hpp) if no lease server has answered yet, and 0 if the region is not leased.
 int64_t fleet_to_remember();
 
 // The age of the incarnation.
@@ -31,12 +32,13 @@ int64_t lease_age_ms();
 LeaseView lease_view();
 LeaseReport lease_report();
 
-// Another server that mints in the same region, as reported by the lease server; null if unknown.
+// Another server that mints in the region of this server, as reported by the lease server; null if
+// unknown.
 const char* region_conflict();
 int64_t lease_fleet();
 
-// Returns the length of the lease that the next request asks for. It is the age of the incarnation,
-// limited to a minimum and a maximum.
+// Returns the length of the lease that the next request asks for. The length is the age of the
+// incarnation, limited to a minimum and a maximum.
 int64_t lease_length_ms();
 
 // The end of the lease; INT64_MAX if the region is not leased.

@@ -22,8 +22,8 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// The worker's own code runs outside of transactions. Here, the transaction unmaps the databases
-// after an error.
+// The worker's own code runs outside of transactions. In this function, the transaction unmaps the
+// databases after an error.
 template <class Change>
 void with_all_databases(Change change) {
   const MemoryContext context = CurrentMemoryContext;
@@ -101,7 +101,7 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
-// The struct lives as long as the server.
+// The struct exists as long as the server runs.
 const char* regions_text() {
   char text[1024] = "{";
   size_t length = 1;
@@ -150,7 +150,8 @@ void install_lease() {
   using Install = void (*)();
   const auto install = reinterpret_cast<Install>(
       load_external_function("snowflake_lease", "snowflake_lease_install", true, nullptr));
-  // pg_upgrade and single-user mode do not mint for clients, so they need no lease.
+  // pg_upgrade and single-user mode do not mint for clients, so the server needs no lease in these
+  // modes.
   if (!IsBinaryUpgrade && IsPostmasterEnvironment) install();
 }
 

@@ -3,7 +3,8 @@
 
 namespace snowflake::pg {
 
-// Called at server start: publishes the port, loads the lease library and registers its worker.
+// Called at server start: publishes the port, loads the lease library and registers the lease
+// worker.
 void install_lease();
 
 }  // namespace snowflake::pg

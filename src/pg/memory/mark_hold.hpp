@@ -1,12 +1,12 @@
-// A session's hold on the database's mark while it mints.
+// A session's hold on the database's mark while the session mints.
 #pragma once
 
 #include "pg/memory/database_state.hpp"
 
 namespace snowflake::pg {
 
-// A session's hold on the database's mark. Only high_water.cpp writes it. Region and limit are read
-// together: the limit bounds a claim, and the id contains the region.
+// A session's hold on the database's mark. Only high_water.cpp writes the hold. Region and limit
+// are read together: the limit bounds a claim, and the id contains the region.
 struct MarkHold {
   bool attached;
   DatabaseState* state;
@@ -14,8 +14,8 @@ struct MarkHold {
   MarkIdentity mark;
   uint32_t generation;
   uint32_t region;
-  uint64_t limit;            // as last read; it never decreases within a generation
-  uint64_t extend_early_at;  // from this position on, a claim writes the next mark; 0: the next
+  uint64_t limit;            // the limit as last read, which never decreases within a generation
+  uint64_t extend_early_at;  // a claim from this position on writes the next mark; 0: the next
                              // claim claim also ends the refusals
 
   bool good() const { return attached && state->limits.is_current(generation); }

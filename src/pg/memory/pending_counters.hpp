@@ -1,7 +1,7 @@
 // Counts ids that are not yet added to the statistics of their shards. An addition in shared memory
 // for each id would cost more than the id. The counts are added at the end of the transaction, and
-// when two shards use the same slot. 256 neighbouring shards have different slots, so a session
-// that uses them in turn adds only at the end.
+// when two shards use the same slot. 256 neighbouring shards have different slots. So a session
+// that uses neighbouring shards in turn adds the counts only at the end.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// For commit wait: the greatest id of this transaction in all shards, or 0.
+// For commit wait: the greatest id of the current transaction in all shards, or 0.
 extern uint64_t highest_id_of_transaction;
 
 // Called if the slot is empty or belongs to another counter.

@@ -1,6 +1,7 @@
-// State of a server run. If the library is preloaded, the postmaster maps this memory and its
-// children inherit it, so it lives as long as the postmaster. If a session loads the library, this
-// memory is a part of the shared memory, which PostgreSQL initializes again after a crash.
+// State of a server run. If the library is preloaded, the postmaster maps the memory and child
+// processes inherit the memory. So the memory exists as long as the postmaster. If a session loads
+// the library, the memory is a part of PostgreSQL's shared memory. PostgreSQL initializes its
+// shared memory again after a crash.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ struct PostmasterMemory {
   // For each database: the greatest mark, in ms since 1970, that a DROP or a rollback has removed.
   KeyedMax<512> lost_marks;
   // For each region (the key is region + 1): the greatest mark of a database that has minted in the
-  // region, but does not any more.
+  // region, but has stopped minting there.
   KeyedMax<256> left_regions;
   // The leased region, its fleet, and the start of the incarnation (monotonic).
   LeaseMemory lease;
@@ -33,7 +34,8 @@ extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();
 
-// How far the wall clock has been stepped since the base; negative if it went back.
+// Returns how far the wall clock has been stepped since the base was taken; negative if the clock
+// went back.
 int64_t clock_drift_us();
 
 }  // namespace snowflake::pg

@@ -14,9 +14,9 @@ namespace {
 
 constexpr char kName[] = "snowflake";
 
-// The numbers that this library expects in the header of the memory. Raise `abi` with every change
-// of a structure in shared memory, or of the rules for using one. Volatile, because tests change
-// these numbers in a copy of the library.
+// The numbers that the library expects in the header of the shared memory. Raise `abi` with every
+// change of a structure in shared memory, or of the rules for using a structure. The numbers are
+// volatile, because tests change the numbers in a copy of the library.
 struct Form {
   char name[16];
   uint32_t abi;
@@ -24,8 +24,8 @@ struct Form {
 };
 constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
 
-// The form of this header never changes, see invariant 2. The pointer is valid in all processes,
-// because the main shared memory has the same address in each.
+// The form of the header never changes, see invariant 2. The pointer is valid in all processes,
+// because the main shared memory has one address in all processes.
 struct alignas(PG_CACHE_LINE_SIZE) Header {
   uint32_t magic;
   uint32_t abi;
@@ -57,8 +57,8 @@ void request_room() {
   RequestAddinShmemSpace(add_size(sizeof(Header), sizeof(SharedState)));
 }
 
-// Also runs after a crash, when the postmaster initializes its shared memory again. After a crash,
-// all state is zero. The next call in a database reads the mark of the database.
+// The function also runs after a crash, when the postmaster initializes its shared memory again.
+// After a crash, all state is zero. The next call in a database reads the mark of the database.
 void open_at_start() {
   if (previous_startup_hook) previous_startup_hook();
   shared_state = nullptr;
@@ -68,7 +68,7 @@ void open_at_start() {
 }  // namespace
 
 // PostgreSQL has 5 segments of dynamic shared memory for each process, and 64 more. The databases
-// leave some of them to parallel queries.
+// leave some segments to parallel queries.
 int most_databases() {
   return std::min(int{form.most_databases}, 4 * MaxBackends);
 }

@@ -13,7 +13,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// A series of refusals of single shards or callers ends after this time without a refusal.
+// A series of refusals of single shards or callers ends after kQuietUs without a refusal.
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
@@ -23,7 +23,7 @@ Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
 
-// Whether these refusals belong to the current database.
+// Returns whether the refusals belong to the current database.
 bool is_ours(const Refusals& refusals) {
   return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
 }
@@ -70,7 +70,7 @@ void end_refusals_of(Statistics& statistics) {
   }
 }
 
-// The write of the mark that this session is doing now.
+// The present write of the mark by this session.
 struct MarkWrite {
   Statistics* statistics;  // null: none
   int64_t since_us;
@@ -147,7 +147,7 @@ void reset_mark_write() {
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
   // If no other session writes a mark, a new writer may now begin and set mark_stalled_us. This
-  // code must not overwrite the new time.
+  // code must not overwrite the new writer's time.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());

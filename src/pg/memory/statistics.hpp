@@ -13,11 +13,12 @@ namespace snowflake::pg {
 Statistics& statistics_of(const DatabaseState& state);
 // The statistics of the current database; null without a slot.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the counters of the current database, except those of refusals that continue. Null without
-// a slot.
+// Resets the counters of the current database, except the counters of refusals that continue. Null
+// without a slot.
 void reset_statistics(const DatabaseState* state);
 
-// The refusals of the current database for a cause, including those before it took its slot.
+// Returns the refusals of the current database for a cause, including the refusals before the
+// database took its slot.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
@@ -25,9 +26,9 @@ struct RefusalsSeen {
 };
 RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
-// Counts a refusal in the current database, and logs that refusals of this cause have begun.
-// refuse() calls it before it raises the error. This creates no state for the database, because
-// only minting does.
+// Counts a refusal in the current database, and logs that refusals of the cause have begun.
+// refuse() calls this function before refuse() raises the error. A counted refusal creates no state
+// for the database, because only minting creates a state.
 void count_refusal(Blocker blocker);
 
 // Called when the database mints. Records the end of refusals. The refusals of a cause that
@@ -35,14 +36,14 @@ void count_refusal(Blocker blocker);
 // occurred for some seconds.
 void end_refusals(const DatabaseState& state);
 
-// Called when a session begins to write the mark, and may wait for its flush. After an error, the
-// write ends with the transaction.
+// Called when a session begins to write the mark. The session may then wait for the flush of the
+// mark. After an error, the write ends with the transaction.
 void begin_mark_write(DatabaseState& state);
-// Counts a flush, if the call waited for it.
+// Counts a flush, if the call waited for the flush.
 void end_mark_write(bool flushed);
 void reset_mark_write();
-// The time since a session has finished a write of the mark, in microseconds; 0 if no session is
-// writing the mark.
+// Returns the time since a session has finished a write of the mark, in microseconds; 0 if no
+// session is writing the mark.
 int64_t mark_stalled_for_us(const Statistics& statistics);
 
 }  // namespace snowflake::pg

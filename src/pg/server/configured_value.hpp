@@ -1,6 +1,6 @@
 // The value that the configuration, or the client's connection, gave a setting before a session
-// defined the setting. If PostgreSQL does not accept the value then, it uses the default with a
-// warning.
+// defined the setting. If PostgreSQL does not accept the configured value, PostgreSQL uses the
+// default with a warning.
 #pragma once
 
 #include "pg/server/postgres.hpp"
@@ -8,7 +8,7 @@
 namespace snowflake::pg {
 
 struct ConfiguredValue {
-  const char* text;  // null: it is not configured
+  const char* text;  // null: the setting is not configured
   GucSource source;
 };
 
@@ -27,8 +27,9 @@ inline ConfiguredValue configured_value(const char* name) {
   return configured;
 }
 
-// Whether the definition did not take the value: the value is invalid, or it comes from a source
-// that may not set it, such as the client's connection options.
+// Returns whether the definition of the setting did not take the value. Either the value is
+// invalid, or the value comes from a source that may not set the setting, such as the client's
+// connection options.
 inline bool is_lost(const char* name, const ConfiguredValue& configured) {
   bool lost = false;
   if (configured.text == nullptr) return false;

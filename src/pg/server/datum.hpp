@@ -27,7 +27,7 @@ inline int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }
 
-// new_text() makes a text of `length` bytes for the caller to fill, and text_view() returns the
+// new_text() makes a text of `length` bytes, which the caller fills. text_view() returns the
 // content of a text argument.
 inline text* new_text(size_t length) {
   const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
@@ -40,7 +40,7 @@ inline std::string_view text_view(const text* argument) {
 }
 
 // The row type of a function with OUT parameters. Finding the row type takes several times as long
-// as forming a row, so it is cached while the query uses the function.
+// as forming a row, so the row type is cached while the query uses the function.
 inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {

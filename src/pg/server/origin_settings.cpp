@@ -22,14 +22,14 @@ constinit bool region_is_valid = true;
 constinit bool shards_are_valid = true;
 constinit bool all_are_defined = false;
 
-// Whether a session defines the settings, because it loads the library. The values are those that
-// the configuration or a client gave before, unchecked.
+// Whether a session defines the settings, because the session loads the library. The values come
+// from the configuration or a client, and are unchecked.
 bool is_loaded_late() {
   return IsUnderPostmaster && !all_are_defined;
 }
 
-// Whether the setting may come from there. PGC_S_TEST is ALTER DATABASE, but also ALTER ROLE, whose
-// value is then refused at each login.
+// Returns whether the setting may come from a source. The source PGC_S_TEST means ALTER DATABASE,
+// but also ALTER ROLE. A value of ALTER ROLE is refused at each login.
 bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
@@ -55,8 +55,8 @@ bool accept(void** extra, GucSource source) {
   return true;
 }
 
-// A session inherits the configuration from the postmaster, or takes it when it loads the library.
-// Later values are those of a reload.
+// A session inherits the configuration from the postmaster, or takes the configuration when the
+// session loads the library. Later values come from a reload of the configuration.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
   return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||
@@ -77,7 +77,7 @@ ParsedRegion parse_region(const char* text) {
   if (!is_number || *end != '\0' || number < kNoRegion || number > kMaxRegion)
     return {0, "A region is a number from 0 to 16777215, or -1 if it is leased."};
   const auto region = static_cast<int32_t>(number);
-  if (!all_are_defined) return {region, nullptr};  // check_lease_settings() compares them
+  if (!all_are_defined) return {region, nullptr};  // check_lease_settings() compares the settings
   const bool leased = leased_regions.count != 0;
   if (leased && region != kNoRegion)
     return {0, "\"snowflake.leased_regions\" is set, so the region is leased."};
@@ -99,7 +99,8 @@ OriginSettings origin_settings() {
 bool check_region(char** value, void** extra, GucSource source) {
   if (!is_of_server_or_database(source)) return refuse_source();
   const ParsedRegion parsed = parse_region(*value);
-  // A leased region needs no value of the database, so an ignored one does no harm.
+  // A leased region needs no value of the database, so an ignored value of the database does no
+  // harm.
   if (parsed.error != nullptr && (!must_accept(source) || leased_regions.count != 0)) {
     GUC_check_errdetail("%s", parsed.error);
     return false;

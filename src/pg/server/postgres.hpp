@@ -1,7 +1,8 @@
-// The only file that includes server headers, and the only one that depends on server versions.
+// Only this file includes server headers, and only this file depends on server versions.
 #pragma once
 
-// The core and the standard library come first: PostgreSQL's macros (printf, Min, _) break them.
+// The headers of the core and of the standard library come first, because PostgreSQL's macros
+// (printf, Min, _) break C++ headers.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -119,7 +120,7 @@ extern "C" {
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
-// All symbols are hidden, except those that the server looks up by name. PostgreSQL 15 defines
+// All symbols are hidden, except symbols that the server looks up by name. PostgreSQL 15 defines
 // PGDLLEXPORT as empty.
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
@@ -146,7 +147,7 @@ inline bool may_create_in_database() {
 #endif
 }
 
-// Whether the current role owns a relation, or has the privileges of its owner.
+// Returns whether the current role owns a relation, or has the privileges of the relation's owner.
 inline bool owns_relation(Oid relation) {
 #if PG_VERSION_NUM >= 160000
   return object_ownercheck(RelationRelationId, relation, GetUserId());
@@ -173,7 +174,7 @@ inline bool may_use_schema(Oid schema) {
 #endif
 }
 
-// Whether `user` has the privileges of `role`, and could SET ROLE to it.
+// Returns whether `user` has the privileges of `role`, and could SET ROLE to `role`.
 inline bool may_act_as(Oid user, Oid role) {
 #if PG_VERSION_NUM >= 160000
   if (!member_can_set_role(user, role)) return false;
@@ -181,7 +182,8 @@ inline bool may_act_as(Oid user, Oid role) {
   return has_privs_of_role(user, role);
 }
 
-// Whether a column is computed when it is read, so that rows do not have it.
+// Returns whether a column is computed when the column is read, so that stored rows do not contain
+// the column.
 inline bool is_computed([[maybe_unused]] const FormData_pg_attribute& attribute) {
 #if PG_VERSION_NUM >= 180000
   return attribute.attgenerated == ATTRIBUTE_GENERATED_VIRTUAL;
@@ -216,7 +218,7 @@ inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   return on;
 }
 
-// Allocates what a check hook passes to its assign hook. The server frees the memory.
+// Allocates the memory that a check hook passes to its assign hook. The server frees this memory.
 inline void* guc_extra(size_t size) {
 #if PG_VERSION_NUM >= 160000
   return guc_malloc(LOG, size);
@@ -242,8 +244,8 @@ inline int new_lock_tranche([[maybe_unused]] const char* name) {
 #endif
 }
 
-// Registers the name of a tranche in this process. From version 19 on, PostgreSQL registers the
-// name for all processes.
+// Registers the name of a tranche in the current process. From version 19 on, PostgreSQL registers
+// the name for all processes.
 inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM < 190000
   LWLockRegisterTranche(tranche, name);
@@ -290,7 +292,7 @@ inline TableScanDesc begin_range_scan(Relation table, Snapshot snapshot, ItemPoi
 #endif
 }
 
-// BUFFER_LOCK_SHARE and BUFFER_LOCK_EXCLUSIVE.
+// The lock modes are BUFFER_LOCK_SHARE and BUFFER_LOCK_EXCLUSIVE.
 #if PG_VERSION_NUM >= 190000
 using BufferLock = BufferLockMode;
 #else
@@ -307,7 +309,7 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 }
 
 // Lets a session whose parallel query loads the library take the configured values. Early releases
-// of PostgreSQL 15 to 17 do not have the flag: such a session refuses to mint.
+// of PostgreSQL 15 to 17 do not have the flag. With these releases, the session refuses to mint.
 #ifdef GUC_ALLOW_IN_PARALLEL
 inline constexpr int kSetInParallel = GUC_ALLOW_IN_PARALLEL;
 #else
@@ -335,7 +337,7 @@ inline uint32 lease_wait_event() {
 
 }  // namespace snowflake::pg
 
-// A function that SQL can call: `snowflake_NAME`, one of the few symbols the library exports.
+// Defines a function that SQL can call: `snowflake_NAME`, an exported symbol.
 #define SF_SQL_FUNCTION(name)            \
   extern "C" {                           \
   PG_FUNCTION_INFO_V1(snowflake_##name); \

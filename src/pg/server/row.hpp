@@ -1,6 +1,6 @@
 // Rows of views. Each value is added with the name of its column, in the order of the function's
-// OUT parameters. If a name differs from the SQL declaration, an error is raised, so no value can
-// be in the wrong column.
+// OUT parameters. If a column name differs from the SQL declaration, an error is raised. So no
+// value can be in the wrong column.
 #pragma once
 
 #include <initializer_list>
@@ -27,7 +27,7 @@ struct Column {
 // The row that a function with OUT parameters returns.
 Datum row_of(FunctionCallInfo fcinfo, std::initializer_list<Column> columns);
 
-// One row of a function that returns a set. REQUIRES InitMaterializedSRF().
+// Adds one row to the result of a function that returns a set. REQUIRES InitMaterializedSRF().
 void put_row(FunctionCallInfo fcinfo, std::initializer_list<Column> columns);
 
 }  // namespace snowflake::pg

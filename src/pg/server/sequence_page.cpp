@@ -4,7 +4,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The same definition as in PostgreSQL's commands/sequence.c, which does not export it.
+// The definition is copied from PostgreSQL's commands/sequence.c, because PostgreSQL does not
+// export the definition.
 constexpr uint32 kSequenceMagic = 0x1717;
 
 HeapTupleHeader header_of(Page page) {
@@ -113,12 +114,12 @@ void set_value(Page page, int64_t value) {
   const Form_pg_sequence_data tuple = tuple_of(page);
   tuple->last_value = value;
   tuple->is_called = true;
-  tuple->log_cnt = 0;  // so that the next nextval() writes a WAL record before it returns a value
+  tuple->log_cnt = 0;  // so the next nextval() writes a WAL record before returning
 }
 
 }  // namespace
 
-// The WAL record is a full image, even if full_page_writes is off, so replay needs no earlier state
+// The WAL record is a full image, also if full_page_writes is off, so replay needs no earlier state
 // of the page.
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);

@@ -1,4 +1,4 @@
-// The settings, checked, and in the units of the core. Only define_settings.cpp writes them.
+// The checked settings, in the units of the core. Only define_settings.cpp writes the settings.
 #pragma once
 
 #include "core/layout.hpp"
@@ -6,20 +6,19 @@
 
 namespace snowflake::pg {
 
-// The layout of the database's seal, once the session has read it. Until then, the layout that the
-// settings choose. Only checks/seal_check changes it.
+// After the session has read the seal, this variable contains the layout of the database's seal.
+// Before the session has read the seal, this variable contains the layout from the settings. Only
+// checks/seal_check changes this layout.
 extern Layout layout;
 void use_layout(const Layout& sealed);
 // The layout that the next CREATE EXTENSION seals. Raises an error if the settings are
 // inconsistent.
 Layout chosen_layout();
-extern int64_t
-    server_seal;  // the seal of that layout at server start; the lease server compares this seal
+extern int64_t server_seal;  // the configured seal at server start, for the lease server
 
 // Fixed at server start; every backend inherits the postmaster's values.
 extern const char* lease_conninfo;  // the connection string of the lease server; "": none
-extern ShardSet
-    leased_regions;  // the regions that this server may lease; empty: the region is static
+extern ShardSet leased_regions;     // the regions that this server may lease; empty: static
 extern int lease_ms;
 extern int max_skew_ms;
 
@@ -34,8 +33,8 @@ extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: use the kernel's value
 extern bool use_tsc;
 
-// What happens if a database that last minted elsewhere mints before accept_clone() was called: a
-// warning or an error.
+// The reaction if a database that last minted in another place mints before accept_clone() was
+// called: a warning or an error.
 enum class OnClone : int { warn, refuse };
 extern int on_clone;
 inline bool refuse_clones() {
@@ -49,7 +48,7 @@ inline Unsynchronized when_unsynchronized() {
   return static_cast<Unsynchronized>(on_unsynchronized);
 }
 
-// Changed by a session; no value can cause a duplicate.
+// Changed by a session. No value of the following settings can cause a duplicate.
 extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;
@@ -59,7 +58,7 @@ extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 extern uint64_t sequence_starts;  // sequence_spread, at most the layout's sequence numbers
 
-// Citus evaluates defaults on the node where its plan runs, so every node mints.
+// Citus evaluates defaults on the node where a plan runs, so every node mints.
 extern bool citus_preloaded;
 
 }  // namespace snowflake::pg

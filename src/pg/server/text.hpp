@@ -27,7 +27,7 @@ const char* layout_text(const Layout& layout);
 // "all", or "0-127,200"
 const char* shards_text(const ShardSet& shards);
 
-// The session's database; "?" if it was dropped.
+// Returns the name of the session's database; "?" if the database was dropped.
 const char* database_name();
 
 }  // namespace snowflake::pg

@@ -1,5 +1,5 @@
-// The time that a call has waited for its next id, or that a commit has waited for the clock.
-// sleep() is the only function in which both wait.
+// The time that a call has waited for its next id, or that a commit has waited for the clock. Calls
+// and commits wait only in sleep().
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace snowflake::pg {
 struct WaitBudget {
   int64_t since_us = 0;  // when the wait began, on the monotonic clock; 0: not yet
 
-  // Returns the time waited, rounded down and reduced by 1 ms. The needed time is rounded too, and
+  // Returns the time waited, rounded down and reduced by 1 ms. The needed time is also rounded, and
   // an allowed wait must not fail because of the rounding.
   int64_t waited_ms() const;
 };
 
-// Sleeps for this time, or for a part of it, because the wait may end early. Returns the length of
-// the sleep in us.
+// Sleeps for the given time, or for a part of the time, because the wait may end early. Returns the
+// length of the sleep in us.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// Like sleep_on_latch(), but interruptible. The function calls `count(first, us)` before it handles
-// an interrupt, so that cancelled waits are counted too.
+// Like sleep_on_latch(), but interruptible. The function calls `count(first, us)` before the
+// function handles an interrupt, so that cancelled waits are also counted.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;

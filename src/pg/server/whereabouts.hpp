@@ -1,4 +1,4 @@
-// Identifies where this server runs. No configuration is needed.
+// Identifies the place where a server runs. No configuration is needed.
 //
 //   machine  /etc/machine-id, which is empty in most containers. The id of a host or a virtual
 //            machine never changes. A clone that was made by systemd's rules has another id.
@@ -14,11 +14,11 @@
 
 namespace snowflake::pg {
 
-// Called when the postmaster loads the library, so that all processes inherit the result. Otherwise
-// a session finds it at its first use.
+// Called when the postmaster loads the library, so that all processes inherit the result. If the
+// postmaster does not load the library, a session finds the result at the first use.
 void find_whereabouts();
 
-// Returns the fingerprint of this server, including its system identifier.
+// Returns the fingerprint of this server, including the system identifier.
 OriginFingerprint present_origin_fingerprint();
 
 }  // namespace snowflake::pg
