@@ -4,8 +4,8 @@
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
 -- STABLE, not IMMUTABLE, because a reload may change the keys. An alias can be looked up by an index over the id, but
--- must not be stored. PARALLEL RESTRICTED, because a worker would read the key file again, and one statement could write
--- under two versions of a key.
+-- must not be stored. PARALLEL RESTRICTED, because a parallel worker would read the key file again, and one statement
+-- could write aliases under two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
@@ -127,8 +127,9 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
 COMMENT ON FUNCTION snowflake.alias_keys() IS
   'The keys that this session has read. If check_value is equal on two servers, both have the same key';
 
--- Text for people and for systems with ULIDs. These forms need no key and reveal what the id does. Their C functions
--- are in the library of the generator, next to those of base62 and UUIDs.
+-- Text for people and for systems with ULIDs. The text forms for people need no key and reveal everything that the id
+-- reveals. The C functions of the text forms are in the library of the generator, next to the functions of base62 and
+-- UUIDs.
 
 CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
   AS 'snowflake', 'snowflake_to_base32'
@@ -157,7 +158,8 @@ COMMENT ON FUNCTION snowflake.from_ulid(text) IS
   'Returns the id from which to_ulid() made a ULID. Accepts the same spellings as from_base32(). Any other ULID is an '
   'error';
 
--- A role that may call these can turn any alias into its id, so no role may by default.
+-- A role that may call the reading functions can turn any alias into its id, so by default no role may call the reading
+-- functions.
 REVOKE ALL ON FUNCTION
   snowflake.alias(bigint, text), snowflake.alias(bigint, text, text),
   snowflake.from_alias(text, text), snowflake.from_alias(text, text, text),

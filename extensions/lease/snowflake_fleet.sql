@@ -2,7 +2,8 @@
 --
 --   psql -f extensions/lease/snowflake_fleet.sql
 --
--- As the role that is to own the fleet; it needs CREATE on the database, and CREATEROLE to add_server().
+-- Run the script as the role that will own the fleet. The role needs CREATE on the database, and CREATEROLE to call
+-- add_server().
 \set ON_ERROR_STOP on
 BEGIN;
 \ir src/sql/fleet.sql

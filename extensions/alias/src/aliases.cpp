@@ -1,6 +1,6 @@
-// The SQL functions. Each form has a writer, a reader that raises an error for an invalid text, and
-// one that returns NULL for it. If a prefix is passed, writers put it in front of the text, and
-// readers require it there.
+// The SQL functions. Each form has a writer and two readers. For an invalid text, one reader raises
+// an error, and the other reader returns NULL. If a prefix is passed, writers put the prefix in
+// front of the text, and readers require the prefix there.
 
 #include "errors.hpp"
 #include "forms.hpp"
@@ -44,9 +44,9 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// Returns the prefix that the caller passed as this argument. If the caller passed no prefix,
-// returns an empty one. A prefix ends in a character that no form contains, so its end in a text is
-// unambiguous.
+// Returns the prefix that the caller passed as an argument. If the caller passed no prefix, returns
+// an empty prefix. A prefix ends in a character that no form contains, so the end of the prefix in
+// a text is unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {
@@ -81,7 +81,8 @@ text* new_prefixed(std::string_view prefix, size_t length, char** behind) {
   }
 }
 
-// Reads a text after its prefix was removed, for both kinds of readers. `read` returns the outcome.
+// Reads a text whose prefix was removed, for readers with and without an error. `read` returns the
+// outcome.
 template <class Read>
 Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));

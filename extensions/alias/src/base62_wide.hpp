@@ -1,5 +1,5 @@
-// Base62 of numbers with up to 128 bits, in texts of a length that the caller chooses. As strict as
-// base62.hpp.
+// Base62 of numbers with up to 128 bits, in texts of a length that the caller chooses. The readers
+// of this file are as strict as the readers of base62.hpp.
 #pragma once
 
 #include "core/base62.hpp"

@@ -15,8 +15,9 @@ namespace {
 
 constexpr size_t kBlock = 16;
 
-// FF1's P for radix 2, n = 63, u = 31 and no tweak: version 1, method 2, addition 1, radix in three
-// bytes, ten rounds, u, n in four bytes, the length of the tweak in four bytes.
+// Block P of FF1 for radix 2, n = 63, u = 31 and no tweak. The block contains: version 1, method 2,
+// addition 1, radix in three bytes, ten rounds, u, n in four bytes, the length of the tweak in four
+// bytes.
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 
 void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
@@ -29,7 +30,7 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// HKDF-Expand of RFC 5869 for 32 bytes: its first and only block, T(1). The hashed text is
+// HKDF-Expand of RFC 5869 for 32 bytes, which are the first and only block T(1). The hashed text is
 // `purpose`, which ends with the counter 1. The context has the key of the last initialization.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
@@ -54,7 +55,8 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
   return EVP_CipherUpdate(context, out, &length, in, kBlock) == 1 && length == int{kBlock};
 }
 
-// FF1's pseudorandom function, AES-CBC-MAC over P and Q. Q is zeros, the round, and the other half.
+// FF1's pseudorandom function, AES-CBC-MAC over P and Q. Q contains zeros, the round, and the half
+// that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;
@@ -70,8 +72,8 @@ struct RoundFunction {
 };
 
 // Block P of FF1 for radix 10 and a number of digits. A half is written in as many bytes as the
-// longer half needs at most. Depending on this number of bytes, FF1 uses the first 8 or 12 bytes of
-// the cipher's result.
+// longer half needs at most. Depending on the number of bytes of a half, FF1 uses the first 8 or 12
+// bytes of the cipher's result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)
@@ -113,7 +115,7 @@ class DecimalRoundFunction {
 bool KeyDerivation::start() {
   EVP_MAC* const mac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
   hmac = mac == nullptr ? nullptr : EVP_MAC_CTX_new(mac);
-  EVP_MAC_free(mac);  // the MAC context holds its own reference
+  EVP_MAC_free(mac);  // the MAC context counts as a user of the MAC
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0),
                                    OSSL_PARAM_construct_end()};

@@ -5,7 +5,7 @@
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
 // The pseudorandom function returns NUM(S), which the standard also calls y. If a half has up to
-// ten digits, this number has at most 96 bits.
+// ten digits, NUM(S) has at most 96 bits.
 #pragma once
 
 #include <string_view>
@@ -29,7 +29,7 @@ namespace detail {
 
 inline constexpr unsigned kDecimalRounds = 10;
 
-// Even rounds change the upper half. If the halves have different lengths, the upper one is
+// Even rounds change the upper half. If the halves have different lengths, the upper half is
 // shorter.
 struct DecimalHalves {
   uint64_t upper, lower;  // the number of values of each half
@@ -43,7 +43,8 @@ struct DecimalHalves {
 
 }  // namespace detail
 
-// Both functions REQUIRE kMinDecimalDigits <= digits <= kMaxDecimalDigits and value < 10^digits.
+// Encryption and decryption REQUIRE kMinDecimalDigits <= digits <= kMaxDecimalDigits and value <
+// 10^digits.
 template <class RoundFunction>
 constexpr uint64_t permute_decimal(uint64_t value, unsigned digits,
                                    RoundFunction&& round_function) noexcept {
@@ -79,7 +80,7 @@ constexpr void write_decimal(uint64_t value, char* out, size_t length) noexcept 
   for (; length > 0; value /= 10) out[--length] = static_cast<char>('0' + value % 10);
 }
 
-// Reads exactly `length` digits 0-9, at most nineteen. It never overflows.
+// Reads exactly `length` digits 0-9, at most nineteen. A number of nineteen digits never overflows.
 constexpr ParsedNumeral read_decimal(std::string_view text, size_t length) noexcept {
   uint64_t value = 0;
   for (size_t i = 0; i < text.size(); ++i) {

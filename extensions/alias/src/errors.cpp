@@ -17,7 +17,8 @@ const char* character_at(std::string_view text, size_t at) {
   return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
 }
 
-// The error shows the path only to roles that may read the setting. The log always contains it.
+// The error shows the path only to roles that may read the setting. The log always contains the
+// path.
 const char* shown_path(const char* path) {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
     return "The setting \"snowflake_alias.key_file\" contains the path of the file. A relative "

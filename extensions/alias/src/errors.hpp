@@ -11,7 +11,7 @@ namespace snowflake::alias {
 
 struct Form {
   const char* name;     // "alias"
-  const char* written;  // a sentence about its spelling, for the detail of an error
+  const char* written;  // a sentence about the spelling, for the detail of an error
   const char* maker;
 };
 

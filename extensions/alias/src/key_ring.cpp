@@ -24,19 +24,20 @@ constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
 
 constexpr char kKeyFile[] = "snowflake_alias.key_file";
 constinit char* key_file = nullptr;
-constinit bool key_file_lost = false;  // the session has the default instead
+constinit bool key_file_lost = false;  // the session uses the default instead of the value
 constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // the value of PgReloadTime when the ring was read
 
-// PostgreSQL has the same rule for the server's private key: the file belongs to the server's user
-// and nobody else may read it, or the file belongs to root and a group may read it.
+// The rule for the owner of the key file is PostgreSQL's rule for the server's private key. If the
+// server's user owns the file, other users may not read the file. If root owns the file, a group
+// may read the file.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
 }
 
-// Reads the file into `buffer`. All checks use the open file, not its path.
+// Reads the file into `buffer`. All checks use the open file, not the path of the file.
 size_t read_file(const char* path, char* buffer) {
   const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY | O_NONBLOCK);
   if (fd < 0) error_reading_key_file(path, "open");
@@ -95,8 +96,8 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   return nullptr;
 }
 
-// Reads the file into a new memory context. If an error occurs, the context is freed with that of
-// the caller.
+// Reads the file into a new memory context. If an error occurs, the new context is freed together
+// with the context of the caller.
 void read_keys() {
   if (key_file_lost) error_key_file_lost();
   if (key_file == nullptr || *key_file == '\0') error_no_key_file();

@@ -1,7 +1,7 @@
-// The keys that this session has read from the file that "snowflake_alias.key_file" names. The file
-// is read at the first use, and again after each reload of the configuration. If the file cannot be
-// read, or any line is invalid, every call fails until the file is corrected. Otherwise, sessions
-// would use different keys.
+// The keys that a session has read from the file "snowflake_alias.key_file". The session reads the
+// key file at the first use, and again after each reload of the configuration. If the file cannot
+// be read, or any line is invalid, every call fails until the file is corrected. If calls continued
+// with the valid lines, sessions could use different keys.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // whether the key is the first one of its name
+  bool writes;  // whether this key is the first key with its name in the file
   Cipher cipher;
 
   bool is_called(std::string_view called) const {
@@ -27,7 +27,7 @@ struct KeyRing {
   Key* keys;  // in the order of the file
   int count;
 
-  // Null if the file has no such name or version.
+  // Null if the key file does not contain the name or the version.
   Key* writing(std::string_view name) const;
   Key* version_of(std::string_view name, unsigned version) const;
 };
@@ -35,8 +35,8 @@ struct KeyRing {
 void define_settings();
 
 // The present keys. The keys are valid until the session reloads its configuration. A parallel
-// worker gets an error, because it would read the file again, and one statement could use two
-// versions of the file.
+// worker gets an error, because the worker would read the key file again, and one statement could
+// use two versions of the file.
 const KeyRing& current_keys();
 
 // The cipher of a key, ready for use.

@@ -1,6 +1,6 @@
 // A keyed permutation of ids, 0 to 2^63 - 1: FF1 of NIST SP 800-38G with radix 2, 63 digits and an
-// empty tweak, without the cipher. The caller provides the pseudorandom function, which is
-// AES-CBC-MAC over P and Q of the standard. The function has this form:
+// empty tweak. The caller provides the pseudorandom function, which is AES-CBC-MAC over P and Q of
+// the standard. The pseudorandom function has this form:
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //

@@ -9,9 +9,9 @@ namespace snowflake::lease {
 
 namespace {
 
-// These options override settings of the role and the database. With the TCP settings, a backend
-// ends within half a minute after its client has failed. Without the TCP settings, the backend
-// would count towards a CONNECTION LIMIT for two hours.
+// The following options override settings of the role and of the database. With the TCP settings, a
+// backend ends within half a minute after its client has failed. Without the TCP settings, the
+// backend would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
@@ -30,20 +30,21 @@ constexpr char kSettings[] =
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 
-// The longest time for the look-up of a host name, even if the lease is longer.
+// The longest time for the look-up of a host name, also if the lease is longer.
 constexpr int64_t kLookUpMs = 10'000;
 
-// One exchange at a time.
+// The worker makes only one exchange at a time.
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
 constinit char warning[256]{};  // if a warning is set, the answer is discarded
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // the other messages that came with the answer
+constinit char remarks[kMostRemarks][256]{};  // the further messages that came with the answer
 constinit int remark_count = 0;
 
 // If a wait for the synchronous standby was cancelled, SyncRepWaitForLSN() gives a warning. The
-// warning is recognized by the name of this function, because its text depends on the language.
+// warning is recognized by the name of the function SyncRepWaitForLSN(), because the text of the
+// warning depends on the language.
 void take_notice(void*, const PGresult* result) {
   const char* text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const char* function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -57,7 +58,7 @@ void take_notice(void*, const PGresult* result) {
 void fail(Exchange* exchange, const char* what, const char* why) {
   exchange->answered = false;
   snprintf(exchange->failure, sizeof(exchange->failure), "%s: %s", what, why);
-  // libpq ends its messages with a line feed, and puts some on two lines.
+  // libpq ends each message with a line feed, and writes some messages on two lines.
   for (char* c = exchange->failure; *c != '\0'; ++c)
     if (*c == '\n') *c = c[1] == '\0' ? '\0' : ' ';
 }
@@ -193,7 +194,7 @@ bool finish_question(int sent, Expected expected, const Deadline& deadline, Exch
   return false;
 }
 
-// Connects to the target and to no other host.
+// Connects only to the target host.
 void start(const char* conninfo) {
   // libpq ignores empty values. If a keyword appears twice, libpq uses the last value.
   const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",

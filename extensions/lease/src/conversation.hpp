@@ -1,4 +1,4 @@
-// The requests of a server to its lease server, as SQL, and the answers.
+// Writes the requests of a server to its lease server in SQL, and reads the answers.
 #pragma once
 
 #include "connection.hpp"

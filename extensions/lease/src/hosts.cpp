@@ -11,15 +11,15 @@ constexpr int kMostHosts = 32;
 
 struct Turn {
   int hosts;                  // in the list
-  int host;                   // whose turn it is
-  int address;                // of this host
+  int host;                   // the present host
+  int address;                // the present address of the host
   int addresses[kMostHosts];  // the addresses of each host, if known
-  int left;                   // the number of hosts left in this round
+  int left;                   // the number of untried hosts in the present round
 };
 constinit Turn turn{};
 
-// The lists of hosts and ports: from the connection string, else from the service file, the
-// environment or libpq's defaults.
+// The connection string gives the lists of hosts and ports. Without lists in the connection string,
+// the service file, the environment or libpq's defaults give the lists.
 struct Lists {
   char host[2048];
   char hostaddr[2048];
@@ -35,7 +35,7 @@ const char* value_of(const PQconninfoOption* options, const char* keyword) {
 
 bool read_lists(const char* conninfo, Lists* lists) {
   PQconninfoOption* const given = PQconninfoParse(conninfo, nullptr);
-  // The defaults are those of the service that the environment names.
+  // Reads the defaults from the service that the environment names.
   const char* service = value_of(given, "service");
   if (service[0] != '\0') (void)setenv("PGSERVICE", service, 1);
   PQconninfoOption* const defaults = PQconndefaults();
@@ -69,7 +69,8 @@ bool is_path(const char* host) {
   return host[0] == '/' || host[0] == '@';
 }
 
-// If the lists are not sound, libpq gets them unchanged and reports their errors.
+// If the lists of hosts and ports are invalid, libpq gets the unchanged lists and reports the
+// error.
 bool are_sound(const Lists& lists, int count) {
   return count <= kMostHosts &&
          (lists.host[0] == '\0' || lists.hostaddr[0] == '\0' || entries(lists.host) == count) &&

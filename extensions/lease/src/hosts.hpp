@@ -1,8 +1,8 @@
-// Chooses the next host of the connection string, and one of its addresses.
+// Chooses the next host of the connection string, and one address of the host.
 //
-// libpq tries the next host only if it cannot connect, and it blocks while it looks up names. So
-// find_target() reads the list of hosts from the connection string, the service file and the
-// environment. libpq gets one address. The worker continues to use a host that answers.
+// libpq tries the next host only if libpq cannot connect. libpq blocks during the look-up of a
+// name. So find_target() reads the list of hosts from the connection string, the service file and
+// the environment. libpq gets only one address. The worker continues to use a host that answers.
 #pragma once
 
 #include "resolver.hpp"
@@ -15,7 +15,7 @@ struct Target {
   char hostaddr[64];
   char port[32];
   int connect_timeout_ms;  // the value in the connection string; 0: none
-  bool alone;              // there is no other
+  bool alone;              // there is no second host or address
   char name[400];          // for people
 };
 
@@ -27,7 +27,7 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
 // Called when the host has answered: begins a new round.
 void stay();
 
-// Goes to the next host. Returns false if all hosts of this round have been tried.
+// Goes to the next host. Returns false if all hosts of the present round have been tried.
 bool leave();
 
 }  // namespace snowflake::lease

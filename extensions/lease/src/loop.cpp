@@ -1,4 +1,5 @@
-// The process of the lease worker: its loop, its end, and the registration of its successor.
+// The process of the lease worker: the worker's loop, the worker's end, and the registration of a
+// successor.
 
 #include "worker.hpp"
 
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
-// Returns true if the whole server stops. Before the postmaster ends processes, it writes the state
-// "stopping" to postmaster.pid.
+// Returns true if the whole server stops. Before the postmaster ends processes, the postmaster
+// writes the state "stopping" to postmaster.pid.
 bool server_stops() {
   FILE* const file = fopen("postmaster.pid", "r");
   if (file == nullptr) return true;
@@ -27,10 +28,10 @@ bool server_stops() {
          strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
 }
 
-// Called if an operator has ended this process: registers a successor, which continues with the
+// Called if an operator has ended the lease worker: registers a successor, which continues with the
 // region. The successor is registered here. The postmaster's own restart of workers depends on the
-// wall clock, which may have been set back. Returns false if there is no free slot for another
-// process.
+// wall clock, which may have been set back. Returns false if the server has no free slot for
+// another process.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
@@ -48,7 +49,7 @@ bool hand_over() {
 // Returns true if the worker must end.
 bool ends() {
   if (server_stops()) {
-    // If this fails, the region is free when its lease has ended.
+    // If the region cannot be given back, the region is free when its lease has ended.
     static constinit bool tried = false;
     const bool again = std::exchange(tried, true);
     if (!again) give_back();
@@ -73,7 +74,7 @@ bool one_turn() {
     ProcessConfigFile(PGC_SIGHUP);
   }
   const int64_t now_us = monotonic_us();
-  // If sessions wait for a lease, the worker shortens the pause before its next request.
+  // If sessions wait for a lease, the worker shortens the pause before the worker's next request.
   if (port->is_urgent())
     schedule.due_us = std::min(
         schedule.due_us, schedule.asked_us + std::min(schedule.pause_ms, kUrgentPauseMs) * 1000);
@@ -102,7 +103,7 @@ void recover() {
   retry_later();
 }
 
-// Waits for the end of the predecessor. Two workers at the same time would both write the lease
+// Waits for the end of the predecessor. Two workers at the same time would write the same lease
 // memory.
 void take_over() {
   while (!port->serve()) {
@@ -146,8 +147,9 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
-  // The worker connects to no database. pg_stat_activity shows it, so an operator can end it. Its
-  // column "state" is null, because scripts often end sessions whose state is idle.
+  // The worker connects to no database. pg_stat_activity shows the worker, so an operator can end
+  // the worker. The column "state" of the worker is null, because scripts often end sessions whose
+  // state is idle.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();

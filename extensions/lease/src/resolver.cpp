@@ -16,7 +16,8 @@ namespace snowflake::lease {
 
 namespace {
 
-// The answer of the child. The answer is shorter than PIPE_BUF, so one write() is atomic.
+// The answer of the child. The answer of the child process is shorter than PIPE_BUF, so one write()
+// is atomic.
 struct Found {
   int error;
   Addresses addresses;
@@ -85,14 +86,16 @@ bool start_child(const char* host) {
   return false;
 }
 
-// Reads the answer of the child. Returns null, or the reason why there is no answer.
+// Reads the answer of the child. Returns null, or the reason if the child process has sent no
+// answer.
 const char* take_answer(const Deadline& deadline, Found* found) {
   for (;;) {
     const char* failure = wait_for(child.pipe, WL_SOCKET_READABLE, deadline);
     if (failure != nullptr) return failure;
     const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
-    // If another event has woken the worker, there is no answer yet.
+    // If an event other than the child's answer has woken the worker, the child has not answered
+    // yet.
     if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without a result";
   }
 }

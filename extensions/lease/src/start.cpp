@@ -13,14 +13,14 @@ namespace {
 
 constexpr char kLibrary[] = "snowflake_lease";
 
-// A doubly linked list ends where it begins.
+// A doubly linked list ends at its head.
 template <class Head, class Node>
 bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);
 }
 
-// Stops the server start if the connection string is invalid, or contains a password that views
-// would show.
+// If the connection string is invalid, or contains a password that views would show, the server
+// does not start.
 void check_conninfo() {
   char* why = nullptr;
   PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);
@@ -83,7 +83,7 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void snowflake_lease_install(void);
 
-// Snowflake's library calls this at server start.
+// Snowflake's library calls this function at server start.
 void snowflake_lease_install(void) {
   using namespace snowflake::lease;
   find_port();

@@ -13,7 +13,7 @@ struct Deadline {
 Deadline in_ms(int64_t ms, bool may_stop);
 Deadline earlier(const Deadline& one, const Deadline& other);
 
-// Waits for an event. Returns null, or the reason to stop waiting. It can be interrupted.
+// Waits for an event. Returns null, or the reason to stop waiting. An interrupt can end the wait.
 const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
 
 }  // namespace snowflake::lease

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kShortestTimeoutMs = 3'000;
 constexpr int64_t kLongestTimeoutMs = 10'000;
-constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for this exchange
+constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for the present exchange
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
@@ -89,8 +89,8 @@ void compare_clocks(const Reply& reply) {
   state.wide_apart = wide;
 }
 
-// Records which other server mints in this server's region, or that none does any more. Minting
-// continues.
+// Records which other server mints in this server's region, or that no other server mints in the
+// region any more. Minting continues.
 void note_conflict(const char* text) {
   const bool news = text[0] != '\0' && report.conflict[0] == '\0';
   strlcpy(report.conflict, text, sizeof(report.conflict));
@@ -193,7 +193,7 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// If the lease is short, there is less time to try several hosts.
+// If the lease is short, the worker has less time to try several hosts.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }

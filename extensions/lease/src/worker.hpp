@@ -1,5 +1,5 @@
-// The worker acquires a region when the server starts. It renews the lease after a third of the
-// lease's duration. It gives the region back when the server stops.
+// The worker acquires a region when the server starts. The worker renews the lease after a third of
+// the lease's duration. The worker gives the region back when the server stops.
 #pragma once
 
 #include "server.hpp"
@@ -19,7 +19,7 @@ BackgroundWorker describe_worker();
 struct Schedule {
   int64_t asked_us;  // when the last exchange began
   int64_t due_us;
-  int64_t pause_ms;  // the pause between a failed attempt and the next one
+  int64_t pause_ms;  // the pause between a failed attempt and the next attempt
 };
 extern Schedule schedule;
 
@@ -28,7 +28,7 @@ void begin_exchanges();
 // Sends one request, and acts on the answer.
 void exchange();
 
-// Tries the next host at once. If all hosts have failed, tries again after a pause.
+// If all hosts have failed, the worker tries again after a pause.
 void retry_later();
 
 // Gives the region back when the server stops. The time for giving back is limited, because a fast

@@ -1,6 +1,6 @@
 // Prints random requests and the decisions of the reference model, one per line: trace SEED STEPS.
-// A test compares the decisions with those of the SQL functions. The times of the requests are near
-// each other, so that they often meet the limits of leases.
+// A test compares the decisions of the reference model with the decisions of the SQL functions. The
+// times of the requests are near each other, so that the requests often meet the limits of leases.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>

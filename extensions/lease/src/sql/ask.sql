@@ -1,6 +1,6 @@
 -- What a server's worker calls: ask(), the checks of a request, and static regions.
 
--- Two server runs are in a region at once if each has reported after the first report of the other.
+-- Two server runs are in a region at the same time if each run has reported after the first report of the other run.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
@@ -150,8 +150,8 @@ COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, big
   'Internal: answers a request, records the address of the sender and the time, and signs the rows. `arrived` is the '
   'time of arrival by this database''s clock';
 
--- SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the rows are
--- read: another request may change them while this one waits.
+-- The functions are SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the
+-- rows are read, because another request may change the rows while this request waits for the lock.
 CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
                                     nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
                                     seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
@@ -170,7 +170,7 @@ BEGIN
                  age_ms, regions, region, floor_ms, until_ms, grant_number, highest_ms);
   PERFORM snowflake_fleet.check_request(request, seal, fleet), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  PERFORM snowflake_fleet.asking_server();   -- it may have been removed during the wait
+  PERFORM snowflake_fleet.asking_server();   -- the row may have been removed during the wait
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   PERFORM snowflake_fleet.check_membership(own, fleet, term, now_ms);
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();

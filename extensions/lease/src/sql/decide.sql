@@ -1,5 +1,5 @@
--- What a request changes: decide() and its steps. test/core/lease_server.hpp is the reference model, and has the
--- reasons. t/021 compares the two.
+-- decide() and its steps decide what a request changes. test/core/lease_server.hpp is the reference model, and has the
+-- reasons. t/021 compares decide() with the model.
 
 -- A lease ends, and a region is free, by this clock.
 CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, now_ms bigint) RETURNS bigint
@@ -34,7 +34,7 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- The server's other regions become free before the checks below, so that two servers can exchange regions.
+  -- The other regions of the server become free before the checks below, so that two servers can exchange regions.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0

@@ -1,4 +1,5 @@
--- The table "fleet" with its single row: how it is created, and the lock and the checks of the calls that change it.
+-- The table "fleet" with its single row: the creation of the table, and the lock and the checks of the calls that
+-- change the row.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -6,11 +7,11 @@ COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mi
 -- Times are ms since 1970.
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  id bigint NOT NULL CHECK (id > 0),             -- a random number, which servers and their databases store
+  id bigint NOT NULL CHECK (id > 0),             -- a random number, which servers and databases store
   -- upper bits: when the term began, which is at an operator's last confirmation; lower 20 bits: random
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- the newest time that the clocks of this database and of a server had both reached at a request, see require_clock()
+  -- the newest time that the clocks of this database and of a server had reached at a request, see require_clock()
   newest_ms bigint NOT NULL DEFAULT 0,
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest grant: the longest lease plus lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
@@ -19,13 +20,15 @@ CREATE TABLE snowflake_fleet.fleet (
   reported_term bigint NOT NULL DEFAULT 0,       -- the newest term that a server has reported
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- the oldest term whose leases can be renewed
-  -- after confirm_data_loss(), a holder keeps its region only if its lease ends after this time; 0: no holder keeps one
+  -- after confirm_data_loss(), a holder keeps its region only if the lease ends after this time; 0: no holder keeps a
+  -- region
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- if a region has no row, its first lease begins at this time, after every lease that may have been granted
+  -- if a region has no row, the first lease of the region begins at this time, after every lease that may have been
+  -- granted
   fresh_ms bigint NOT NULL DEFAULT 0,
   -- layout, tick and epoch of all servers, packed; set by the first request
   seal bigint,
-  -- this column and the next three: the server and database that gave the last answer, see whereabouts()
+  -- this column and the next three columns: the server and database that gave the last answer, see whereabouts()
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
@@ -52,7 +55,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
 -- READ COMMITTED is required, because a caller that has waited for the lock must see the changes of the previous holder
--- of the lock. The lock is a table lock, because views show its holder.
+-- of the lock. The lock is a table lock, because views show the holder of a table lock.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -137,8 +140,7 @@ BEGIN
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
-  -- The fleet gets a new id, because an earlier dump may contain a shorter limit for leases, and must not be used
-  -- again.
+  -- The fleet gets a new id. An earlier dump may contain a shorter limit for leases, and must not be used again.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

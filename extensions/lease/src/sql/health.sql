@@ -6,7 +6,7 @@ CREATE TABLE snowflake_fleet.refusal (
   cause text NOT NULL,
   since timestamptz,            -- the first refusal of a series that continues; null: a region was granted since
   last timestamptz NOT NULL,
-  logged timestamptz,           -- the last line in the log, at most one a minute
+  logged timestamptz,           -- the time of the last line in the log, at most one line a minute
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS

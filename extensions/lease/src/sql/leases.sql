@@ -1,4 +1,4 @@
--- Regions, their leases, and static regions: tables, types, and what one lease needs.
+-- Regions, leases of regions, and static regions: tables, types, and the functions for a single lease.
 
 CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
@@ -16,7 +16,7 @@ CREATE TABLE snowflake_fleet.region (
   nonce bigint NOT NULL DEFAULT 0,
   since timestamptz,
   last_request timestamptz,
-  clock_offset_ms bigint,                        -- the server's clock minus this database's, at the last request
+  clock_offset_ms bigint,                        -- server clock minus this database's, at the last request
   client_addr inet,                              -- address of the holder's last request; null: a Unix socket
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
@@ -24,13 +24,13 @@ COMMENT ON TABLE snowflake_fleet.region IS
   'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. The row of a region is '
   'created when a server first requests the region';
 
--- Static regions, for operators. A dump does not contain this table.
+-- Static regions, for operators. A dump does not contain the table of static regions.
 CREATE TABLE snowflake_fleet.static_region (
   region integer NOT NULL,
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,                    -- the time of the first report of this server run
+  since timestamptz NOT NULL,                    -- the time of the first report of the present server run
   last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );

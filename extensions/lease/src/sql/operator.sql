@@ -1,5 +1,5 @@
 -- The calls with which the operator ends a lease or confirms that grants were lost. Each can be repeated. With dry_run,
--- each function only returns what it would do.
+-- each function only returns the changes that a call without dry_run would make.
 
 CREATE FUNCTION snowflake_fleet.require_row(held snowflake_fleet.region, number integer) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -219,7 +219,7 @@ BEGIN
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
   -- If the database has not moved, only a server's report can have shown that the database is an old copy. The old copy
-  -- may have granted leases before this report.
+  -- may have granted leases before the server's report.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -1,5 +1,5 @@
--- All privileges on the schema and its objects. Privileges that ALTER DEFAULT PRIVILEGES has given are revoked first,
--- because a role that can write the table region could cause a region to be granted twice.
+-- All privileges on the schema and its objects. This script first revokes the privileges from ALTER DEFAULT PRIVILEGES.
+-- A role that can write the table region could cause a region to be granted twice.
 
 DO $$
 DECLARE

@@ -1,8 +1,8 @@
--- Detects that this database may lack the newest leases, because it was restored, promoted or copied, or because its
--- rows were not written by the functions.
+-- Detects that this database may lack the newest leases. Possible causes are a restore, a promotion or a copy of the
+-- database, or rows that the functions did not write.
 
--- The timeline is read from the WAL, because the control file still has the old one for a while after a promotion.
--- SECURITY DEFINER, because the result must be the same for every caller.
+-- The timeline is read from the WAL, because the control file still contains the old timeline for a while after a
+-- promotion. The function is SECURITY DEFINER, because the result must be equal for every caller.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
                                             OUT database oid, OUT directory timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -25,8 +25,8 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'none of these properties changes';
 
 -- A signature includes the id of the transaction that wrote the row. So rows that COPY or replication has written do
--- not match. A signature also includes the contents of the row, because a manual statement can follow a function in the
--- same transaction.
+-- not match. A signature also includes the contents of the row, because a manual statement can follow a function in one
+-- transaction.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$

@@ -2,7 +2,7 @@
 
 CREATE TABLE snowflake_fleet.server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
-  role oid NOT NULL,            -- the role of the server when it was added, to detect a renamed role
+  role oid NOT NULL,            -- the role of the server when the server was added, to detect a renamed role
   added timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   removed timestamptz,
   last_request timestamptz,            -- the time of the last request of the server

@@ -1,5 +1,5 @@
 -- adopt(): the values of existing key columns came from a sequence or the application, and are minted from now on. A
--- plan is a list of steps of one transaction.
+-- plan of adopt() is a list of steps of one transaction.
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
@@ -23,8 +23,8 @@ COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
   'Internal: for adopt(): the sequences that a column owns, or that its default uses, except the sequence of an '
   'identity column';
 
--- Readers lock a view before its tables, and writers a table before its sequence. ALTER ... OWNER TO the present owner
--- changes nothing. It locks a view or a sequence, and no other relation.
+-- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
+-- OWNER TO the present owner changes nothing. The statement locks a view or a sequence, and no other relation.
 CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowflake.key_column[])
   RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -102,8 +102,8 @@ $$;
 COMMENT ON FUNCTION snowflake.mint_steps IS
   'Internal: for adopt(): the steps that make a column mint, and record the column in snowflake.adopted';
 
--- If `columns` is null, adopt_steps() uses the keys and all columns that refer to them by foreign keys. It looks these
--- columns up at each call.
+-- If `columns` is null, adopt_steps() uses the keys and all columns that refer to the keys by foreign keys.
+-- adopt_steps() looks the columns up at each call.
 CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                       rewrite boolean, drop_sequence boolean, published boolean)
   RETURNS SETOF snowflake.step
@@ -183,9 +183,9 @@ COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) I
   'Internal: for adopt(): runs the steps that lock relations, or the other steps. No step waits for a lock after a '
   'point in time';
 
--- A relation can change until it is locked, so the plan is made again after all relations are locked. If a writer and
--- this transaction wait for each other, the writer may fail after deadlock_timeout. So one deadline for all locks of
--- this transaction ends its wait earlier.
+-- A relation can change until the relation is locked, so the plan is made again after all relations are locked. If a
+-- writer and the transaction of adopt() wait for each other, the writer may fail after deadlock_timeout. So one
+-- deadline for all locks ends the wait of this transaction before deadlock_timeout.
 CREATE PROCEDURE snowflake.carry_out(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                      rewrite boolean, drop_sequence boolean, published boolean, timeout interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off

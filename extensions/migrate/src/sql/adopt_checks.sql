@@ -19,7 +19,8 @@ COMMENT ON FUNCTION snowflake.refuse_inheritance IS
   'Internal: for procedures: raises an error unless a relation is a plain table';
 
 -- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
--- dependents() again. hindrances() returns the other objects that use the columns, the row types, or the views.
+-- objects from dependents() again. hindrances() returns the remaining objects that use the columns, the row types, or
+-- the views.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -60,10 +61,11 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'Internal: for adopt(): the objects that prevent columns from becoming wider: functions, generated columns, '
   'partition keys, domains, uses of the row type, and views that cannot be created again';
 
--- A function that a check or an index calls may not accept bigint. To test this, try_wide() creates an empty table with
--- the same checks and indexes in the same schema, and makes its columns wider. Its name is random, so that no role can
--- take the name before. Child tables with checks or indexes of their own are tested, too. If the owner may not create a
--- table there, the test is skipped, and the real statements raise the error.
+-- A function that a check or an index calls may not accept bigint. To test whether the function accepts bigint,
+-- try_wide() creates an empty table with the same checks and indexes in the same schema, and makes the columns of the
+-- empty table wider. The name of the empty table is random, so that no role can take the name before. Child tables that
+-- have checks or indexes are also tested. If the owner may not create a table in the schema, the test is skipped, and
+-- the real statements raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -122,8 +124,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the foreign keys of columns, on either side';
 
--- If the type of a foreign key's column changes, PostgreSQL compares the rows of both tables again, as the owner of the
--- changed table. If an id does not fit into a subscriber's integer column, the subscription stops.
+-- If the type of a foreign key's column changes, PostgreSQL compares the rows of the two tables again, as the owner of
+-- the changed table. If an id does not fit into a subscriber's integer column, the subscription stops.
 CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], published boolean) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -252,8 +254,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers or ids from the future';
 
--- If a function has filled the column until now, it continues to fill columns of other tables. Its ids may equal ids
--- that next_id() mints.
+-- If a function has filled the column until now, the function continues to fill columns of other tables. Ids from such
+-- a function may equal ids that next_id() mints.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

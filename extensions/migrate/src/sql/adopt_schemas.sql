@@ -34,7 +34,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS 'Internal: for adopt_schemas(): keys that the application fills';
 
--- A column that looks like an id only by its name is left out if it cannot be changed.
+-- A column that looks like an id only by its name is left out if the column cannot be changed.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -51,7 +51,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.columns_of_schemas IS 'Internal: for adopt_schemas(): the columns that become wider';
 
--- Tables that one view reads are changed together, so that the view is created again once.
+-- Tables that one view reads are changed together, so that the view is created again only once.
 CREATE FUNCTION snowflake.transactions(changed snowflake.key_column[], minting snowflake.key_column[])
   RETURNS TABLE (columns snowflake.key_column[], keys snowflake.key_column[])
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -85,8 +85,9 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
   'Internal: for adopt_schemas(): raises an error if a schema does not exist';
 
--- A procedure with a SET clause cannot commit, so adopt_schemas() has none and qualifies every name with its schema.
--- The first loop only checks the statements of all transactions, and shows them if `dry_run` is true.
+-- A procedure with a SET clause cannot commit, so adopt_schemas() has no SET clause and qualifies every name with its
+-- schema. The first loop only checks the statements of all transactions. If `dry_run` is true, the first loop also
+-- shows the statements.
 CREATE PROCEDURE snowflake.adopt_schemas(schemas name[], shard integer, leave_out regclass[] DEFAULT '{}',
                                          by_name boolean DEFAULT true, rewrite boolean DEFAULT false,
                                          drop_sequence boolean DEFAULT false, published boolean DEFAULT false,

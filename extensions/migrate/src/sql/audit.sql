@@ -1,4 +1,4 @@
--- Shows the ids of a column, and which of them this database cannot have minted.
+-- Shows the ids of a column, and the ids that this database cannot have minted.
 
 CREATE FUNCTION snowflake.audited_column(relation regclass, id_column name) RETURNS name
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -85,8 +85,8 @@ BEGIN
   column_name := snowflake.audited_column(relation, id_column);
   PERFORM snowflake.refuse_views_of_others(relation), snowflake.check_sample(relation, sample);
 
-  -- The function is STABLE, so it reads the rows of the caller's snapshot. The mark is read later, so every id of these
-  -- rows is below the mark.
+  -- The function is STABLE, so the function reads the rows of the caller's snapshot. The mark is read after the
+  -- snapshot was taken, so every id of the rows is below the mark.
   RETURN QUERY
     SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL

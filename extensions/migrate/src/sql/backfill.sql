@@ -1,5 +1,5 @@
--- backfill() gives old rows ids that contain the time of the row. These ids need an *origin* (origins.sql): in the
--- table's own origin, a row of another table may have an id of the same time.
+-- backfill() gives old rows ids that contain the time of the row. Ids of old rows need an *origin* (origins.sql). In
+-- the origin of the table, a row of another table may have an id of the same time.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -164,8 +164,8 @@ CREATE FUNCTION snowflake.write_batch(relation regclass, id_column name, tids ti
 DECLARE
   done integer;
 BEGIN
-  -- Counts the rows that have their id after the UPDATE, because a trigger may remove the id again. If such rows were
-  -- not detected, the loop would select them forever.
+  -- Counts the rows that have an id after the UPDATE, because a trigger may remove the new id again. If rows without an
+  -- id after the UPDATE were not detected, the loop would select the rows forever.
   SELECT a.done INTO done FROM snowflake.query_as(snowflake.owner_of(relation), format(
       'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS '
       'v (tid, id) WHERE t.ctid = v.tid RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER '
@@ -183,7 +183,7 @@ $$;
 COMMENT ON FUNCTION snowflake.write_batch(regclass, name, tid[], bigint[]) IS
   'Internal: for backfill(): writes the ids of a batch. Raises an error if a trigger changes the ids';
 
--- Does not wait for locked rows, so it cannot deadlock: the batch ends before the first locked row.
+-- Does not wait for locked rows, so backfill() cannot deadlock: the batch ends before the first locked row.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, origin_shard integer,
                                          origin_region integer, upto timestamptz, utc boolean, batch integer)
   RETURNS integer
@@ -260,7 +260,8 @@ COMMENT ON FUNCTION snowflake.tell_backfill(regclass, name, name, boolean, bigin
   'Internal: for backfill(): raises a notice with the number of filled rows, and the number of remaining rows by '
   'reason';
 
--- A procedure with a SET clause cannot commit, so backfill() has none and qualifies every name with its schema.
+-- A procedure with a SET clause cannot commit, so backfill() has no SET clause and qualifies every name with its
+-- schema.
 CREATE PROCEDURE snowflake.backfill(relation regclass, id_column name, created_at name, shard integer,
                                     region integer DEFAULT NULL, utc boolean DEFAULT false, batch integer DEFAULT 1000)
   LANGUAGE plpgsql AS $$

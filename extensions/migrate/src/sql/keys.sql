@@ -1,4 +1,4 @@
--- The columns that hold ids: keys, and what refers to them.
+-- Finds the columns that hold ids: keys, and columns that refer to keys.
 
 CREATE FUNCTION snowflake.refuse(state text, message text, detail text, hint text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_refuse'
@@ -10,7 +10,7 @@ CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
   'Internal: for adopt(): a column that contains ids. For child tables, the column of the topmost table';
 
--- For a domain, uses its base type.
+-- For a domain, uses the base type of the domain.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -99,7 +99,7 @@ COMMENT ON FUNCTION snowflake.column_of(regclass, name) IS
   'Internal: for procedures: returns a column by its name, by default the primary key. Raises an error if the column '
   'does not exist';
 
--- Returns the keys, then the columns that refer to them by foreign keys, at any depth.
+-- Returns the keys, then the columns that refer to the keys by foreign keys, at any depth.
 CREATE FUNCTION snowflake.referring_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -119,7 +119,7 @@ $$;
 COMMENT ON FUNCTION snowflake.referring_columns IS
   'Internal: for adopt(): the key columns, and the columns that refer to them by foreign keys';
 
--- The relations of the application, without those of the system and of extensions.
+-- The relations of the application, without the relations of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
   RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake)'

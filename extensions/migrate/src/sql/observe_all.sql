@@ -1,4 +1,5 @@
--- Finds the columns that mint, by the dependencies of their defaults and triggers; and the greatest id in all of them.
+-- Finds the columns that mint, by the dependencies of the columns' defaults and triggers. Finds the greatest id in all
+-- these columns.
 
 CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute name)
   RETURNS SETOF record
@@ -50,7 +51,7 @@ $$;
 COMMENT ON FUNCTION snowflake.warn_of_unread() IS
   'Internal: for observe_all(): raises a warning with the columns whose ids observe_all() cannot read';
 
--- A parent stands for all its child tables.
+-- A parent table stands for all its child tables.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -87,5 +88,5 @@ COMMENT ON FUNCTION snowflake.observe_all() IS
   'Makes every later id of this database greater than all ids in columns that mint. Returns the greatest of these '
   'ids, or null. Raises an error if the caller may not read such a column. Raises a warning for columns of views and '
   'of types other than bigint whose default mints';
--- The same privileges as observe().
+-- The function needs the same privileges as observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

@@ -1,7 +1,8 @@
--- Origins for ids of the past: a region and a shard without minted ids. backfill() and late_id() take one each.
+-- Reserves origins for ids of the past. An origin is a region and a shard without minted ids. backfill() and late_id()
+-- take one origin each.
 --
--- The time in each of these ids is before "until". The high-water mark is raised to "until" first, so later ids are
--- greater in every region. The search for existing ids of the origin comes after the mark was raised.
+-- The time in each id of a reserved origin is before "until". The high-water mark is raised to "until" first, so later
+-- ids are greater in every region. The search for existing ids of the origin comes after the mark was raised.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -127,7 +128,7 @@ COMMENT ON FUNCTION snowflake.refuse_origin(integer, integer, integer, snowflake
   'Internal: for backfill(): raises an error if this server mints in the region, if region and shard are reserved for '
   'another column, or if ids of both exist';
 
--- If two sessions choose the same origin, the primary key refuses one of them, and it chooses again.
+-- If two sessions choose the same origin, the primary key refuses one session, which chooses again.
 CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
                                          OUT chosen integer, OUT upto timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -155,7 +156,7 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- The value 0 of last_position means that the origin is in use. late_id() uses its origin from the beginning.
+      -- If last_position is 0, the origin is in use. late_id() uses its origin from the beginning.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)
@@ -205,7 +206,7 @@ BEGIN
     IF NOT FOUND THEN
       SELECT r.chosen, r.upto INTO origin.region, origin.until
         FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
-      -- If the time is in the current tick, it is not before `until`. The id then gets the last tick before `until`.
+      -- If the time is in the current tick, the id gets the last tick before `until`.
       at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
     END IF;
     first := snowflake.make_id(at, shard, 0, origin.region);

@@ -1,4 +1,5 @@
--- The objects that the application must change because adopt() cannot, each with the statement that helps.
+-- Lists the objects that the application must change because adopt() cannot change them, each with a statement that
+-- helps.
 
 CREATE FUNCTION snowflake.narrow_routines(relations regclass[]) RETURNS SETOF regprocedure
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp

@@ -53,7 +53,7 @@ AS $$
     'SHARD_BITS', l.shard_bits, 'SEQUENCE_BITS', l.sequence_bits, 'TICK_MS', l.tick_ms, 'TICK_US', l.tick_ms * 1000,
     'EPOCH_MS', epoch_ms, 'END_MS', epoch_ms + ticks * l.tick_ms,
     'LAYOUT', format('%s, tick %s ms, epoch %s UTC', l.bits, l.tick_ms, to_char(l.epoch, 'YYYY-MM-DD HH24:MI:SS.MS')),
-    -- If a layout has 64 bits, the number after the last id exceeds bigint, so the templates get the last id.
+    -- If a layout has 64 bits, the number after the last id exceeds bigint, so the templates receive the last id.
     'LAST_ID', (ticks - 1) << below | mask, 'TICKS', ticks, 'BELOW_BITS', below, 'BELOW_MASK', mask,
     'REGION_SHIFT', l.shard_bits + l.sequence_bits, 'LAST_REGION', l.regions - 1, 'LAST_SHARD', l.shards - 1,
     'NO_SHARD', -l.shards, 'SHARDS', l.shards, 'LAST_SEQUENCE', (1::bigint << l.sequence_bits) - 1)

@@ -1,8 +1,9 @@
--- PostgreSQL does not change the type of a column if a view shows the column, or if a trigger, a rule or a policy names
--- it. adopt() drops these objects and creates them again with the same definition.
+-- PostgreSQL does not change the type of a column that a view shows, or that a trigger, a rule or a policy names.
+-- adopt() drops the view, trigger, rule or policy, and then creates the same object again.
 
--- An object has a higher level than the views that it needs. Readers lock a view before its tables, and adopt() uses
--- the same order. A trigger of a partition is created together with the trigger of its parent.
+-- An object has a higher level than the views that the object reads. A reader locks a view before the tables of the
+-- view, and adopt() uses the same order. A trigger of a partition is created together with the trigger of the parent
+-- table.
 CREATE FUNCTION snowflake.dependents(columns snowflake.key_column[], OUT class regclass, OUT object oid,
                                      OUT relation regclass, OUT level integer) RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -96,7 +97,7 @@ COMMENT ON FUNCTION snowflake.recreate_statements IS
   'Internal: for adopt(): what creates a view, a trigger, a rule or a policy again, with indexes, states of triggers, '
   'comments and privileges';
 
--- A new view has the privileges of ALTER DEFAULT PRIVILEGES: they are revoked first.
+-- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges.
 CREATE FUNCTION snowflake.grants_on_view(view oid, OUT n integer, OUT role oid, OUT statement text)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp

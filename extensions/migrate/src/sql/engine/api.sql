@@ -1,4 +1,4 @@
--- Functions that decode ids and compute bounds, in addition to those of readers.sql.
+-- Functions that decode ids and compute bounds, in addition to the functions of readers.sql.
 
 CREATE OR REPLACE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                             OUT shard integer, OUT sequence integer)
@@ -11,8 +11,8 @@ CREATE OR REPLACE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8rang
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- An inclusive bound stands for the first tick that begins at its time or later, an exclusive one for the first
-  -- that begins later.
+  -- An inclusive bound stands for the first tick that begins at the bound's time or later. An exclusive bound stands
+  -- for the first tick that begins after the bound's time.
   first bigint;
   last bigint;
 BEGIN
@@ -67,7 +67,7 @@ $$;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
   'Puts an id together from its fields. This is arithmetic: next_id() may give another row the same id';
 
--- Other forms of ids.
+-- Functions for text forms and UUIDs of ids.
 
 CREATE OR REPLACE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -100,7 +100,8 @@ AS $$
   SELECT div(id::numeric * 11400714819323198485 % 18446744073709551616, 17179869184)::bigint
 $$;
 
--- Returns the id that a UUID contains. Error messages show `encoded`, the text of the caller, and `form`, its format.
+-- Returns the id that a UUID contains. Error messages show `encoded`, the text of the caller, and `form`, the format of
+-- the text.
 CREATE OR REPLACE FUNCTION snowflake_sql.id_of_uuid(uuid uuid, form text, encoded text, maker text) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -268,7 +269,7 @@ BEGIN
   IF pg_is_in_recovery() THEN
     cause := 'standby';
   ELSE
-    -- If a counter was reset, it has no last value and begins at the mark.
+    -- If a counter was reset, the counter has no last value and begins at the mark.
     SELECT {{EPOCH_MS}}
       + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1)
       * {{TICK_MS}}

@@ -9,22 +9,26 @@
 -- Unlogged sequences live in shared buffers and write no WAL. PostgreSQL resets unlogged sequences when their values
 -- could be stale: at crash recovery, at a promotion, in a base backup. The time from one reset to the next is a life.
 --
---  1. A tick is opened once in a life. The session that opens a tick locks the table "gate", reads the position of the
---     counter, and opens only a greater tick. The lock ends with a subtransaction that is always rolled back, so
---     neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
---  2. A number of nextval() is used only if its tick is open, and if the session read the same tick before it called
---     nextval(). So the number was drawn after the setval() that opened its tick, and before the setval() that opened
---     the next tick. Between two calls of setval(), the values of nextval() only rise.
+--  1. A tick is opened at most once between two resets. The session that opens a tick locks the table "gate", reads the
+--     position of the counter, and opens only a greater tick. The lock on "gate" ends with a subtransaction that is
+--     always rolled back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo
+--     setval().
+--  2. A number from nextval() is used only if the tick of the number is open, and if the session read the same tick
+--     before the session called nextval(). So the number was drawn after the setval() that opened the number's tick,
+--     and before the setval() that opened the next tick. Between two calls of setval(), the values of nextval() only
+--     rise.
 --  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session draws one
---     number each time that it has read a tick with free numbers. So each session draws at most one number of the
---     overflow. A server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
---  4. A tick is opened only if it is before the published mark. A mark is published only after it is stored and
---     flushed. After a reset the counters begin at the mark. So every position of an earlier life is smaller, under any
---     clock.
+--     number after each reading of a tick with free numbers. So each session draws at most one number of the overflow.
+--     A server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
+--  4. A tick is opened only if the tick is before the published mark. A mark is published only after the mark is stored
+--     and flushed. After a reset the counters begin at the mark. So every position of an earlier life is smaller, under
+--     any clock.
 --  5. A dump can restore the counters, the stored mark and the published mark at values that do not agree. So a number
---     is used only if its tick is also before the stored mark. Before a session opens a tick, it makes the two marks
---     equal: if the stored mark is higher, it is published; if the stored mark is lower, it is raised again.
+--     is used only if the tick of the number is also before the stored mark. Before a session opens a tick, the session
+--     makes the stored mark and the published mark equal. If the stored mark is higher, the session publishes the
+--     stored mark. If the stored mark is lower, the session raises the stored mark again.
 --
--- Before PostgreSQL 17, SQL cannot flush the mark before its transaction commits. If the server crashes before this
--- commit, and if its clock is behind the lost mark after the restart, an id can be minted again. This can only be an id
--- that was read and not committed. Committed rows are safe: their commit flushes the mark.
+-- Before PostgreSQL 17, SQL cannot flush the mark before the transaction of the SQL call commits. An id can be minted
+-- again if the server crashes before the commit that flushes the mark, and if the server's clock is behind the lost
+-- mark after the restart. Only an id that was read and not committed can be minted again. Ids of committed rows are
+-- never minted again, because the commit flushes the mark.

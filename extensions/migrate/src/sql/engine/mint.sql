@@ -1,5 +1,6 @@
--- Minting: the API. These functions run with the rights of their owner. They have no search_path of their own,
--- because it would double the time of a call. So every name and every operator is written with its schema.
+-- Minting: the API. The minting functions run with the rights of their owner. The minting functions have no search_path
+-- setting, because the setting would double the time of a call. So every name and every operator is written with its
+-- schema.
 
 CREATE OR REPLACE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER
@@ -10,9 +11,9 @@ DECLARE
   waited pg_catalog.int8;
 BEGIN
   LOOP
-    -- The order of the steps prevents duplicates: the session reads the open tick, and then draws a number. The tick
-    -- must lie between the clock and the clock plus the lead. One comparison checks both limits: the distance from the
-    -- middle of this span is at most half of the lead.
+    -- The order of two steps prevents duplicates: the session first reads the open tick, and then draws a number. The
+    -- tick must lie between the clock and the clock plus the lead. One comparison checks the two limits: the distance
+    -- from the middle of the span is at most half of the lead.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -25,7 +26,7 @@ BEGIN
                        OPERATOR(pg_catalog.<)
                        pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
-    -- The number is used if it belongs to the tick that was read, and not to the overflow of this tick.
+    -- The number is used if the number belongs to the tick that was read, and not to the overflow of the tick.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
        OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
       RETURN {{FAST_POSITION}}
@@ -101,7 +102,7 @@ BEGIN
       MESSAGE = pg_catalog.format('shards %s are out of range', shards),
       DETAIL = 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
-  -- Each session has one shard. The shards of sessions differ.
+  -- Each session uses one shard. The shards of sessions differ.
   RETURN snowflake.next_id((first OPERATOR(pg_catalog.+) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.*) 2654435769
     OPERATOR(pg_catalog.%) 4294967296 OPERATOR(pg_catalog.*) many OPERATOR(pg_catalog.>>) 32))::pg_catalog.int4);
 END
@@ -129,7 +130,7 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
-  -- If the call requests fewer ids than a tick has, they are drawn one by one. Otherwise the call takes whole ticks.
+  -- If the call requests fewer ids than a tick has, the ids are drawn one by one. Otherwise the call takes whole ticks.
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

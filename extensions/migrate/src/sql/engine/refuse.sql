@@ -95,7 +95,7 @@ BEGIN
 END
 $$;
 
--- Raises the error for an invalid text form of an id. `symbols` are the characters that are valid in this form.
+-- Raises the error for an invalid text form of an id. `symbols` are the characters that are valid in the text form.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_form(encoded text, symbols text, length integer, form text,
                                                      written text, maker text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -123,9 +123,9 @@ BEGIN
 END
 $$;
 
--- The function is VOLATILE, because the planner of PostgreSQL 18 evaluates IMMUTABLE calls with constant arguments,
--- here even before the condition of the call, which contains sum(). The other functions of this file may be IMMUTABLE:
--- if the argument of such a function is constant, the condition of its call is constant, too, and is evaluated first.
+-- The function is VOLATILE. The planner of PostgreSQL 18 evaluates IMMUTABLE calls with constant arguments before the
+-- condition of the call, if the condition contains sum(). If the argument of another function of this file is constant,
+-- the condition of the call is also constant and is evaluated first. So the other functions may be IMMUTABLE.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

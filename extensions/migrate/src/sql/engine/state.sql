@@ -12,8 +12,8 @@ $check$;
 -- State. A counter is at tick << {{TICK_SHIFT}} | n: tick is the open tick, n = how many of its {{PER_TICK}} numbers
 -- are drawn. If n is greater than {{PER_TICK}}, the drawn number is in the overflow of the tick and is not used.
 --
--- If the engine exists already, its state stays, and the script replaces its functions. Sessions that mint in the
--- meantime use the same counters, so no position comes twice.
+-- If the engine exists already, the state of the engine stays, and the script replaces the functions of the engine.
+-- Sessions that mint during the script use the same counters as before, so no position comes twice.
 DO $state$
 DECLARE
   other_owner text;
@@ -55,7 +55,8 @@ BEGIN
   CREATE TABLE snowflake_sql.gate ();
   COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 
-  -- A dump contains the mark and the row of this table. The constraint refuses the row of another layout.
+  -- A dump contains the mark and the row of the table with the layout. The constraint refuses the row of another
+  -- layout.
   CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
   COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';
   INSERT INTO snowflake.dumped_seal VALUES ({{SEAL}});

@@ -1,5 +1,5 @@
--- Minting: the slow path. Functions without a search_path run under that of their caller: open_tick() or an
--- administrative function. A search_path for each would double the time of the slow path.
+-- Minting: the slow path. Functions without a search_path setting run under the search_path of their caller:
+-- open_tick() or an administrative function. A search_path for each would double the time of the slow path.
 
 CREATE OR REPLACE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
   LANGUAGE sql VOLATILE
@@ -7,7 +7,8 @@ AS $$
   SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint / 1000
 $$;
 
--- Raises the error of a read-only transaction. REQUIRES one. During recovery all are read-only.
+-- Raises the error of a read-only transaction. REQUIRES a read-only transaction. During recovery all transactions are
+-- read-only.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_read_only(caller text) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -82,8 +83,8 @@ AS $$
     | {{PER_TICK}}
 $$;
 
--- Stores the mark. From PostgreSQL 17 on, also flushes the mark. Publishes it only after that: CASE keeps the order.
--- REQUIRES the lock of the gate.
+-- Stores the mark. From PostgreSQL 17 on, also flushes the mark. Publishes the mark only after the mark is stored and
+-- flushed: CASE keeps the order. REQUIRES the lock of the gate.
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -97,9 +98,9 @@ BEGIN
 END
 $$;
 
--- Makes the stored and the published mark equal, and returns this mark. The marks differ after a reset of the counters,
--- and after an operator has set the stored mark. If the stored mark is higher, it is published. If the stored mark is
--- lower, it is raised again. REQUIRES the lock of the gate.
+-- Makes the stored and the published mark equal, and returns the equal mark. The marks differ after a reset of the
+-- counters, and after an operator has set the stored mark. If the stored mark is higher, the function publishes the
+-- stored mark. If the stored mark is lower, the function raises the stored mark again. REQUIRES the lock of the gate.
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -147,7 +148,7 @@ END
 $$;
 
 -- Sleeps for up to 10 ms, because the clock does not allow the tick at `next_ms` yet. Returns how long the call has
--- waited. If the call would wait longer than "snowflake.max_wait", raises an error instead.
+-- waited. If the call would wait longer than "snowflake.max_wait", the function raises an error.
 CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean,
                                               waited bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
@@ -180,9 +181,9 @@ BEGIN
 END
 $$;
 
--- Under the lock of the gate: draws the ticks after the counter's newest one, and stores the mark first if they reach
--- it. Returns 0 ticks if the clock does not allow the `first` one yet; it begins at `next_ms`. `at_mark` is true if the
--- counter has issued no id after the mark that it was raised to.
+-- Draws the ticks after the newest tick of the counter, under the lock of the gate. If the ticks reach the mark, stores
+-- a new mark first. Returns 0 ticks if the clock does not allow the `first` tick yet, which begins at `next_ms`.
+-- `at_mark` is true if the counter has issued no id after the mark that it was raised to.
 CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, mark bigint, now_ms bigint,
                                                     lead_ms bigint, OUT first bigint, OUT ticks bigint,
                                                     OUT next_ms bigint, OUT at_mark boolean)
@@ -194,7 +195,7 @@ BEGIN
   ticks := 1;
   first := latest >> {{TICK_SHIFT}};
   next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
-  -- If another session has opened a tick that is valid now and has free numbers, this session uses that tick.
+  -- If another session has opened a tick that is valid now and has free numbers, the present session uses that tick.
   IF wanted = 0 AND (latest & {{TICK_MASK}}) < {{PER_TICK}} AND next_ms < mark AND next_ms + {{TICK_MS}} > now_ms
      AND next_ms <= now_ms + lead_ms THEN
     RETURN;
@@ -218,8 +219,8 @@ END
 $$;
 
 -- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller.
--- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, it waits a little and
--- returns 0 ticks. Then call it again.
+-- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, the function waits for a
+-- short time and returns 0 ticks. After 0 ticks, the caller must call the function again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
@@ -236,7 +237,7 @@ BEGIN
   ELSIF shard IS NULL OR shard < 0 OR shard > {{LAST_SHARD}} THEN
     PERFORM snowflake_sql.check_shard(shard);
   END IF;
-  -- This subtransaction is always rolled back, which releases the lock, also after an error. setval() keeps its effect.
+  -- The subtransaction is always rolled back, which releases the lock, also after an error. setval() keeps its effect.
   BEGIN
     LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
     mark := pg_sequence_last_value('snowflake.high_water');
@@ -258,8 +259,8 @@ BEGIN
 END
 $$;
 
--- Makes every later id of a shard, or of all shards (null), lie after a tick. If `durable` is true, this also holds
--- after a crash.
+-- Makes every later id of a shard, or of all shards (null), lie after a tick. If `durable` is true, later ids lie after
+-- the tick even after a crash.
 CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
 AS $$
@@ -311,7 +312,7 @@ BEGIN
 END
 $$;
 
--- Makes the next id of a shard greater than another id, once the clock allows that.
+-- Makes the next id of a shard greater than a given id, as soon as the clock allows the next id.
 CREATE OR REPLACE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
