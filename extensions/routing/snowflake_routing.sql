@@ -2,7 +2,7 @@
 --
 --   psql -f extensions/lease/snowflake_fleet.sql -f extensions/routing/snowflake_routing.sql
 --
--- As the role that is to own both.
+-- Run the script as the role that will own the map and the leases.
 \set ON_ERROR_STOP on
 BEGIN;
 \ir src/sql/begin.sql

@@ -1,7 +1,7 @@
 // Crockford's base32, https://www.crockford.com/base32.html: five bits a symbol, without I, L, O
-// and U. An id has thirteen symbols, so text sorts as ids do. An optional check symbol detects each
-// wrong symbol and each swap of two. Readers accept lower case, o for 0, i and l for 1, and hyphens
-// anywhere.
+// and U. An id has thirteen symbols, so text sorts in the order of ids. An optional check symbol
+// detects each wrong symbol and each swap of two symbols. Readers accept lower case, o for 0, i and
+// l for 1, and hyphens anywhere.
 #pragma once
 
 #include <string_view>
@@ -54,7 +54,8 @@ struct ParsedBase32 {
   size_t at;
 };
 
-// Reads `length` symbols and, if `check_symbol` is set, one check symbol after them.
+// Reads `length` symbols. If `check_symbol` is set, also reads one check symbol after the `length`
+// symbols.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};
@@ -85,8 +86,9 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
-// Reads the usual form, thirteen symbols without hyphens. Returns false for any other text.
-// Thirteen symbols contain 65 bits. `value` gets the lower 64 bits, and `carry` gets the top bit.
+// Reads the usual form, thirteen symbols without hyphens. Returns false for a text with hyphens or
+// of another length. Thirteen symbols contain 65 bits. `value` gets the lower 64 bits, and `carry`
+// gets the top bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -109,7 +111,7 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
   return detail::kBase32Symbols[value % 37];
 }
 
-// Reads an id. If `check_symbol` is set, the text must have a correct check symbol as its
+// Reads an id. If `check_symbol` is set, the text must have a correct check symbol as the
 // fourteenth symbol.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
   uint64_t plain = 0;
@@ -128,8 +130,8 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
   return {parsed.value.low, NumeralError::none, 0};
 }
 
-// The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols, the first of which is
-// at most 7. The reader of ULIDs also accepts lower case, o for 0, i and l for 1, and hyphens.
+// The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols. The first symbol is at
+// most 7. The reader of ULIDs also accepts lower case, o for 0, i and l for 1, and hyphens.
 inline constexpr size_t kUlidLength = 26;
 
 // The last thirteen symbols contain 65 bits: the lowest bit of the upper word, and the whole lower

@@ -1,5 +1,5 @@
 // Base62: an id in eleven characters 0-9A-Za-z, in the order of ASCII. The width is fixed, so text
-// sorts as ids do, byte by byte. Each number has exactly one spelling.
+// sorts byte by byte in the order of ids. Each number has only one spelling.
 #pragma once
 
 #include <string_view>

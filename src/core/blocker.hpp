@@ -1,5 +1,5 @@
 // Decides which blocker prevents minting, for calls and for `health`. The input is a set of facts,
-// and the result is the first blocker. The function reads no other state.
+// and the result is the first blocker. The decision depends only on the facts.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,10 +18,10 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server. If several apply, the first one in this order is
-  // shown.
+  // Blockers of the whole database or server. If several blockers apply, the first blocker in this
+  // order is shown.
   not_preloaded,     // but a setting requires the preload
-  setting_rejected,  // by a session that loaded the library itself
+  setting_rejected,  // by a session that loaded the library
   other_library,     // another version of the library made the shared memory
   standby,
   setting_invalid,       // the region or the shards of the database
@@ -37,10 +37,10 @@ enum class Blocker : uint8_t {
   region_begins_later,
   lease_ended,
   not_installed,    // in this database
-  other_extension,  // another extension has the same name
+  other_extension,  // another extension has the name snowflake
   state_missing,    // a sequence of the extension
   state_locked,     // a sequence of the extension is being altered or dropped
-  seal_gone,        // a sequence was dropped between finding and reading it
+  seal_gone,        // a sequence was dropped between its look-up and its reading
   seal_unset,
   seal_restored,
   seal_not_carried,
@@ -56,7 +56,7 @@ enum class Blocker : uint8_t {
   clock_behind,     // the clock is behind the ids of a shard
   commits_refused,  // commits of transactions that mint wait for the clock's synchronization
 
-  // These block a single call.
+  // The following blockers block a single call.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,
@@ -76,8 +76,8 @@ inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Leases of another fleet do not cover the ids of a database. `remembered` is the fleet under which
-// the database has minted, 0 if it has minted without leases. `present` is the fleet of the present
-// lease server, 0 if it is not known yet.
+// the database has minted, or 0 if the database has minted without leases. `present` is the fleet
+// of the present lease server, or 0 if the fleet is not known yet.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;
@@ -85,8 +85,8 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// If a stored mark is before the epoch, its real value was lost. The loss does no harm if this
-// server still has the mark in memory.
+// If a stored mark is before the epoch, the real value of the mark was lost. The loss does no harm
+// if this server still has the mark in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
@@ -107,8 +107,8 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 }
 
 // The input. Times are milliseconds since 1970. Except for the clock, a field that is zero never
-// blocks. So a call can fill in one fact after the other, in the order of the checks, and check
-// after each.
+// blocks. So a call can fill in one fact after another, in the order of the checks, and check after
+// each fact.
 struct Facts {
   bool layout_unknown;  // the seal was not read yet, so checks of the layout are skipped
   bool recovery;
@@ -140,7 +140,7 @@ struct Facts {
   bool clones_refused;
   Blocker mark;             // the problem of the mark's relation, or none
   bool mark_known;          // false: mark_ms was not read, but is the highest known mark
-  int64_t mark_ms;          // as it is stored
+  int64_t mark_ms;          // the mark as stored in the sequence
   int64_t highest_mark_ms;  // the highest mark of this server run; 0: none
 
   bool no_slot;          // the database has no slot, and all slots are in use

@@ -57,8 +57,9 @@ CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
--- The library reads and writes the pages of sequences in place. The format of these pages is internal to PostgreSQL. So
--- this block tests whether SQL reads what the library wrote, and the library what SQL wrote.
+-- The library reads and writes the pages of sequences in place. The format of a sequence's page is internal to
+-- PostgreSQL. So this block tests whether SQL reads the values that the library wrote, and whether the library reads
+-- the values that SQL wrote.
 DO $$
 DECLARE
   before pg_catalog.int8;
@@ -151,9 +152,9 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- If an origin has given ids, its row and these ids must not be deleted, because the ids would be given again. This
--- trigger refuses that to members of pg_write_all_data and to the owner of the database. The owner of the tables may
--- delete the rows.
+-- If an origin has given ids, the row of the origin and the ids must not be deleted, because the ids would be given
+-- again. This trigger refuses the deletion to members of pg_write_all_data and to the owner of the database. The owner
+-- of the tables may delete the rows.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

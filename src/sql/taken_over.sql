@@ -1,5 +1,5 @@
--- The second part of take_over.sql: the extension takes the mark of the SQL engine. Then the remaining objects of the
--- engine are dropped, one by one without CASCADE.
+-- The second part of take_over.sql: the extension takes the mark of the SQL engine. After the extension has taken the
+-- mark, the remaining objects of the engine are dropped, one by one without CASCADE.
 DO $$
 DECLARE
   stated text;
@@ -21,7 +21,7 @@ BEGIN
   END IF;
   PERFORM setval('snowflake.high_water', greatest(taken.last_value, own.last_value))
      FROM snowflake_sql.high_water AS taken, snowflake.high_water AS own WHERE taken.is_called;
-  PERFORM setval('snowflake.seal_local', last_value) FROM snowflake.seal_local;  -- there are ids of this layout
+  PERFORM setval('snowflake.seal_local', last_value) FROM snowflake.seal_local;  -- ids of this layout exist
   FOR stated IN
     SELECT format('DROP FUNCTION %s', oid::regprocedure) FROM pg_proc WHERE pronamespace = 'snowflake_sql'::regnamespace
     UNION ALL

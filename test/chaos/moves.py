@@ -286,7 +286,7 @@ class Chaos:
                 self.broken.append(f"--forget {step[0]}: {output}")
             if step == (side, other):
                 server.start()
-        # Drops what --forget target leaves: the arrived rows, and the role that owns them.
+        # Drops what --forget target leaves: the received rows, and the role that owns the rows.
         arrived = next(s for s in self.servers if s.name == target)
         arrived.run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
         for (role,) in arrived.run("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname LIKE 'snowflake_move_%'"):
@@ -322,7 +322,7 @@ class Chaos:
             if code == 0:
                 self.moves += 1
                 return
-            # If a program was killed, it has not counted the rows. verdict() counts them instead.
+            # If a program was killed, the program has not counted the rows, and verdict() counts the rows.
             confirm = ("--force",) if "finish with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")

@@ -43,7 +43,7 @@ class Faults:
 
         def wake():
             leader.signal_postgres(signal.SIGCONT)
-            time.sleep(1)  # the server is sometimes ready before its Patroni
+            time.sleep(1)  # the server is sometimes ready before Patroni
             leader.signal_patroni(signal.SIGCONT)
         return wake
 

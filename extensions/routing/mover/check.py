@@ -53,7 +53,7 @@ def content(session, table, seconds, more=""):
 def of_shared(move):
     """What the schema uses outside of itself has to be the same on both servers."""
     here, until = move.source.rows(SHARED, (move.schema,)), time.monotonic() + move.options.shared_timeout
-    for session in (move.source, move.target):    # each session is idle while rows of the other server are read
+    for session in (move.source, move.target):    # the session is idle while the other server is read
         session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (f"{move.options.shared_timeout + 60}s",))
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):
@@ -78,7 +78,8 @@ def of_servers(move):
                "subscription; it takes 2, 2, 2 and 1: raise max_logical_replication_workers, max_worker_processes, max_replication_slots or max_sync_workers_per_subscription.")
     for (publication,) in source.rows("SELECT pubname FROM pg_catalog.pg_publication WHERE puballtables"):
         yield f"Publication {publication} is FOR ALL TABLES, and its subscribers would continue without those of the shard: drop it."
-    # Includes transactions on other tables and databases, because the slot is created only after all have ended.
+    # Includes transactions on other tables and databases, because a replication slot is created only after all
+    # transactions have ended.
     for gid, database, owner in source.rows(PREPARED) if row is None else []:
         yield f"Prepared transaction {quote(printable(gid))} of database {database} is open: role {owner} has to commit it or roll it back."
     encodings = [session.value(ENCODING) for session in (source, target)]
@@ -112,7 +113,8 @@ def of_ids(move):
             yield f"Both servers mint ids of shard {move.shard} in region {region}: the same ids."
     except psycopg.Error as error:
         yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
-    # Reads the target's clock after the source has minted the id. Otherwise the id could seem to be from the future.
+    # Reads the target's clock after the source has minted the id. If the target's clock were read before, the id could
+    # seem to be from the future.
     ahead = move.target.value("SELECT snowflake.time_of(%s) - pg_catalog.clock_timestamp() - pg_catalog.current_setting('snowflake.max_lead')::interval", (last,))
     if ahead.total_seconds() > 0:
         yield (f"The source has minted ids of shard {move.shard} that are of the future by the target's clock, and the target would mint below them: "

@@ -27,7 +27,8 @@ SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHE
          'and waits for ' || a.wait_event)
   FROM pg_catalog.pg_subscription AS s JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid LEFT JOIN pg_catalog.pg_stat_subscription AS w ON w.subid = s.oid AND w.relid = srrelid
   LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = w.pid WHERE {SUBSCRIPTION} AND srsubstate NOT IN ('r', 's') ORDER BY 1 LIMIT 3"""
-# Transactions in any database of the server that have begun to write. A slot is created only after they have ended.
+# Transactions in any database of the server that have begun to write. A replication slot is created only after
+# transactions that write have ended.
 WRITERS = """
 SELECT format('process %s (%s of database %s, since %s)', pid, usename, datname, date_trunc('second', xact_start))
   FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_type <> 'walsender'
@@ -69,7 +70,7 @@ def begin(move):
     slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{system})$"
 
     def insert():
-        # The locks wait for DDL on these tables that has not been committed yet.
+        # The locks wait for DDL on the tables that has not been committed yet.
         move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
         move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_identity, slots, fingerprint) "
                             "VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s)",
@@ -84,7 +85,7 @@ def try_to_reserve(move):
     """reserve(), if the target has a worker left: one subscription less than there are workers, for the last worker copies for each in its turn."""
     target = move.target
     with target.transaction():
-        # The catalogue is shared by all databases of the server, so only one session at a time does this.
+        # All databases of the server share the catalogue, so only one session at a time changes the catalogue.
         target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
         workers, used, who = target.row("SELECT pg_catalog.current_setting('max_logical_replication_workers')::int, count(*), string_agg(subname, ', ') "
                                         "FROM pg_catalog.pg_subscription WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'")
@@ -106,8 +107,8 @@ def reserve(move):
     parts = {"subscription": sql.Identifier(move.name), "role": sql.Identifier(role), "conninfo": sql.Literal(move.source_for_target), "slot": sql.Literal(move.slot),
              "database": sql.Identifier(target.connection.info.dbname), "more": sql.SQL(", password_required = false" if target.version >= 160000 else "")}
     try:
-        # CREATE SUBSCRIPTION connects to the source, and warns that the publication does not exist yet. With this
-        # limit, clients cannot connect as the role. Background workers are not counted.
+        # CREATE SUBSCRIPTION connects to the source, and warns that the publication does not exist yet. With a
+        # connection limit of 0, clients cannot connect as the role. Background workers are not counted.
         target.execute(sql.SQL("CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription} WITH (enabled = false, create_slot = false, "
                                "slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})").format(**parts))
         target.execute(sql.SQL("CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL").format(**parts))
@@ -150,8 +151,8 @@ def make_slot(move):
                 source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(limit),), seconds=limit)
                 return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')", (move.slot,))
         except psycopg.errors.LockNotAvailable:
-            # Each attempt waits for the transactions that were open at its start. The next attempt waits longer, so
-            # that short transactions cannot make all attempts fail.
+            # Each attempt waits for the transactions that were open at the start of the attempt. The next attempt waits
+            # longer, so that short transactions cannot make all attempts fail.
             limit *= 2
             writers = [who for who, in source.rows(WRITERS)]
             say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))

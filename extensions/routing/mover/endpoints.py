@@ -9,14 +9,15 @@ from psycopg.conninfo import make_conninfo
 from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
-# A restart changes the identity, because restoring a disk needs a restart. Its first and third part never change.
+# A restart changes the identity, because restoring a disk needs a restart. The first part and the third part of the
+# identity never change.
 IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
     UNION SELECT relowner FROM pg_catalog.pg_class WHERE relnamespace = 'snowflake_fleet'::pg_catalog.regnamespace
     UNION SELECT proowner FROM pg_catalog.pg_proc WHERE pronamespace = 'snowflake_fleet'::pg_catalog.regnamespace
   ) AS of_objects JOIN pg_catalog.pg_roles ON oid = owner WHERE NOT rolsuper ORDER BY rolname LIMIT 1"""
-# The target connects to the source with these options of this program's own connection.
+# The target connects to the source with the following options of the program's own connection.
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT pg_catalog.to_jsonb(m) || pg_catalog.jsonb_build_object('fence_id', fence ->> 'id')
   FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = %s AND """
@@ -58,7 +59,7 @@ class Move:
         self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the state to report if the program ends now
-        self.waits = False    # true if the program has reported that it waits for a free worker of the target
+        self.waits = False    # true if the program has reported that the program waits for a free worker of the target
         self.from_name, self.to_name = options.source, options.target
 
     # Connections
@@ -95,7 +96,8 @@ class Move:
         self.source, self.probe = Session("source", conninfo), Session("source", conninfo)
         require_data_server(self.source)
         self.hold(self.source, "source")
-        # The map may name a service or rely on a default of this machine. The target's server has neither.
+        # The map may name a service, or rely on a default of the program's machine. The target's server has neither the
+        # service nor the default.
         info = self.source.connection.info
         own = {key: value for key, value in parse(conninfo, "the connection string of the source").items() if key != "service"}
         own.update({key: value for key, value in info.get_parameters().items() if key in CONNECTION}, port=str(info.port), dbname=info.dbname, user=info.user)
@@ -144,7 +146,8 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        if here is None and not self.has_schema(self.source, self.schema):    # the schema was renamed, so the row of the move is a kept one
+        # the schema was renamed, so the row of the move belongs to a kept schema
+        if here is None and not self.has_schema(self.source, self.schema):
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)
         return bool(there) and there.state == "here"

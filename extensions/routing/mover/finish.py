@@ -77,7 +77,7 @@ def compare_rows(move, here):
         found = differences(move, here) or ("the source's schema was altered while the target took over" if move.is_altered() else "")
         move.source.execute("UPDATE snowflake_fleet.moving SET fence = fence || pg_catalog.jsonb_build_object('compared', %s::text) WHERE id = %s", (found, here.id))
     if found and not (before and move.options.force):
-        move.stands = None    # it would advise to finish
+        move.stands = None    # this text would advise to finish
         raise Refused(f"{found}\n  Nothing is finished, and the source is left as it is. Compare schema {move.schema} of both servers.\n"
                       "  If the target has all rows, finish with --force.")
 
@@ -94,7 +94,7 @@ def finish(move):
                           "  The target has taken over; look for rows that were written to the source since.")
         compare_rows(move, here)
         keep_source(move, here)
-    # The target's record is deleted last. While it exists, a later run looks for remains of the move.
+    # The target's record is deleted last. While the target's record exists, a later run looks for remains of the move.
     rest(move)
     forget(move.source, move, "source", False)
     forget(move.target, move, "target", False)
@@ -106,7 +106,8 @@ def abort(move):
     if move.is_flipped():
         raise Refused(f"shard {move.shard} is on the target already\n  Run without --abort to finish, then move it back.")
     here, there = move.source_row(), move.target_row()
-    # If a server with this name has no record of the move, it is another server, and the original one no longer exists.
+    # If a server of this name has no record of the move, the server is a replacement, and the original server no longer
+    # exists.
     if there is not None or here is not None and here.other != move.to_name:
         for sentence in of_rows(move):
             raise Refused(sentence)
@@ -116,7 +117,8 @@ def abort(move):
                       "or it is the map that decides whether it has taken over\n"
                       f"  If no server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, then run this again.")
     if is_fenced:
-        push_map(move)    # the source refuses this call while its copy of the map assigns the shard to the target
+        # the source refuses this call while the source's copy of the map assigns the shard to the target
+        push_map(move)
         lift(move)
     clear(move)
     say(f"shard {move.shard} is on the source, as before")

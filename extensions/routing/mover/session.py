@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from .errors import Refused, say
 
 LOCK_MS = 5000        # lock_timeout, if no writer waits behind the requested lock
-# Default options of the connection. The connection string can set other values.
+# The default options of the connection. The connection string can set other values for these options.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
 SECONDS = 60          # the default limit for a statement
@@ -20,18 +20,20 @@ SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off", "idle_session_timeout": "0",
-    # If the program or the network does not answer any more, the server ends the session, which releases its locks.
+    # If the program or the network does not answer any more, the server ends the session and thereby releases the locks
+    # of the session.
     "idle_in_transaction_session_timeout": "60s", "client_connection_check_interval": "1s", "tcp_user_timeout": "20s",
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
     "lock_timeout": str(LOCK_MS), "row_security": "off", "jit": "off",
     "standard_conforming_strings": "on", "quote_all_identifiers": "off", "array_nulls": "on", "xmloption": "content",
-    # Statements are prepared and rehearsed before the fence, so that they are not planned while writers wait.
+    # The program prepares and rehearses the statements before the fence, so that no statement is planned while writers
+    # wait.
     "plan_cache_mode": "force_generic_plan",
     # A reported result must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",
-    # The program compares rows of two servers as text, so both sessions need the same output formats.
+    # The program compares rows of two servers as text, so the two sessions need equal output formats.
     "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
-# Describes `a`, a row of pg_stat_activity. If `a` has no pid, it describes a prepared transaction.
+# Describes `a`, a row of pg_stat_activity. If `a` has no pid, the function describes a prepared transaction.
 WHO = """CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END"""
 HOLDERS = f"""
 SELECT DISTINCT {WHO}
@@ -41,7 +43,7 @@ SELECT DISTINCT {WHO}
    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND a.application_name IS DISTINCT FROM 'snowflake-move-shard' LIMIT 5"""
 SECRET = ("password", "sslpassword")
-# libpq would read session settings from these environment variables.
+# libpq would read session settings from the following environment variables.
 for variable in ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO"):
     os.environ.pop(variable, None)
 

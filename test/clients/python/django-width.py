@@ -105,7 +105,7 @@ def adopt():
     narrow = query("SELECT count(*) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
                    " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname ~ '(^|_)id$'"
                    "   AND atttypid = 'integer'::regtype")
-    # Django keeps a table of migrations in each application's schema, too.
+    # Django also keeps a table of migrations in each application's schema.
     return narrow[0][0]
 
 

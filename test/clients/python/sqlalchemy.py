@@ -64,7 +64,7 @@ with Session(engine) as session:
     ok(len(inserts) == 1, "in one INSERT", len(inserts))
 
 
-# An application whose key was Integer is adopted, and its models stay as they were.
+# The test adopts an application whose key was Integer, and the application's models stay unchanged.
 class Comment(Base):
     __tablename__ = "comments"
     id = Column(Integer, primary_key=True)

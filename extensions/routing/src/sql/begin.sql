@@ -1,5 +1,5 @@
--- Records the objects that are already in the schema. These objects belong to the leases, so privileges.sql does not
--- change their privileges.
+-- Records the objects that are already in the schema. The objects already in the schema belong to the leases, so
+-- privileges.sql does not change the privileges of these objects.
 
 DO $$
 BEGIN

@@ -50,7 +50,7 @@ DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension
               WHERE extname OPERATOR(pg_catalog.=) 'snowflake_routing') THEN
-    -- map_state is not dumped, because CREATE EXTENSION inserts its only row.
+    -- A dump does not contain map_state, because CREATE EXTENSION inserts the only row of map_state.
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_server', '');
     PERFORM pg_catalog.pg_extension_config_dump('snowflake_fleet.map_shard', '');
   END IF;
@@ -109,10 +109,10 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
   'Returns the name of the server that has the row of an id. Needs extension snowflake in this database';
 
--- Functions that change the map. The operator calls them in the control database.
+-- Functions that change the map. The operator calls the functions that change the map in the control database.
 
--- If the control database was restored, recovered or promoted, its map may be from before a move. A change would give
--- this old map a higher version than its copies have, and routers would look for rows on the wrong server.
+-- If the control database was restored, recovered or promoted, the map may be from before a move. A change would give
+-- the old map a higher version than the copies of the map have, and routers would look for rows on the wrong server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -141,7 +141,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
   'Internal: refuses (55000) a change of a map that may be older than copies of it';
 
--- Locks the row of map_state. Without this lock, two changes at the same time would get the same version.
+-- Locks the row of map_state. Without the lock on map_state, two changes at the same time would get the same version.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,7 +181,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
   'Internal: for change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
 
--- A list of allowed options, because a later libpq may add secret ones.
+-- Lists the allowed options, because a later libpq may add secret options.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT '{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,
@@ -298,7 +298,7 @@ BEGIN
       DETAIL = 'A layout has at most 16777216 shards.',
       HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
-  -- assign() does not move rows, so it refuses shards whose rows are on another server.
+  -- assign() does not move rows, so assign() refuses shards whose rows are on another server.
   SELECT m.* INTO taken FROM snowflake_fleet.map_shard AS m
    WHERE m.shard <@ shards AND m.server <> assign.server ORDER BY m.shard LIMIT 1;
   IF FOUND THEN

@@ -1,7 +1,8 @@
 -- Copies of the map on data servers and routers. A newer map arrives as one document and replaces the whole copy.
 
 -- The options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash escapes
--- the next character. URIs are refused. An error does not show the string, because it may contain a password.
+-- the next character. URIs are refused. An error does not show the connection string, because the string may contain a
+-- password.
 CREATE FUNCTION snowflake_fleet.options_of(conninfo text)
   RETURNS TABLE (option text, value text)
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -27,8 +28,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: the options of a connection string in libpq''s form name=value';
 
--- The added time limits precede the other options. If an option appears twice, libpq uses the last one, so the caller's
--- own limits apply. In a URI, the password may contain a question mark.
+-- The added time limits precede all other options. If an option appears twice, libpq uses the last value, so the
+-- caller's own limits apply. In a URI, the password may contain a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
@@ -107,7 +108,8 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- A history has at most 1000 versions. If it is full, it replaces every copy that is older than its first version.
+  -- A history has at most 1000 versions. If the history is full, the history replaces every copy that is older than the
+  -- first version in the history.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -127,7 +129,7 @@ COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
   'Replaces the copy of the map in this database if the passed map is newer. Returns whether the passed map was '
   'newer. Raises an error (55000) if the passed map does not follow the copy';
 
--- These functions correct the map after the control database was restored, recovered or promoted.
+-- The following functions correct the map after the control database was restored, recovered or promoted.
 
 CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -153,7 +155,7 @@ BEGIN
       HINT = 'Call map_recovered() in the control database.';
   END IF;
   known := state.history || state.version || others;
-  -- If the history of this map contains the version of the newest copy, that copy has no change that this map lacks.
+  -- If the history of this map contains the version of the newest copy, this map contains every change in the copy.
   IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
     PERFORM snowflake_fleet.check_map(newest);
     FOR difference IN

@@ -1,6 +1,7 @@
--- The records that the program snowflake-move-shard keeps in the databases while it moves a shard's schema to another
--- server. The target subscribes to the source's tables. When it has all rows, four steps follow: the source is fenced,
--- the target takes over, the map is changed, and the source's schema is renamed. The renamed schema stays fenced.
+-- The records of the program snowflake-move-shard in the databases. The program moves a shard's schema to another
+-- server. The target subscribes to the source's tables. After the target has received all rows, four steps follow: the
+-- source is fenced, the target takes over, the map is changed, and the source's schema is renamed. The renamed schema
+-- stays fenced.
 
 CREATE TABLE snowflake_fleet.moving (
   id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
@@ -20,7 +21,7 @@ CREATE TABLE snowflake_fleet.moving (
   CHECK (side OPERATOR(pg_catalog.=) 'source' AND state OPERATOR(pg_catalog.~) '^(copying|fenced|kept)$'
       OR side OPERATOR(pg_catalog.=) 'target' AND state OPERATOR(pg_catalog.~) '^(arriving|level|here)$')
 );
--- A shard has at most one open move on each side.
+-- A shard has at most one open move as a source, and at most one open move as a target.
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
@@ -29,8 +30,8 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'identity; `fence` is what fence_shard() returned, and on the source `compared`: what was found when the rows of '
   'both sides were counted, empty if they were the same';
 
--- One row for each session that moves a shard. A row counts while the backend of the session lives. Any role can take
--- an advisory lock, and a row lock would delay the replication slots of other moves.
+-- The table has one row for each session that moves a shard. A row counts while the backend of the session lives. Any
+-- role can take an advisory lock, and a row lock would delay the replication slots of other moves.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -91,7 +92,8 @@ CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
 $$;
 COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Internal: for snowflake-move-shard: the tables of a schema';
 
--- The apply worker reports a WAL position to its source after it has applied everything before that position.
+-- After the apply worker has applied everything before a WAL position, the apply worker reports the position to the
+-- source.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
   LANGUAGE sql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(bool_and(
@@ -120,8 +122,8 @@ COMMENT ON VIEW snowflake_fleet.moves IS
   'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the '
   'bytes of WAL that it holds';
 
--- snowflake-move-shard runs statements from these tables as a superuser. So the policies let members of
--- pg_write_all_data only read the tables. The policies do not apply to the owner and to superusers.
+-- snowflake-move-shard runs statements from the following tables as a superuser. So the policies let members of
+-- pg_write_all_data read the tables, but not write them. The policies do not apply to the owner and to superusers.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

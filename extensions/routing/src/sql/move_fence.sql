@@ -1,8 +1,9 @@
--- The three calls of a move: fence_shard(), take_over() and release_shard(). The program snowflake-move-shard makes
--- them. You can also call them yourself, if you replicate the tables by other means.
+-- The three calls of a move: fence_shard(), take_over() and release_shard(). The program snowflake-move-shard makes the
+-- three calls of a move. If you replicate the tables by other means, you can make the three calls yourself.
 
--- If the fence refuses a write, the client must read the map of shards again and retry its transaction. The SQLSTATE is
--- that of a serialization failure, because applications and drivers retry after this failure.
+-- If the fence refuses a write, the client must read the map of shards again and retry the client's transaction. The
+-- SQLSTATE is the SQLSTATE of a serialization failure, because applications and drivers retry after a serialization
+-- failure.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
   LANGUAGE plpgsql AS $$
 BEGIN
@@ -68,7 +69,8 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- If a transaction is older than the row of the move, its snapshot may lack this row. Event triggers miss its DDL.
+  -- If a transaction is older than the row of the move, the snapshot of the transaction may lack the row. Event
+  -- triggers miss DDL of such an old transaction.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -76,7 +78,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
       MESSAGE = format('process %s has a transaction from before the move', this.pid);
   END IF;
-  -- The fence is a statement trigger, and workers of subscriptions do not fire those.
+  -- The fence is a statement trigger, and workers of subscriptions do not fire statement triggers.
   SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
    WHERE srrelid IN (SELECT t FROM snowflake_fleet.tables_of(moving.schema) AS t);
   IF FOUND THEN
@@ -115,15 +117,16 @@ DECLARE
   this record;
   every jsonb;
 BEGIN
-  -- This ALTER changes nothing, but waits for transactions that have used the sequence. So it precedes sequences_of().
+  -- The ALTER statement changes nothing, but waits for transactions that have used the sequence. So the ALTER statement
+  -- precedes sequences_of().
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
                        true);
     EXECUTE format('ALTER SEQUENCE %I.%I CACHE %s', schema, this.name, this.cache);
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
-  -- RESTART gives the sequence a new file, so a rollback restores the old one. RESTART also discards the numbers that
-  -- sessions have cached. The sequence then stands at its last value, so nextval() fails.
+  -- RESTART gives the sequence a new file, so a rollback restores the old file. RESTART also discards the numbers that
+  -- sessions have cached. After RESTART, the sequence stands at its last value, so nextval() fails.
   FOR this IN SELECT * FROM jsonb_to_recordset(every) AS s (name name, bound bigint) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s NO CYCLE', schema, this.name, this.bound);
     PERFORM setval(format('%I.%I', schema, this.name), this.bound, true);
@@ -134,7 +137,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
   'Internal: the sequences of a schema give no more numbers; returns where they were';
 
--- In PL/pgSQL, because an SQL function could not be created in a control database without extension snowflake.
+-- The function is written in PL/pgSQL, because an SQL function could not be created in a control database without
+-- extension snowflake.
 CREATE FUNCTION snowflake_fleet.last_id(shard integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -163,7 +167,7 @@ COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: creat
 
 -- Locks and fences the tables in the caller's transaction. EXCLUSIVE waits until all transactions that have written to
 -- the tables have ended, including prepared ones. Readers continue. An earlier lock, SHARE UPDATE EXCLUSIVE, waits for
--- VACUUM, and no writer waits for this lock.
+-- VACUUM. No writer waits for SHARE UPDATE EXCLUSIVE.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
   RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -264,7 +268,7 @@ BEGIN
       MESSAGE = format('shard %s has been taken over already', shard), HINT = 'Call move() and release_shard().';
   END IF;
   PERFORM snowflake_fleet.require_applied(fence, subscription);
-  -- These statements restore the owners and privileges that the schema had on the source.
+  -- The following statements restore the owners and privileges that the schema had on the source.
   PERFORM set_config('search_path', quote_ident(schema) || ', pg_temp', true);
   FOREACH stated IN ARRAY coalesce(moving.statements, '{}') LOOP
     EXECUTE stated;
@@ -332,7 +336,7 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- Change the row of the move first. The event triggers refuse the other changes until this row has changed.
+  -- Change the row of the move first. The event triggers refuse other changes before the row of the move has changed.
   IF moving.slots IS NULL THEN
     DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
   ELSE

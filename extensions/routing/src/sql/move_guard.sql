@@ -1,8 +1,8 @@
 -- Refuses DDL that changes a schema while the schema moves. To detect a change, the event triggers compare catalogue
--- rows. They do not parse the statement.
+-- rows. The event triggers do not parse the statement.
 
--- Hashes the schema's objects that cannot move, and its catalogue rows without the columns that change by themselves or
--- by the fence. It locks no table, because sessions that run DDL on other schemas must not wait.
+-- Hashes the schema's objects that cannot move, and the schema's catalogue rows. Leaves out columns that change by
+-- themselves or by the fence. The hash locks no table, because sessions that run DDL on other schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
@@ -40,8 +40,9 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: whether a schema was altered since its row was written';
 
 -- Runs with the owner's rights, because sessions that run DDL may not read the table. Event triggers do not detect
--- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects both. When a command begins,
--- refuse_ddl() notes which schemas are altered already. The command is not refused because of these.
+-- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects REINDEX CONCURRENTLY and DDL in a
+-- snapshot from before the move. refuse_ddl() does not refuse a command because of schemas that were altered before the
+-- command.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -55,7 +56,7 @@ BEGIN
   IF tg_event = 'table_rewrite' THEN
     rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());
   END IF;
-  -- A comparison takes milliseconds, and hundreds of schemas may be kept. A kept one is compared if the query names it.
+  -- Hundreds of schemas may be kept, so a kept schema is compared only if the query names the schema.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0)

@@ -1,6 +1,6 @@
--- Decides whether a schema can move: it may contain what create_shards() creates, and may use objects that both servers
--- have. The functions return the objects that prevent a move, the shared objects, and the statements that create the
--- schema on the target.
+-- Decides whether a schema can move. The schema may contain objects that create_shards() creates, and may use objects
+-- that exist on source and target. The functions return the objects that prevent a move, the shared objects, and the
+-- statements that create the schema on the target.
 
 -- Only superusers can alter a trusted object. A trusted object is built into the server, or belongs to a listed
 -- extension and to a superuser.
@@ -129,7 +129,7 @@ BEGIN
   UNION ALL
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
-  -- Expressions that create_shards() would write differently for this shard.
+  -- Returns the expressions that create_shards() would write differently for this shard.
   SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
     FROM (SELECT 'pg_attrdef'::regclass::oid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema)
             FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attrdef AS d ON adrelid = t WHERE snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL
@@ -143,8 +143,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none if it can be moved';
 
--- Describes an object that must have the same name and definition on both servers. The program compares the
--- descriptions of both servers.
+-- Describes an object that must have the same name and definition on the source and on the target. The program compares
+-- the descriptions of the source and the target.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
@@ -196,8 +196,8 @@ CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
 $$;
 COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS 'Internal: the privileges that a role needs to make a schema again';
 
--- The statements for the schema itself, and for sequences that do not belong to an identity column. The steps are those
--- of snowflake.statements_of(table).
+-- Returns the statements for the schema, and for sequences that do not belong to an identity column. The steps have the
+-- numbers of the steps in snowflake.statements_of(table).
 CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH sequence AS (
@@ -245,7 +245,8 @@ BEGIN
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- If an owner has all privileges that this server knows, the owner also gets those that only a newer target knows.
+  -- If an owner has all privileges that this server knows, the owner also gets the privileges that only a newer target
+  -- knows.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
                      EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
@@ -255,9 +256,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give it its owners and privileges';
 
--- The target creates the schema as the role of the move, which owns it. The role has only the privileges that the
--- statements need, and only while they run. A superuser must not run the statements: another role may have replaced an
--- object that they name, and planning would run its code.
+-- The target creates the schema as the role of the move. The role owns the schema. The role of the move has only the
+-- privileges that the statements need, and only while the statements run. A superuser must not run the statements.
+-- Another role may have replaced an object that a statement names, and planning would run code of that role.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -320,8 +321,8 @@ BEGIN
   ELSE
     left_over := format('schema %I stays as it was taken over', moving.schema);
   END IF;
-  -- A superuser must not own the tables that arrived, because ANALYZE and autovacuum evaluate expressions of indexes as
-  -- the table's owner.
+  -- A superuser must not own the received tables, because ANALYZE and autovacuum evaluate expressions of indexes as the
+  -- table's owner.
   IF (gone OR drop_rows OR moving.state <> 'arriving') AND to_regrole(moving.role) IS NOT NULL THEN
     EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
@@ -335,7 +336,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS 'Internal: forget_move() on a target';
 
--- Removes the records of a move on this server only, because the other server may no longer exist. Rows are dropped
+-- Removes the records of a move only on this server, because the other server may no longer exist. Rows are dropped
 -- only with drop_rows.
 CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -358,8 +359,8 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- If the target runs, its worker connects again after wal_retrieve_retry_interval. pg_terminate_backend() with a
-  -- timeout would check only every 100 ms whether the process has ended.
+  -- If the target runs, the target's worker connects again after wal_retrieve_retry_interval. pg_terminate_backend()
+  -- with a timeout would check only every 100 ms whether the process has ended.
   FOR attempt IN 1 .. 60 LOOP
     BEGIN
       PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;

@@ -1,9 +1,9 @@
--- The cluster functions that PL/Proxy calls. They read the map.
+-- The cluster functions that PL/Proxy calls. The cluster functions read the map.
 --
 -- A cluster has one partition for each shard of the layout, in the order of the shards. So RUN ON
 -- snowflake.shard_of(id) selects the partition of the id's shard. If a shard is not in the map, the connection string
--- of its partition is invalid and contains the reason.
--- snowflake_fleet.run_on(id) refuses such shards with an error.
+-- of the shard's partition is invalid and contains the reason. snowflake_fleet.run_on(id) refuses a shard outside the
+-- map with an error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
@@ -38,7 +38,7 @@ DECLARE
   foreign_one text;
   other record;
 BEGIN
-  -- There can be one set of these functions in a database.
+  -- A database can contain only one set of the cluster functions.
   SELECT p.oid::regprocedure::text INTO foreign_one
     FROM pg_proc AS p
    WHERE pronamespace = to_regnamespace('plproxy')
@@ -77,8 +77,8 @@ BEGIN
   IF to_regnamespace('plproxy') IS NULL THEN
     CREATE SCHEMA plproxy;
   END IF;
-  -- PL/Proxy calls these functions with the rights of its caller. All roles may read the map, so all roles get USAGE on
-  -- the schema, unless it contains other objects or its privileges were set before.
+  -- PL/Proxy calls the cluster functions with the rights of the role that calls PL/Proxy. All roles may read the map,
+  -- so all roles get USAGE on the schema, unless the schema contains other objects or has privileges already.
   IF NOT EXISTS (SELECT FROM pg_depend
                   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
                     AND NOT (classid = 'pg_proc'::regclass AND objid IN
@@ -124,7 +124,7 @@ BEGIN
       HINT = 'Run CREATE EXTENSION plproxy and CREATE EXTENSION snowflake.';
   END IF;
   PERFORM snowflake_fleet.check_plproxy(mark), snowflake_fleet.open_plproxy(mark);
-  -- PL/Proxy looks for another number, not for a greater one; the version does not fit its integer.
+  -- PL/Proxy only compares version numbers for equality. The version does not fit PL/Proxy's integer.
   EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_version(cluster_name text) RETURNS integer '
     'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
     format(body, cluster, 'RETURN snowflake_fleet.map_version() % 2147483647;'));

@@ -1,10 +1,10 @@
--- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard) whose partitions are foreign
--- tables, one for each shard of the map. For a query by id, PostgreSQL contacts only the server that has the row.
+-- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard). The partitions are foreign tables, one
+-- foreign table for each shard of the map. For a query by id, PostgreSQL contacts only the server that has the row.
 --
--- Each shard has a foreign server of its own with connection options. If a shard moves, only the options of its foreign
--- server change. No table is locked, and sessions reconnect with their next transaction. A foreign server for each
--- server of the map would need fewer connections. But a foreign table gets another server only if it is created again,
--- which would wait for all readers of the whole table.
+-- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
+-- foreign server change. No table is locked, and sessions reconnect with their next transaction. A foreign server for
+-- each server of the map would need fewer connections. But a foreign table gets another server only if the foreign
+-- table is created again, which would wait for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -82,7 +82,7 @@ DECLARE
   this record;
   mapping record;
   made integer := 0;
-  -- New servers get the user mappings of the existing ones.
+  -- New foreign servers get the user mappings of the existing foreign servers.
   model CONSTANT oid := min(oid) FROM pg_foreign_server WHERE srvname ~ '^snowflake_shard_[0-9]+$';
 BEGIN
   PERFORM snowflake_fleet.check_fdw_owners();
@@ -199,7 +199,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: raises an error for partitions that differ from its own';
 
--- Each attempt is short, because all later sessions wait behind it.
+-- Each attempt is short, because all later sessions wait behind the attempt.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -282,7 +282,8 @@ BEGIN
     ), parent AS (
       SELECT inhparent, count(*) AS partitions FROM partition GROUP BY 1
     )
-    -- The pattern that the tables of all shards have: the number stands in the schema, the table, or both.
+    -- The pattern of the names of all shards' tables: the number stands in the schema, in the table, or in schema and
+    -- table.
     SELECT o.inhparent::regclass AS parent, min(v.pattern) AS pattern
       FROM parent AS o CROSS JOIN LATERAL (
         SELECT c.pattern

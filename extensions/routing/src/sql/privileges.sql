@@ -1,5 +1,5 @@
--- Privileges: all of them are granted here, after those of PUBLIC and of ALTER DEFAULT PRIVILEGES are revoked. A role
--- that can write the map leads others to a server of its choice.
+-- All privileges are granted here, after the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES are revoked. A role
+-- that can write the map can direct other roles to a server of its choice.
 
 DO $$
 DECLARE
@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
--- All roles may read the map. Only its owner may change it.
+-- All roles may read the map. Only the owner of the map may change the map.
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
   snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
   snowflake_fleet.with_timeouts(text), snowflake_fleet.known_options(), snowflake_fleet.run_on(bigint),

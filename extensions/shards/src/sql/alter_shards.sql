@@ -23,8 +23,8 @@ BEGIN
                     'schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
-  -- The statement runs as one role for all shards. It must not run functions that another role has put into one of the
-  -- schemas.
+  -- The statement runs as one role for all shards. The statement must not run functions that another role has put into
+  -- a schema of a shard.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;
@@ -44,7 +44,7 @@ COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
   'Internal: for alter_shards(): returns the schemas of a range of shards. Raises an error if a schema is missing, or '
   'if the schemas have several owners';
 
--- The caller is responsible for the functions that the statement itself calls, for example in a default.
+-- The caller of alter_shards() is responsible for the functions that the statement calls, for example in a default.
 CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE;
@@ -81,8 +81,8 @@ CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], o
 DECLARE
   elsewhere text;
 BEGIN
-  -- Checks which objects the statement changed, because a change of a table also changes its partitions and child
-  -- tables in other schemas.
+  -- Checks which objects the statement changed, because a change of a table also changes partitions and child tables in
+  -- other schemas.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)
@@ -153,7 +153,7 @@ BEGIN
   owner := snowflake.owner_of_objects(schema);
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l
                    WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
-  -- While the statement waits for a lock, later sessions wait behind it.
+  -- While the statement waits for a lock, later sessions wait behind the statement.
   PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
   PERFORM snowflake.run_as(owner, statement, concat_ws(', ', quote_ident(schema), 'pg_temp'));
   PERFORM set_config('lock_timeout', lock_limit, true);
@@ -175,7 +175,8 @@ COMMENT ON FUNCTION snowflake.alter_shard(text, name, integer, text) IS
   'Internal: for alter_shards(): runs a statement with a schema as search_path. The errors contain the name of the '
   'schema and the remaining shards';
 
--- A procedure with a SET clause cannot commit, so alter_shards() has none and qualifies every name with its schema.
+-- A procedure with a SET clause cannot commit, so alter_shards() has no SET clause and qualifies every name with its
+-- schema.
 CREATE PROCEDURE snowflake.alter_shards(statement text, shards int4range, prefix text DEFAULT 'shard_',
                                         commit_each boolean DEFAULT true)
   LANGUAGE plpgsql AS $$

@@ -1,6 +1,6 @@
 
--- Expressions of a table find functions by name. If another role may create functions in the schema, they would run
--- with the rights of the table's owner.
+-- Expressions of a table find functions by name. If another role may create functions in the schema, these functions
+-- would run with the rights of the table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,7 +30,7 @@ COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
   'Internal: for create_shards(), alter_shards(): raises an error if a role may create objects in a schema without '
   'the rights of all owners of its tables';
 
--- If the owner may not create in the schema, the table is created in a new schema of the owner, and moved.
+-- If the owner may not create in the schema, the table is created in a new schema of the owner, and then moved.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -63,8 +63,9 @@ COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): copies a table of the template into the schema of a shard, with its indexes and '
   'checks';
 
--- The caller may have the right to refer to tables that the owner must not refer to. NOT VALID, because PostgreSQL
--- would check the keys by a query on both tables with the rights of an owner. The new table has no rows to check.
+-- The caller may have the right to refer to tables that the owner must not refer to. The foreign keys are NOT VALID,
+-- because PostgreSQL would check the keys by a query on the two tables with the rights of an owner. The new table has
+-- no rows to check.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -93,7 +94,8 @@ $$;
 COMMENT ON FUNCTION snowflake.make_references(regclass, integer, name) IS
   'Internal: for create_shards(): the foreign keys of a table of the template, for a table of a shard';
 
--- If several sessions create the same schema, the first one creates it, and the others wait for its commit.
+-- If several sessions create the same schema, the first session creates the schema, and the other sessions wait for the
+-- commit.
 CREATE FUNCTION snowflake.open_schema(target name) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -136,7 +138,7 @@ BEGIN
       EXECUTE stated;
     END LOOP;
   ELSE
-    -- COMMENT writes the same text again, to lock the schema: only its owner can do this.
+    -- COMMENT writes the same text again, to lock the schema. Only the owner of the schema can take this lock.
     EXECUTE format('COMMENT ON SCHEMA %I IS %s', target,
                    quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
   END IF;
@@ -306,7 +308,8 @@ COMMENT ON FUNCTION snowflake.create_shard(regnamespace, integer, text) IS
   'Creates the schema of a shard as a copy of the template, or adds the missing tables. Returns the number of new '
   'tables. Raises the same errors as create_shards()';
 
--- A procedure with a SET clause cannot commit, so create_shards() has none and qualifies every name with its schema.
+-- A procedure with a SET clause cannot commit, so create_shards() has no SET clause and qualifies every name with its
+-- schema.
 CREATE PROCEDURE snowflake.create_shards(template regnamespace, shards int4range, prefix text DEFAULT 'shard_',
                                          partial boolean DEFAULT false, commit_each boolean DEFAULT false)
   LANGUAGE plpgsql AS $$

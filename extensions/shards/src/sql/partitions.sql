@@ -1,4 +1,4 @@
--- Partitions by the calendar and by shard. An existing equal partition stays; a different one is an error.
+-- Partitions by the calendar and by shard. An existing equal partition stays, and a different partition is an error.
 
 CREATE FUNCTION snowflake.refuse_partition_key(parent regclass, strategy "char") RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -24,8 +24,8 @@ COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
   'Internal: for the procedures of partitions: raises an error unless the partition key is one bigint column, by '
   'range or by shard';
 
--- If two jobs create the same partitions, the second one waits. ATTACH PARTITION takes the same lock on the parent, so
--- readers and writers continue.
+-- If two jobs create the same partitions, the second job waits. ATTACH PARTITION takes the same lock on the parent
+-- table, so readers and writers continue.
 CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -41,7 +41,7 @@ CREATE FUNCTION snowflake.refuse_partition(parent regclass, place text, bounds t
 DECLARE
   home CONSTANT pg_class := c FROM pg_class AS c WHERE oid = parent;
 BEGIN
-  -- ATTACH PARTITION checks foreign keys by a query on both tables, even if the partition has no rows.
+  -- ATTACH PARTITION checks foreign keys by a query on the two tables, also if the partition has no rows.
   IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -61,7 +61,7 @@ COMMENT ON FUNCTION snowflake.refuse_partition(regclass, text, text) IS
   'Internal: for create_partitions(), create_time_partitions(): raises an error if the name of the partition is in '
   'use, or if a foreign key refers to a table of another owner';
 
--- ATTACH, because CREATE ... PARTITION OF would wait for all readers of the parent.
+-- Uses ATTACH PARTITION, because CREATE ... PARTITION OF would wait for all readers of the parent.
 CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -81,8 +81,9 @@ BEGIN
                  coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace),
                           '')));
   PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
-  -- The partition gets the replica identity of its parent, because it does not inherit one. If the table is published
-  -- and the new partition has no replica identity, UPDATE and DELETE fail in this partition.
+  -- The partition gets the replica identity of the parent table, because a partition does not inherit the replica
+  -- identity. If the table is published and the new partition has no replica identity, UPDATE and DELETE fail in the
+  -- partition.
   IF home.relreplident <> 'd' THEN
     PERFORM snowflake.run_as(home.relowner,
                              format('ALTER TABLE %s REPLICA IDENTITY %s', place,
@@ -185,7 +186,7 @@ BEGIN
   form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
                WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
   LOOP
-    -- Steps of months are counted from January 1, so that each year has the same steps.
+    -- Steps of months are counted from January 1, so that each year has equal steps.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
       format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)),
@@ -203,8 +204,8 @@ COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, intege
   '"ahead" steps after now. Steps begin at round times of UTC. The name of a partition contains its start. Existing '
   'partitions are not changed';
 
--- Returns only plain tables whose bounds are two numbers. A DEFAULT partition, or one from MINVALUE, may contain rows
--- of any time.
+-- Returns only plain tables whose bounds are two numbers. A DEFAULT partition, or a partition from MINVALUE, may
+-- contain rows of any time.
 CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass
@@ -216,7 +217,7 @@ $$;
 COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
   'Internal: for drop_time_partitions(): returns the partitions whose ids are all below an id';
 
--- All locks of a call share one deadline. A lock that is free is taken even after the deadline.
+-- All locks of a call share a single deadline. A lock that is free is taken even after the deadline.
 CREATE FUNCTION snowflake.limit_waits(until timestamptz) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -239,7 +240,8 @@ DECLARE
 BEGIN
   PERFORM snowflake.run_as(owner, format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE%s', name,
                                          CASE WHEN snowflake.limit_waits(until) THEN '' ELSE ' NOWAIT' END));
-  -- Before this session had the lock, the owner may have renamed the partition, or attached it with other bounds.
+  -- Before the session had the lock, the owner may have renamed the partition, or attached the partition with other
+  -- bounds.
   IF to_regclass(name) IS DISTINCT FROM partition
      OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
@@ -275,8 +277,8 @@ COMMENT ON FUNCTION snowflake.first_kept_id(timestamptz) IS
   'Internal: for drop_time_partitions(): returns the first id that is kept. Raises an error (22023) if the time is in '
   'the future';
 
--- DROP TABLE locks the parent, so other sessions wait behind it. The call waits for all its locks together at most 3 s,
--- or lock_timeout if that is set.
+-- DROP TABLE locks the parent table, so other sessions wait behind DROP TABLE. The call waits for all its locks
+-- together at most 3 s, or lock_timeout if lock_timeout is set.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -20,7 +20,8 @@ COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
   'Internal: for create_shards(): returns statements that add the missing constraints by which a column that mints '
   'accepts only ids of its shard';
 
--- A new object belongs to its owner from the beginning, because planning its expressions runs the owner's code.
+-- A new object belongs to the object's final owner from the beginning, because planning the object's expressions runs
+-- code of the owner.
 CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -54,13 +55,14 @@ $$;
 COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
   'Internal: for create_shards(): creates a schema in which a role may create objects';
 
--- An expression may print otherwise once it was read from its own text: CHECK (status IN (...)) on varchar
--- does. So tables that differ are compared again, by what both print after that.
+-- PostgreSQL may print an expression differently after PostgreSQL has read the printed text: CHECK (status IN (...)) on
+-- varchar does so. So tables that differ are compared again, after the definitions of the two tables were printed and
+-- read once more.
 CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- Foreign keys, owners, privileges and comments, the other steps, hold no expressions.
+  -- The steps for foreign keys, owners, privileges and comments contain no expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
   again text[];
@@ -73,7 +75,7 @@ BEGIN
      WHERE s.step = ANY (steps)
     UNION ALL
     SELECT s.statement FROM snowflake.statements_of(source, shard) AS s WHERE s.step <> ALL (steps)) AS w;
-  RAISE EXCEPTION USING ERRCODE = 'SFUND';  -- undoes all of it but the variable
+  RAISE EXCEPTION USING ERRCODE = 'SFUND';  -- undoes everything except the variable
 EXCEPTION
   WHEN SQLSTATE 'SFUND' THEN RETURN QUERY SELECT unnest(again);
   WHEN insufficient_privilege THEN RETURN QUERY SELECT s.statement FROM snowflake.statements_of(source, shard) AS s;
@@ -99,7 +101,7 @@ BEGIN
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
                   WHERE attempt = 2) AS t USING (statement);
-    -- A table of another owner is unlike the template by that alone.
+    -- If the owner differs, a table differs from the template.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;

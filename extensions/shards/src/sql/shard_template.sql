@@ -1,6 +1,6 @@
 -- Creates a schema for each shard of a server, as a copy of a template schema. Definitions are printed while
--- search_path contains only the template's schema, so they name its objects without a schema. When search_path contains
--- only the shard's schema, the same text refers to the objects there.
+-- search_path contains only the template's schema, so the definitions name the template's objects without a schema.
+-- When search_path contains only the shard's schema, the same text refers to the objects of the shard.
 
 CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -26,8 +26,9 @@ $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Internal: for create_shards(): returns the definition of an object, printed with a schema as search_path';
 
--- An expression that refers to a shard is adapted to the new shard only if it has one of two exact forms. Otherwise it
--- is not copied. Whether an expression refers to a shard is decided by its dependencies in pg_depend, not by its text.
+-- An expression that refers to a shard is adapted to the new shard only if the expression has one of two exact forms.
+-- An expression of another form is not copied. The dependencies in pg_depend show whether an expression refers to a
+-- shard. The text of the expression is not used.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -100,7 +101,7 @@ BEGIN
     SELECT string_agg(concat_ws(' ', quote_ident(attname), format_type(atttypid, atttypmod),
              CASE WHEN attcollation <> typcollation THEN 'COLLATE ' || attcollation::regcollation END,
              snowflake.column_value(source, attnum, shard),
-             -- From PostgreSQL 18 on, NOT NULL has a name. A comment may need it.
+             -- From PostgreSQL 18 on, NOT NULL has a name. A comment may need the name of NOT NULL.
              (SELECT format('CONSTRAINT %I', conname) FROM pg_constraint
                WHERE conrelid = source AND contype = 'n' AND conkey[1] = attnum
                  AND conname <> format('%s_%s_not_null', relname, attname)),

@@ -1,4 +1,4 @@
--- What create_shards() cannot copy: each function finds one kind of object.
+-- Finds objects that create_shards() cannot copy. Each function finds one kind of object.
 
 CREATE FUNCTION snowflake.odd_objects(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -13,7 +13,8 @@ BEGIN
    WHERE refclassid = 'pg_namespace'::regclass AND refobjid = template AND deptype IN ('n', 'a')
      AND classid <> 'pg_statistic_ext'::regclass
      AND NOT (classid = 'pg_class'::regclass AND objid = ANY (tab))
-     -- An extension creates its members, and a table creates the sequence of its identity column.
+     -- Members of an extension, and sequences of identity columns, need no copy: the extension creates its members, and
+     -- the table creates the sequence.
      AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = d.classid AND m.objid = d.objid
                                                   AND m.objsubid = 0 AND m.deptype IN ('e', 'i'));
 END

@@ -4,7 +4,7 @@ SECRET_KEY = "of a test"
 INSTALLED_APPS = ["notes"]
 DEFAULT_AUTO_FIELD = "notes.fields.SnowflakeField"
 USE_TZ = True
-# The migrations are made by the run, in a directory of its own.
+# The test run makes the migrations, in a separate directory.
 MIGRATION_MODULES = {"notes": "migrations_of_notes"}
 DATABASES = {
     "default": {
