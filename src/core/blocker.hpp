@@ -185,8 +185,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first blocker that applies. The server is checked first, then the database, then the
-// position of the next id.
+// Returns the first blocker that applies. The checks have this order: first the server, second the
+// database, third the position of the next id.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;

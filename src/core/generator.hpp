@@ -67,7 +67,7 @@ struct GeneratorOptions {
   int64_t max_jump_ms = 60'000;
 };
 
-// The clocks of this machine. Tests pass other clocks.
+// The clocks of the present machine. Tests pass other clocks.
 struct GeneratorClocks {
   static int64_t wall_ms() noexcept { return wall_clock_ms(); }
   static int64_t boot_us() noexcept { return snowflake::boot_us(); }

@@ -107,7 +107,7 @@ class BasicLimits {
     raise_to(highest_ms_, stored_ms);
   }
 
-  // Records that the mark is stored with this value. The caller flushes the mark before it
+  // Records that the mark is stored with the value `mark_ms`. The caller flushes the mark before it
   // publishes the value. REQUIRES the page.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 

@@ -15,10 +15,10 @@
 //  1. The floor is S or more. So in the modification order of the counter, the claim precedes the
 //     exchange that raises the counter to the floor. All changes of the counter are exchanges.
 //  2. The exchange of the claim is a release. The exchange that raises the counter to the floor
-//     acquires that release. This also holds if the exchange reads a value that was stored after
-//     the claim. So the settle() that raised the counters sees everything that the claiming session
-//     did before the claim. Before the claim, the session had recorded a tick that is not later
-//     than the claimed tick.
+//     acquires that release. The exchange that reads a later stored value also acquires the release
+//     of the claim. So the settle() that raised the counters sees everything that the claiming
+//     session did before the claim. Before the claim, the session had recorded a tick that is not
+//     later than the claimed tick.
 //  3. S is at most every tick in the slots. So when settle() read the slots, the claiming session's
 //     slot no longer contained the recorded tick: the session had closed the slot. A session closes
 //     its slot with release, after the session's commit is visible. settle() reads the slot with
@@ -91,8 +91,8 @@ class MintRecord {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Records the tick, then calls Shard::claim(). `slot()` returns the session's OpenMints, and is
-// called only for the first claim of a transaction.
+// Records the tick before the call of Shard::claim(). `slot()` returns the session's OpenMints, and
+// is called only for the first claim of a transaction.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {

@@ -151,8 +151,8 @@ bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
   return true;
 }
 
-// Reads all results. One of the results must contain the expected row. The last result comes after
-// the commit.
+// Reads all results. A result must contain the expected row. The last result comes after the
+// commit.
 bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
   bool found = false;

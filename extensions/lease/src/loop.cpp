@@ -153,8 +153,8 @@ void snowflake_lease_main(Datum) {
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // The postmaster does not restart a worker that exits with 0. At this point, the server stops or
-  // a successor is registered.
+  // The postmaster does not restart a worker that exits with 0. When the loop ends, the server
+  // stops or a successor is registered.
   proc_exit(0);
 }
 

@@ -47,8 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // The present call will fail before record_clone(). So this code sets the flag for the sessions
-  // that already mint.
+  // The present call will fail before record_clone(). So the code here sets the flag for the
+  // sessions that already mint.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

@@ -46,7 +46,7 @@ bool have_one_form(const Layout& a, const Layout& b) {
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
 }
 
-// The first shard whose ids both databases mint, or -1.
+// Returns the first shard whose ids the two databases mint, or -1.
 int64_t first_common_shard(const Minter& own, const Minter& other) {
   if (own.region < 0 || other.region < 0 || !have_one_form(own.layout, other.layout)) return -1;
   const size_t counters = own.state->shard_counters().size();
@@ -72,8 +72,8 @@ int64_t highest_region() {
   return highest;
 }
 
-// The statement is the same for both databases, and changes the database with the greater OID. No
-// database of this server has the region in the statement.
+// The two databases get one statement, which changes the database with the greater OID. No database
+// of this server has the region in the statement.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

@@ -194,8 +194,8 @@ void require_seal_slowly(SealUse use) {
     return;
   }
 
-  // A recent check by another backend is sufficient. On a standby it is not sufficient, because
-  // replay of a change does not run this code.
+  // A recent check by another backend is sufficient. On a standby, a recent check is not
+  // sufficient, because replay of a change does not run this code.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;

@@ -3,7 +3,8 @@
 // A database can have two seals: one seal from CREATE EXTENSION, and one seal from a restored dump.
 // If the two seals differ, every function raises an error. In a dump, the rows come before the
 // seal. So if the layouts differ, rows were already decoded wrongly when the seal is restored. If
-// the functions then used one of the two layouts, users would not notice the wrong rows.
+// the two seals differed and the functions used the layout of one seal, users would not notice the
+// wrong rows.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -18,9 +19,10 @@ namespace snowflake::pg {
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
 // Checks the seal like seal_blocker(), before ids are minted or decoded. Until the first call of
-// check_seal_for_use(), a dump can still replace the seal (dumped_seal.cpp). After this call, the
-// seal is permanent. The call records this in is_called of seal_local. The record needs no flush,
-// because everything that follows from an id comes later in the WAL.
+// check_seal_for_use(), a dump can still replace the seal (dumped_seal.cpp). After a successful
+// check_seal_for_use(), the seal is permanent. check_seal_for_use() records the use of the seal in
+// is_called of seal_local. The record needs no flush, because everything that follows from an id
+// comes later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);

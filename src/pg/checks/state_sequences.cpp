@@ -81,7 +81,7 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// Reads dead rows too, because a rollback would restore dead rows.
+// Also reads dead rows, because a rollback would restore dead rows.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

@@ -26,7 +26,7 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // If no id was minted after the jump ahead that this step reverts, no shard has to wait.
+  // If a step back reverts a jump ahead, and no id was minted after the jump, no shard has to wait.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())

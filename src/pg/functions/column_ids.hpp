@@ -9,9 +9,9 @@ namespace snowflake::pg {
 using Visit = void (*)(void* state, int64 value, bool null);
 
 // Visits every value of a column that the caller may read, in the table and in the child tables of
-// the table. The function scans tables without planning. Such a scan runs no code of the table's
-// owner. `percent` is the share of the pages of each table that is read. The function reads a view
-// or a foreign table with the rights of the owner of the view or the foreign table.
+// the table. The function scans tables without planning. A scan without planning runs no code of
+// the table's owner. `percent` is the share of the pages of each table that is read. The function
+// reads a view or a foreign table with the rights of the owner of the view or the foreign table.
 void visit_column(Oid relation, const char* column, double sample, Visit visit, void* state);
 
 // Visits at least the smallest and the greatest value of a column that has values.

@@ -11,10 +11,10 @@
 // the default once and give the same id to all rows. Three conditions keep the replacement inside
 // BeginCopyFrom():
 //  - `root` of the request is null. The planner always passes a root, so no plan contains the
-//    replacement, and a session cannot cache the replacement. This also holds if a trigger of the
-//    COPY plans a query.
+//    replacement, and a session cannot cache the replacement. A plan that a trigger of the COPY
+//    makes also has a root.
 //  - The current memory context is the context of COPY. BeginCopyFrom() switches to the context of
-//    COPY, and switches back before the first row. BeginCopyTo() has a context of this name too,
+//    COPY, and switches back before the first row. BeginCopyTo() has a context of the name "COPY",
 //    but plans only queries in the context. Everything else that plans an expression without a
 //    query runs in another context: ADD COLUMN, the conditions of triggers, CHECK constraints of
 //    tables and domains, the expressions of indexes and partitions, the arguments of EXECUTE and

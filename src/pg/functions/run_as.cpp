@@ -1,7 +1,7 @@
 // run_as() and query_as() run a statement about a table as the table's owner. Index predicates,
-// checks, defaults, triggers and policies can call functions of the owner, and PostgreSQL runs them
-// with the rights of the current role. REINDEX and ANALYZE also act as the owner, so that code of
-// the owner does not run with the caller's rights.
+// checks, defaults, triggers and policies can call functions of the table's owner. PostgreSQL runs
+// these functions with the rights of the current role. REINDEX and ANALYZE also act as the owner,
+// so that code of the owner does not run with the caller's rights.
 
 #include "pg/functions/run_as.hpp"
 

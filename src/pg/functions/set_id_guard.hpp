@@ -1,5 +1,5 @@
-// Lets CREATE TRIGGER fail if the arguments of set_id() are invalid. Otherwise the first INSERT
-// would fail.
+// Lets CREATE TRIGGER fail if the arguments of set_id() are invalid. Without this check, the first
+// INSERT would fail.
 #pragma once
 
 namespace snowflake::pg {

@@ -16,7 +16,7 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// Between two look-ups of a name, the relation may be dropped. Then the name may refer to another
+// If the relation is dropped between two look-ups of its name, the name may refer to another
 // relation.
 Oid qualify(RangeVar* name) {
   for (;;) {

@@ -1,5 +1,5 @@
-// Roles that do not own the extension's sequences and tables could lock them, and minting would
-// wait. The lock guard prevents this.
+// Prevents roles that do not own the extension's sequences and tables from locking the sequences
+// and tables, because a lock would make minting wait.
 #pragma once
 
 namespace snowflake::pg {

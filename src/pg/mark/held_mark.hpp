@@ -16,8 +16,8 @@ void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 Relation open_mark(Oid oid);
 
 // Copies the published limit to the session. If the generation of the session's limit has ended,
-// detaches the session from the mark instead. `more_is_written` means that a later mark is written
-// but not flushed yet.
+// the function detaches the session from the mark and copies no limit. `more_is_written` means that
+// a later mark is written but not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

@@ -6,7 +6,7 @@
 // freed after the database was dropped, or after the extension was created again under another
 // layout. Sessions that use the earlier layout can still use the memory of the old state.
 //
-// This file owns that state. Locking rules
+// This file owns the states of all databases. Locking rules
 //  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
 //    mark's page;
 //  - shared_state->lock protects the list of databases, and `origin` of each; the times of the

@@ -151,7 +151,7 @@ COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, big
   'time of arrival by this database''s clock';
 
 -- The functions are SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the
--- rows are read, because another request may change the rows while this request waits for the lock.
+-- rows are read, because another request may change the rows during the wait for the lock.
 CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
                                     nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
                                     seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,

@@ -254,8 +254,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers or ids from the future';
 
--- If a function has filled the column until now, the function continues to fill columns of other tables. Ids from such
--- a function may equal ids that next_id() mints.
+-- If a function has filled the column until now, the function continues to fill columns of other tables. Ids from a
+-- shared function may equal ids that next_id() mints.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -122,8 +122,8 @@ COMMENT ON VIEW snowflake_fleet.moves IS
   'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the '
   'bytes of WAL that it holds';
 
--- snowflake-move-shard runs statements from the following tables as a superuser. So the policies let members of
--- pg_write_all_data read the tables, but not write them. The policies do not apply to the owner and to superusers.
+-- snowflake-move-shard runs statements from the following tables as a superuser. So the policies forbid members of
+-- pg_write_all_data to write the tables. The policies do not apply to the owner and to superusers.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

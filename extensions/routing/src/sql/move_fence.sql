@@ -70,7 +70,7 @@ DECLARE
   this record;
 BEGIN
   -- If a transaction is older than the row of the move, the snapshot of the transaction may lack the row. Event
-  -- triggers miss DDL of such an old transaction.
+  -- triggers miss DDL of a transaction that is older than the row of the move.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;

@@ -129,7 +129,7 @@ BEGIN
   UNION ALL
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
-  -- Returns the expressions that create_shards() would write differently for this shard.
+  -- Returns the expressions that create_shards() would write differently for a shard.
   SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
     FROM (SELECT 'pg_attrdef'::regclass::oid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema)
             FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attrdef AS d ON adrelid = t WHERE snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL

@@ -30,7 +30,8 @@ COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
   'Internal: for create_shards(), alter_shards(): raises an error if a role may create objects in a schema without '
   'the rights of all owners of its tables';
 
--- If the owner may not create in the schema, the table is created in a new schema of the owner, and then moved.
+-- If the owner may not create in the schema, the table is created in a new schema of the owner. The new table is moved
+-- to the schema afterwards.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

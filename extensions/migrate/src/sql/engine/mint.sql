@@ -130,7 +130,8 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
-  -- If the call requests fewer ids than a tick has, the ids are drawn one by one. Otherwise the call takes whole ticks.
+  -- If the call requests fewer ids than a tick has, the ids are drawn one by one. If the call requests as many ids as a
+  -- tick has, or more, the call takes whole ticks.
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;
