@@ -189,7 +189,7 @@ SELECT count(*) FROM customer_list;
 SELECT count(*) FROM "Sales".totals;
 RESET ROLE;
 
--- A second call has nothing to do
+-- A second call of adopt_schemas() finds nothing to change
 CALL snowflake.adopt_schemas('{person,Sales}', 5);
 -- Columns that an upgrade of the application changed back are found and adopted by another call
 SET client_min_messages = warning;

@@ -1,6 +1,6 @@
 -- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. A hybrid logical clock has
--- the same rule for messages that it receives. The function next_id_near(id) mints in the shard of another id. This
--- server is region 3. Ids from elsewhere are up to 90 ms ahead of the clock here; max_lead is 100 ms.
+-- the same rule for messages that it receives. The function next_id_near(id) mints in the shard of another id. The
+-- region of this server is 3. Ids of other servers are up to 90 ms ahead of this server's clock; max_lead is 100 ms.
 SELECT snowflake.next_id(240) AS first \gset
 
 -- The ids after which next_id() mints are from lower, equal and higher regions and shards, at both ends of a tick. Each
@@ -25,7 +25,7 @@ SELECT count(*) AS posts, count(*) FILTER (WHERE reply > id) AS replies_after,
        count(*) FILTER (WHERE replies[1] > id AND replies[2] > replies[1] AND replies[3] > replies[2]) AS batches_after,
        count(DISTINCT reply) AS replies, bool_and(snowflake.shard_of(reply) = 240 AND snowflake.region_of(reply) = 3) AS here
   FROM posts;
--- The new id is at most one tick after the other id, unless the shard itself was ahead
+-- The new id is at most one tick after the given id, unless the shard itself was ahead
 SELECT count(*) FILTER (WHERE snowflake.time_of(reply) > greatest(snowflake.time_of(id), snowflake.time_of(:first)) + interval '2 s') AS too_far
   FROM posts WHERE ahead >= 0;
 
@@ -50,7 +50,7 @@ BEGIN
   ASSERT reply = snowflake.make_id(snowflake.time_of(post), 242, 0, 3), 'a lower region: the same tick';
 END $$;
 
--- NULL or 0 as the other id sets no condition
+-- With NULL or 0 as the other id, next_id() mints as without this argument
 SELECT snowflake.next_id(240, NULL) > :first AS null_asks_nothing, cardinality(snowflake.next_ids(240, 5, NULL)) AS batch,
        snowflake.next_id(240, 0) > :first AS zero;
 

@@ -8,13 +8,13 @@ SET datestyle = ISO;
 CREATE TABLE photos (id bigint PRIMARY KEY, caption text);
 SELECT count(*) FROM snowflake.audit('photos');
 
--- audit() reports nothing about ids that were minted here
+-- audit() reports nothing about ids that this database minted
 INSERT INTO photos SELECT snowflake.next_id(231 + n % 3) FROM generate_series(1, 900) AS n;
 SELECT a.region, a.shard, a.ids, a.oldest = snowflake.time_of(a.least_id) AND a.newest = snowflake.time_of(a.greatest_id) AS times,
        (a.least_id, a.greatest_id) = (SELECT min(id), max(id) FROM photos WHERE snowflake.shard_of(id) = a.shard) AS bounds, minted_by, finding
   FROM snowflake.audit('photos') AS a;
 
--- Each kind of number that was not minted here has its own row
+-- audit() returns a separate row for each kind of number that this database did not mint
 INSERT INTO photos SELECT snowflake.make_id(now() - interval '1 day', 231, n, region => 4) FROM generate_series(0, 9) AS n;
 INSERT INTO photos SELECT snowflake.make_id(now() - interval '1 day', 252, n, region => 3) FROM generate_series(0, 8) AS n;
 INSERT INTO photos SELECT snowflake.make_id(now() + interval '1 day', 231, n, region => 3) FROM generate_series(0, 7) AS n;

@@ -65,7 +65,7 @@ SELECT snowflake.next_ids(204, 0);
 SELECT snowflake.last_id() = :lost AS after_errors;
 SELECT snowflake.next_id(205) = snowflake.last_id() AS same_statement;
 
--- Another session has its own last id
+-- After a reconnect, last_id() fails until the new session has minted
 \c -
 SELECT snowflake.last_id();
 \echo SQLSTATE :SQLSTATE

@@ -10,7 +10,7 @@ SELECT to_char(at, 'SS.US') AS at, snowflake.decode(snowflake.min_id(at)) AS min
                     '2026-03-01 12:00:00.124']::timestamptz[]) AS at;
 
 -- min_id(t) is the smallest id whose time is t or later. max_id(t) is the greatest id whose time is t or earlier. The
--- nearest ids outside of both bounds do not match.
+-- nearest id below the lower bound and the nearest id above the upper bound do not match.
 CREATE VIEW times AS
   SELECT timestamptz '2026-03-01 12:00:00.100' + ms * interval '1 ms' + us * interval '1 us' AS at
     FROM generate_series(0, 3) ms, unnest(ARRAY[0, 1, 500, 999]) us;
@@ -39,7 +39,7 @@ SELECT kind, count(*) AS cases, count(*) FILTER (WHERE inside) AS inside,
          WHERE a.at <= b.at) c
  GROUP BY kind ORDER BY kind;
 
--- Tests ranges: the bounds themselves, open ends, nothing, everything, NULL
+-- Tests ranges: inclusive and exclusive bounds, open ends, the empty range, the unlimited range, NULL
 SELECT snowflake.id_range(during), snowflake.id_range(during) = int8range(snowflake.min_id(lower(during)),
                                                                           snowflake.min_id(upper(during))) AS same
   FROM (VALUES (tstzrange '[2026-01-01, 2026-01-02)')) v (during);

@@ -94,7 +94,7 @@ CREATE FUNCTION found(bigint) RETURNS bigint LANGUAGE plpgsql
 SELECT count(*), min(found(id)) AS least, max(found(id)) AS most FROM sample;
 SET plan_cache_mode = force_generic_plan;
 SELECT count(*), min(found(id)) AS least, max(found(id)) AS most FROM sample;
--- Generic plans prune when they run
+-- Generic plans prune partitions at execution
 PREPARE one(bigint) AS SELECT caption FROM photos WHERE id = $1;
 EXPLAIN (COSTS OFF) EXECUTE one(5120);
 PREPARE small(integer) AS SELECT caption FROM photos WHERE id = $1;
@@ -189,7 +189,7 @@ RESET enable_nestloop;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'by_shard';
 
 -- DROP EXTENSION ... CASCADE would drop such tables with their rows, also tables that are partitioned by an expression.
--- It is refused.
+-- DROP EXTENSION CASCADE is refused.
 SET client_min_messages = error;
 CREATE TABLE by_expression (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
 \set VERBOSITY sqlstate

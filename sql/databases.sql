@@ -10,7 +10,7 @@ SELECT snowflake.next_id(230) AS id \gset
 CREATE DATABASE regress_snowflake_2 TEMPLATE regress_snowflake_1;
 CREATE DATABASE regress_snowflake_3 TEMPLATE regress_snowflake_1;
 
--- A copied database mints above the ids of its template. Minting in one database has no effect on another.
+-- A copied database mints above the ids of its template. Minting in one database has no effect on another database.
 \c regress_snowflake_2
 SELECT snowflake.next_id(230) > :id AS above;
 SELECT count(DISTINCT id) AS ids FROM unnest(snowflake.next_ids(230, 50000)) id;
@@ -20,12 +20,12 @@ SELECT snowflake.next_id(230) > :id AS above;
 SELECT ids, batches, last_time < clock_timestamp() AS in_step FROM snowflake.shard_stats WHERE shard = 230;
 SELECT lead_ms < 10 AS in_step FROM snowflake.health;
 
--- A mark that is a day ahead stops only its own database, before anything is raised
+-- A high-water mark that is a day ahead stops only its own database, before anything is raised
 \c regress_snowflake_2
 SELECT snowflake.next_id(230) > :id AS minted;
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', :mark + 86400000) > 0 AS a_day_ahead;
--- observe() does not succeed for an id that only the raised mark covers
+-- observe() does not succeed for an id that only the raised high-water mark covers
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(:id);
 \c -
@@ -41,7 +41,7 @@ SELECT minting, reason FROM snowflake.health;
 BEGIN;
 DROP EXTENSION snowflake;
 ROLLBACK;
--- A superuser can set the mark to any number
+-- A superuser can set the high-water mark to any number
 SELECT setval('snowflake.high_water', 9223372036854775807) > 0 AS at_the_end_of_numbers;
 DO $$
 DECLARE detail text;
@@ -54,7 +54,7 @@ END $$;
 \c regress_snowflake_3
 SET snowflake.max_wait = 0;
 SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.health;
--- After the mark was lowered again, no trace is left in memory or on disk
+-- After the high-water mark was lowered again, no trace is left in memory or on disk
 \c regress_snowflake_2
 SELECT setval('snowflake.high_water', :mark) = :mark AS lowered;
 SELECT snowflake.observe(:id);

@@ -23,7 +23,7 @@ SELECT * FROM counted('UPDATE', 'INSERT INTO target SELECT n, 0 FROM src', 'UPDA
 SELECT * FROM counted('ADD COLUMN', 'CREATE TABLE added AS TABLE src', 'ALTER TABLE added ADD COLUMN id bigint DEFAULT snowflake.next_id(60)', 'INSERT INTO target SELECT n, id FROM added');
 SELECT * FROM counted('LATERAL that refers to the row', 'INSERT INTO target SELECT n, id FROM src, LATERAL (SELECT snowflake.next_id(60 + 0 * n) AS id) AS new');
 SELECT * FROM counted('ORDER BY ... LIMIT', 'INSERT INTO target SELECT n, snowflake.next_id(60) FROM src ORDER BY n LIMIT 3');
--- One call for all rows
+-- A statement calls next_id() once for all rows
 SELECT * FROM counted('scalar subquery', 'INSERT INTO target SELECT n, (SELECT snowflake.next_id(60)) FROM src');
 SELECT * FROM counted('UPDATE from a subquery', 'INSERT INTO target SELECT n, 0 FROM src', 'UPDATE target SET id = (SELECT snowflake.next_id(60))');
 SELECT * FROM counted('UPDATE of a row', 'INSERT INTO target SELECT n, 0 FROM src', 'UPDATE target SET (n, id) = (SELECT 7, snowflake.next_id(60))');

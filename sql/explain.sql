@@ -3,12 +3,12 @@ CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- Explains an id that was minted here
+-- Explains an id that this database minted
 SELECT snowflake.next_id(161) AS id \gset
 SELECT id = :id AS id, created_at = snowflake.time_of(:id) AS created_at, age BETWEEN interval '-100 ms' AND interval '10 s' AS age,
        region, shard, sequence = snowflake.sequence_of(:id) AS sequence, minted_by, possible, contradiction
   FROM snowflake.explain_id(:id);
--- Explains similar ids: of another region, of another server's shard, and one that nobody has minted yet
+-- Explains similar ids: an id of another region, an id of another server's shard, and an id that is not minted yet
 SELECT region, shard, minted_by, possible, contradiction
   FROM snowflake.explain_id(snowflake.make_id(now() - interval '1 day', 161, 5, region => 4));
 SELECT region, shard, minted_by, possible, contradiction
@@ -86,7 +86,7 @@ SELECT minting, reason, advice FROM snowflake.health;
 -- The id is explained by the layout of the database, which has two sequence bits fewer
 SELECT shard, possible, contradiction FROM snowflake.explain_id(:id >> 2);
 SELECT setval('snowflake.seal_local', :seal) IS NOT NULL AS put_back, setval('snowflake.seal', :seal) IS NOT NULL AS put_back;
--- Shows health if the mark is lost, unlogged, far ahead or locked, or if the sequence is gone
+-- Shows health if the high-water mark is lost, unlogged, far ahead or locked, or if the sequence is gone
 BEGIN;
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 DROP SEQUENCE snowflake.high_water;
@@ -106,7 +106,7 @@ SELECT possible, contradiction FROM snowflake.explain_id(:id);
 ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT snowflake.next_id(1) > 0 AS minted;
--- For each of these reasons in health next_id() fails. Tests in t/ check the reasons that concern the clock.
+-- next_id() fails for each reason that health has shown above. Tests in t/ check the reasons that concern the clock.
 \c :base
 DROP DATABASE regress_health;
 DROP EXTENSION snowflake_migrate;

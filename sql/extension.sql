@@ -90,7 +90,8 @@ COMMIT;
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 
--- An extension that is created twice in one transaction mints, because no other session knows the first one
+-- If one transaction creates the extension twice, the second extension mints, because no other session has used the
+-- first extension
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -100,8 +101,8 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
--- The second extension does not mint if ROLLBACK TO SAVEPOINT could restore the first mark. The first mark does not
--- cover the ids of the second one, which belongs to another extension or to other storage.
+-- The second extension does not mint if ROLLBACK TO SAVEPOINT could restore the first high-water mark. The first
+-- high-water mark does not cover the ids of the second one, which belongs to another extension or to other storage.
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -128,8 +129,8 @@ ROLLBACK;
 CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > :lost AND :lost > max(id) AS above FROM t;
 
--- If the extension is dropped and created again, the new mark is above all ids that the old mark allowed. In every
--- shard new ids are above the old ids.
+-- If the extension is dropped and created again, the new high-water mark is above all ids that the old mark allowed. In
+-- every shard new ids are above the old ids.
 SELECT snowflake.next_id(200) AS a, (snowflake.next_ids(201, 100))[100] AS b \gset
 SELECT extract(epoch FROM covered_until) * 1000 AS "limit" FROM snowflake.health \gset
 DROP EXTENSION snowflake;
@@ -137,8 +138,8 @@ CREATE EXTENSION snowflake;
 SELECT last_value >= :limit AS mark FROM snowflake.high_water;
 SELECT snowflake.next_id(200) > :a AS a, snowflake.next_id(201) > :b AS b;
 
--- If DROP and CREATE are in one transaction, calls in it are refused. A rollback would restore the old mark, which
--- would not cover the ids of refused calls.
+-- If DROP and CREATE are in one transaction, calls in it are refused. A rollback would restore the old high-water mark,
+-- which would not cover the ids of refused calls.
 BEGIN;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
@@ -152,7 +153,7 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.shard_of(:a) AS decoding_works;
 COMMIT;
 SELECT snowflake.next_id(200) > :a AS after_commit;
--- After ROLLBACK TO SAVEPOINT calls succeed again
+-- After ROLLBACK TO SAVEPOINT, calls of next_id() succeed again
 BEGIN;
 SAVEPOINT s;
 DROP EXTENSION snowflake;
@@ -172,7 +173,8 @@ SELECT snowflake.next_id(200);
 CREATE EXTENSION snowflake;
 SELECT left_over(200) > :a AS works_again;
 
--- The mark is found as a member of the extension, whatever other sequences have its name, and whatever search_path is
+-- The high-water mark is found as a member of the extension, whatever other sequences have its name, and whatever
+-- search_path is
 CREATE SCHEMA evil;
 CREATE SEQUENCE evil.high_water MINVALUE 0 START 0;
 CREATE SEQUENCE public.high_water MINVALUE 0 START 0;

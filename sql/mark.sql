@@ -1,5 +1,6 @@
--- Tests what a superuser may do to the high-water mark. A raised mark is respected, a lowered mark is repaired, and
--- changes that would remove its protection are refused. TAP tests check that the mark is durable.
+-- Tests what a superuser may do to the high-water mark. A raised high-water mark is respected, a lowered mark is
+-- repaired, and changes that would remove its protection are refused. TAP tests check that the high-water mark is
+-- durable.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
@@ -7,19 +8,19 @@ CREATE DATABASE regress_snowflake;
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake;
 CREATE VIEW clock_ms AS SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now;
--- The mark is above every id, and at most lead and reserve above the clock
+-- The high-water mark is above every id, and at most lead and reserve above the clock
 CREATE VIEW verdict AS
   SELECT last_value > extract(epoch FROM snowflake.time_of(snowflake.last_id())) * 1000 AS above_ids,
          last_value <= now + 1101 AS near_the_clock
     FROM snowflake.high_water, clock_ms;
 
--- The mark starts at the clock or above, before anything was minted
+-- The high-water mark starts at the clock or above, before anything was minted
 SELECT last_value >= now - 60000 AS started FROM snowflake.high_water, clock_ms;
 SELECT snowflake.next_id(210) > 0 AS minted;
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) AS a \gset
 SELECT * FROM verdict;
--- The mark does not move until a call moves it
+-- The high-water mark does not move until a call moves it
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT pg_sleep(1.3);
 SELECT last_value = :mark AS idle FROM snowflake.high_water;
@@ -27,22 +28,22 @@ SELECT snowflake.next_id(210) > :a AS minted;
 SELECT last_value > :mark AS moved FROM snowflake.high_water;
 SELECT * FROM verdict;
 
--- A mark that an old dump has lowered is repaired by the next call of a running session
+-- A high-water mark that an old dump has lowered is repaired by the next call of a running session
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 12345);
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value > :mark AS repaired FROM snowflake.high_water;
 SELECT * FROM verdict;
--- A session that begins repairs a lowered mark at once
+-- A session that begins repairs a lowered high-water mark at once
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 0);
 \c -
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- A mark that a dump of another server has raised is respected at its next extension. Ids of every shard are above the
--- raised mark.
+-- A high-water mark that a dump of another server has raised is respected at its next extension. Ids of every shard are
+-- above the raised high-water mark.
 SELECT snowflake.next_id(210) > :a AS minted;
 SELECT pg_sleep(1.3);
 SELECT setval('snowflake.high_water', now + 1500) AS raised FROM clock_ms \gset
@@ -80,7 +81,7 @@ ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.next_id(210) > :a AS after_commit;
 SELECT * FROM verdict;
 
--- An unlogged mark is refused, because it would not survive a crash
+-- An unlogged high-water mark is refused, because it would not survive a crash
 ALTER SEQUENCE snowflake.high_water SET UNLOGGED;
 SELECT snowflake.next_id(210);
 \echo SQLSTATE :SQLSTATE
@@ -92,13 +93,15 @@ SELECT * FROM verdict;
 -- The seal may be unlogged, because it is not written when ids are minted
 SELECT snowflake.shard_of(:a);
 
--- Other properties of the sequence do not affect minting (the mark is then 20 ms ahead, which is within the lead)
+-- Other properties of the sequence do not affect minting (the high-water mark is then 20 ms ahead, which is within the
+-- lead)
 ALTER SEQUENCE snowflake.high_water INCREMENT 2 CACHE 10 CYCLE;
 SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 ALTER SEQUENCE snowflake.high_water INCREMENT 1 CACHE 1 NO CYCLE;
 
--- If the mark is lowered before the first id of a server run, ids are still above the value that the server had written
+-- If the high-water mark is lowered before the first id of a server run, ids are still above the value that the server
+-- had written
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;
@@ -111,8 +114,8 @@ SELECT round(extract(epoch FROM mark) * 1000) = :mark AS stands FROM snowflake.h
 SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :mark AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- Another sequence has the mark's name in a database that has not minted. A mark before the epoch counts as lost, not
--- as zero.
+-- Another sequence has the high-water mark's name in a database that has not minted. A high-water mark before the epoch
+-- counts as lost, not as zero.
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;
@@ -141,7 +144,7 @@ SELECT snowflake.set_mark(now());
 ROLLBACK;
 SELECT snowflake.set_mark(clock_timestamp()) BETWEEN now() AND clock_timestamp() + interval '1 ms' AS set;
 SELECT snowflake.next_id(210) > :a AS above;
--- The mark cannot be set below the value that the server has written since its start
+-- The high-water mark cannot be set below the value that the server has written since its start
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT extract(epoch FROM snowflake.set_mark('2026-01-01')) * 1000 >= :mark AS not_lower;
 SELECT snowflake.set_mark(clock_timestamp() + interval '1 h') > now() + interval '59 min' AS ahead;

@@ -68,7 +68,7 @@ CREATE TABLE shares (id bigserial PRIMARY KEY);
 CREATE TABLE with_it (id bigint DEFAULT nextval('shares_id_seq'));
 CALL snowflake.adopt('shares', 243, drop_sequence => true);
 
--- Adopts tables whose ids come from one common function
+-- Adopts tables whose ids come from one shared function
 CREATE FUNCTION theirs() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.make_id(clock_timestamp(), 243, 0)';
 CREATE TABLE one (id bigint PRIMARY KEY DEFAULT theirs());
 CREATE TABLE two (id bigint PRIMARY KEY DEFAULT theirs());
@@ -128,7 +128,7 @@ DROP TABLE ways;
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT snowflake.observe_all();
 ROLLBACK;
--- Columns that hold other values are named
+-- The error names columns that contain values other than ids
 CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)), plain bigint);
 CREATE VIEW by_view AS SELECT plain FROM as_uuid;
 ALTER VIEW by_view ALTER plain SET DEFAULT snowflake.next_id(243);
@@ -348,7 +348,7 @@ SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L,
     'ALTER TABLE notes ADD FOREIGN KEY (id) REFERENCES moving.photos', 'ALTER TABLE notes ADD COLUMN evil bigint REFERENCES moving.photos', 'ALTER TABLE notes INHERIT moving.photos',
     'ALTER TABLE notes ATTACH PARTITION moving.photos DEFAULT', 'ALTER TABLE notes RENAME COLUMN', 'ALTER TABLE notes ADD COLUMN evil integer; DROP TABLE absent']) AS statement;
 \a
--- Child tables in other schemas follow their parent
+-- ALTER TABLE in alter_shards() also changes child tables in other schemas
 CREATE TABLE moving.child () INHERITS (moving_3.notes);
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 DROP TABLE moving.child;

@@ -1,5 +1,6 @@
--- Tests every way in which PostgreSQL evaluates a column default. All returned ids are in tables below one parent. No
--- id is there twice, and the ids of each shard increase in the order in which they were returned.
+-- Tests every way in which PostgreSQL evaluates a column default. All returned ids are in child tables of one parent
+-- table. The parent table contains no id twice, and the ids of each shard increase in the order in which they were
+-- returned.
 CREATE SEQUENCE arrival;
 CREATE TABLE minted (
   n bigint NOT NULL DEFAULT nextval('arrival'),
@@ -221,7 +222,8 @@ INSERT INTO given (photo) SELECT id FROM p;
 SELECT count(*) FROM given JOIN photos ON photos.id = photo;
 SELECT * FROM verdict;
 
--- Cursors: FETCH BACKWARD evaluates next_id() again and mints new ids. A held cursor keeps its ids.
+-- Cursors: FETCH BACKWARD evaluates next_id() again and mints new ids. A cursor WITH HOLD returns the same id again
+-- after the commit.
 BEGIN;
 DECLARE forth SCROLL CURSOR FOR SELECT snowflake.next_id(100) AS id FROM generate_series(1, 5);
 FETCH NEXT FROM forth \gset one_
@@ -238,8 +240,8 @@ SELECT :kept_id > :five_id AND :last_id > :kept_id AS ascending, :again_id = :ke
 CLOSE kept;
 INSERT INTO photos (id, note) SELECT unnest(ARRAY[:one_id, :two_id, :back_id, :five_id, :kept_id, :last_id]), 'cursor';
 
--- Minting leaves no transaction id and no lock behind, even if the call writes the mark. A call must write the mark if
--- the database has not minted for longer than the mark was ahead.
+-- Minting leaves no transaction id and no lock behind, even if the call writes the high-water mark. A call must write
+-- the high-water mark if the database has not minted for longer than the mark was ahead.
 SELECT pg_sleep(1.3);
 BEGIN;
 SELECT last_value AS mark FROM snowflake.high_water \gset
@@ -258,7 +260,7 @@ INSERT INTO scratch SELECT FROM generate_series(1, 100);
 INSERT INTO photos (id, note) SELECT id, 'fast' FROM fast ORDER BY id;
 INSERT INTO photos (id, note) SELECT id, 'scratch' FROM scratch ORDER BY id;
 
--- A new session mints above the ids of the last one
+-- The ids of a new session are greater than the ids of the previous session
 SELECT max(id) AS before FROM photos \gset
 \c -
 INSERT INTO photos (note) VALUES ('new session') RETURNING id > :before AS above_all;

@@ -32,8 +32,8 @@ SELECT snowflake.next_id(192) > :id AS greater;
 \c -
 SELECT snowflake.next_id(193) > :id AS greater;
 
--- observe() is durable: after a pause longer than the reserve the mark is behind the clock, and observing moves the
--- mark to just after the id
+-- observe() is durable: after a pause longer than the reserve the high-water mark is behind the clock, and observing
+-- moves the mark to just after the id
 SELECT pg_sleep(1.3);
 DO $$
 DECLARE

@@ -70,7 +70,7 @@ SELECT count(*) FROM decoded WHERE not_safe(id);
 RESET max_parallel_workers;
 SELECT snowflake.next_id(50) > 0 AS minting_goes_on;
 
--- The functions are compiled by JIT if the server supports it
+-- The functions are compiled by JIT if the server supports JIT
 RESET max_parallel_workers_per_gather;
 RESET parallel_setup_cost;
 SET jit = on;

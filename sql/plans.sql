@@ -56,7 +56,7 @@ SELECT note FROM pictures WHERE id BETWEEN lower(snowflake.id_range('[2025-03-03
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04') ORDER BY id DESC LIMIT 5;
 
--- Functions and operators of others that come first in search_path change nothing
+-- Functions and operators of other roles that come first in search_path change nothing
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.everything(bigint, bigint) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
 CREATE OPERATOR evil.>= (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = evil.everything);

@@ -1,5 +1,5 @@
 -- An ordinary role can do everything that it needs to insert, to read and to be dumped. The role cannot cause a
--- duplicate, raise the mark far ahead, or stop others.
+-- duplicate id, raise the high-water mark far ahead, or keep other roles from minting.
 CREATE ROLE regress_snowflake_user LOGIN;
 CREATE TABLE shared (id bigint PRIMARY KEY DEFAULT snowflake.next_id(65), who name DEFAULT current_user);
 GRANT SELECT, INSERT ON shared TO regress_snowflake_user;

@@ -21,7 +21,7 @@ SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
--- Every function fails, also in other sessions
+-- Every function fails, in this session and in other sessions
 \c -
 SET timezone = 'UTC';
 \set VERBOSITY terse
@@ -74,8 +74,8 @@ SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowf
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- A dump inserts its seal as a row. If the seal of the dump is that of the database, it is accepted and not stored.
--- Another seal stops the database, even if the restoring role is only the owner of a table.
+-- A dump inserts its seal as a row. If the seal of the dump equals the seal of the database, the seal is accepted and
+-- not stored. Another seal stops the database, even if the restoring role is only the owner of a table.
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;
@@ -154,12 +154,12 @@ DROP TABLE restored;
 DROP OWNED BY regress_snowflake_restorer;
 DROP ROLE regress_snowflake_restorer;
 
--- With the first seal everything works again, and ids are in order
+-- When the first seal is restored, all functions work again, and the next id is greater
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, snowflake.shard_of(:id) AS shard;
 
--- A session that mints without a pause also detects the seal: at the next write of the mark, within a statement that
--- takes two seconds
+-- A session that mints without a pause also detects the seal: at the next write of the high-water mark, within a
+-- statement that takes two seconds
 SELECT setval('snowflake.seal', 0);
 SELECT sum(cardinality(snowflake.next_ids(220, 1000000))) FROM generate_series(1, 2);
 \echo SQLSTATE :SQLSTATE

@@ -123,8 +123,8 @@ DROP ROLE regress_snowflake_shard;
 ALTER DATABASE :"home" SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 
--- sequence_spread takes effect on reload. Ids that are minted one per tick get different sequence numbers. Before the
--- reload the sequence numbers were 0.
+-- sequence_spread takes effect on reload. If each tick has only one id, the ids get different sequence numbers. Before
+-- the reload the sequence numbers were 0.
 \c -
 CREATE FUNCTION slowly(shard int, ids int) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -136,7 +136,7 @@ BEGIN
   END LOOP;
   RETURN result;
 END $$;
--- (the pause lets the clock pass the ids that other tests minted ahead of it)
+-- (the pause lets the clock pass the ids that other tests minted ahead of the clock)
 SELECT snowflake.next_id(72) > 0 AS minted, pg_sleep(0.2);
 SELECT slowly(72, 6);
 ALTER SYSTEM SET snowflake.sequence_spread = 4;

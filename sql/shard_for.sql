@@ -142,8 +142,8 @@ BEGIN
   END LOOP;
 END $$;
 SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) AS shards, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM calm;
--- If a shard is ahead, next_id_in() continues with the next owned shard that is not ahead. A shard that this function
--- drove ahead is certainly ahead if its id still is when the call has ended.
+-- If a shard is ahead, next_id_in() continues with the next owned shard that is not ahead. If an id is still ahead of
+-- the clock after the call, its shard was ahead during the call.
 CREATE FUNCTION pg_temp.goes_over(shards int4range, ahead int[], OUT shard int) LANGUAGE plpgsql AS $$
 DECLARE
   driven bigint[];
@@ -160,7 +160,7 @@ SELECT pg_temp.goes_over('[20,24)', '{20,21,22}') AS "the last", pg_temp.goes_ov
 -- The ids of a burst are in the shards of the range
 CREATE TABLE burst AS SELECT snowflake.next_id_in('[20,24)') AS id, clock_timestamp() AS at FROM generate_series(1, 30000);
 SELECT count(DISTINCT id) AS ids, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM burst;
--- If the range has only one shard, it is used even if it is ahead
+-- The only shard of a range is used even if the shard is ahead of the clock
 SELECT pg_temp.goes_over('[20,20]', '{20}') AS shard;
 SELECT snowflake.next_id_in('[250,253]');
 \echo SQLSTATE :SQLSTATE
@@ -205,7 +205,7 @@ SELECT snowflake.next_ids_in('[20,24)', 5);
 ROLLBACK;
 -- Calls of next_ids() with literals still mean a shard
 SELECT cardinality(snowflake.next_ids('5', '3')) AS of_literals, cardinality(snowflake.next_ids('5', '3', '7')) AS after;
--- next_id($1) means a shard, because no other next_id() has one argument
+-- The argument of next_id($1) is a shard, because no other next_id() has one argument
 PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));
 EXECUTE of_shard(5);
 SELECT parameter_types FROM pg_prepared_statements WHERE name = 'of_shard';

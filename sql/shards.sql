@@ -115,7 +115,7 @@ ALTER TABLE shard_5.likes ENABLE TRIGGER never;
 SELECT snowflake.create_shard('"Photo app"', 5);
 SELECT snowflake.create_shard('"Photo app"', 5, 'other_'), snowflake.create_shard('"Photo app"', 3);
 INSERT INTO shard_5.albums DEFAULT VALUES RETURNING snowflake.shard_of(id);
--- A shard's schema may be the template, also for itself
+-- The schema of a shard may be the template, also for a range that contains this shard
 CALL snowflake.create_shards('shard_3', '[2,4)');
 SELECT count(*) FROM shard_parts WHERE nspname = 'shard_2';
 
@@ -138,7 +138,7 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA more GRANT SELECT ON TABLES TO PUBLIC;
 CALL snowflake.create_shards('more', '[0,2)', 'more_');
 \echo SQLSTATE :SQLSTATE
 SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'more\_%';
--- With partial => true all other objects are made
+-- With partial => true create_shards() creates all other objects
 \set VERBOSITY terse
 CALL snowflake.create_shards('more', '[0,1)', 'more_', partial => true);
 \set VERBOSITY default
@@ -238,7 +238,7 @@ CALL snowflake.create_shards('"Photo app"', '[10,14)', 'c_', commit_each => true
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
 SELECT string_agg(nspname, ' ' ORDER BY nspname) FROM pg_namespace WHERE nspname LIKE 'c\_%';
--- One shard, as strictly
+-- create_shard() refuses the same invalid arguments as create_shards()
 \set VERBOSITY terse
 SELECT snowflake.create_shard('more', 5);
 \echo SQLSTATE :SQLSTATE

@@ -13,8 +13,8 @@ SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now(
   FROM snowflake.database_stats;
 SELECT * FROM snowflake.refusals;
 
--- Ids of all shards are counted, also those of this transaction. The first id makes the server write and flush the
--- mark.
+-- The counters include the ids of all shards, also the ids of this transaction. The first id makes the server write and
+-- flush the high-water mark.
 BEGIN;
 SELECT count(snowflake.next_id(g % 7)) FROM generate_series(1, 700) g;
 SELECT cardinality(snowflake.next_ids(9, 5000)), cardinality(snowflake.next_ids(8, 300));
@@ -29,7 +29,7 @@ SELECT d.ids = s.ids AS ids, d.batches = s.batches AS batches, d.borrowed_ticks 
 SELECT rate BETWEEN 0.99 * ids / extract(epoch FROM clock_timestamp() - stats_since) AND 1.01 * ids / extract(epoch FROM now() - stats_since) AS rate, capacity,
        stats_since = (SELECT stats_since FROM snowflake.database_stats) AS since
   FROM snowflake.shard_stats WHERE shard = 9;
--- The mark is written once or twice a second if the database mints
+-- The high-water mark is written once or twice a second if the database mints
 SELECT mark_extensions AS extensions FROM snowflake.database_stats \gset
 DO $$
 DECLARE
@@ -76,7 +76,7 @@ SELECT snowflake.next_id(NULL);
 SELECT snowflake.next_id(1) > 0 AS minted;
 SELECT refusals - :before AS more FROM snowflake.database_stats;
 
--- If the mark or the seal is wrong, refusals are counted, and the counters can still be read
+-- If the high-water mark or the seal is wrong, refusals are counted, and the counters can still be read
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT setval('snowflake.seal', 17) AS seal;
 \set VERBOSITY terse
@@ -88,14 +88,14 @@ SELECT cause, refusals FROM snowflake.refusals WHERE cause IN ('seal', 'mark_los
 SELECT setval('snowflake.seal', :seal) = :seal AS put_back;
 \set VERBOSITY default
 
--- Tests waits that belong to no shard: for a mark that somebody has set ahead, and for another id
+-- Tests waits that belong to no shard: for a high-water mark that somebody has set ahead, and for another id
 SELECT waits AS before, wait_time AS before_ms FROM snowflake.database_stats \gset
 \c -
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + interval '900 ms') * 1000)::bigint) > 0 AS ahead, snowflake.next_id(1) > 0 AS minted;
 SELECT snowflake.next_id(2, after => snowflake.make_id(clock_timestamp() + interval '900 ms', 2, 0)) > 0 AS minted;
 SELECT waits - :before BETWEEN 2 AND 6 AS waits, wait_time - :before_ms > 300 AS wait_time FROM snowflake.database_stats;
 
--- Another database has its own counts
+-- Another database has its own counters
 \c :base
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since FROM snowflake.database_stats;
 \c regress_statistics

@@ -103,7 +103,7 @@ EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_base62('00
 CREATE INDEX posts_base62 ON posts (snowflake.to_base62(id) COLLATE "C");
 ANALYZE posts;
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE snowflake.to_base62(id) COLLATE "C" LIKE '000A%';
--- Under COLLATE "C" the order is that of the ids
+-- Under COLLATE "C" texts have the order of the ids
 SELECT array_agg(title ORDER BY snowflake.to_base62(id) COLLATE "C") = array_agg(title ORDER BY id) AS same_order FROM posts;
 
 -- JSON: JavaScript rounds an id that is a number, and does not round a string

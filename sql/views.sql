@@ -29,7 +29,7 @@ SELECT shard, ids, batches, refusals FROM snowflake.shard_stats WHERE shard BETW
 SELECT s.last_id = snowflake.last_id() AS last_id, s.last_time = snowflake.time_of(s.last_id) AS last_time
   FROM snowflake.shard_stats s WHERE shard = 181;
 
--- Another session sees the same counters, and adds to them
+-- Another session sees the same counters, and adds to these counters
 \c -
 SET timezone = 'UTC';
 SELECT shard, ids, batches FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189 ORDER BY shard;
@@ -54,7 +54,7 @@ SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_sta
 SELECT cardinality(snowflake.next_ids(184, 600000));
 SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > 0 AS wait_time, refusals
   FROM snowflake.shard_stats WHERE shard = 184;
--- A call that may not wait for so many ids is refused
+-- A call that would have to wait longer than max_wait is refused
 SET snowflake.max_wait = 0;
 \set VERBOSITY terse
 SELECT cardinality(snowflake.next_ids(185, 1000000));

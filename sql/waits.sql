@@ -48,7 +48,7 @@ RESET snowflake.max_wait;
 SELECT snowflake.last_id() AS last \gset
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '20 seconds' AS far_ahead;
 SELECT lead_ms > 20000 AS lead FROM snowflake.health;
--- The mark is above all ids that run ahead
+-- The high-water mark is above all ids that run ahead
 SELECT last_value > extract(epoch FROM snowflake.time_of(:last)) * 1000 AS covered FROM snowflake.high_water;
 
 -- The lead is lowered
@@ -63,7 +63,7 @@ SELECT * FROM refusal('SELECT snowflake.next_ids(151, 10)');
 -- Refused calls write nothing to disk, and are counted
 SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
 SELECT refusals - :before AS refusals FROM snowflake.shard_stats WHERE shard = 151;
--- Other shards are not behind
+-- A call in another shard succeeds, because only one shard is far ahead of the clock
 SELECT snowflake.next_id(152) > 0 AS another_shard;
 
 -- A call that waits can be interrupted
@@ -87,8 +87,9 @@ SELECT pg_reload_conf();
 \c -
 SHOW snowflake.max_lead;
 
--- If the mark is far ahead, as after a start with the clock set back, calls are refused. A refused call does not move
--- the mark. If each call moved the mark, a restart loop would move it further and further away from the clock.
+-- If the high-water mark is far ahead, as after a start with the clock set back, calls are refused. A refused call does
+-- not move the high-water mark. If each call moved the high-water mark, a restart loop would move it further and
+-- further away from the clock.
 SET timezone = 'UTC';
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 100000) AS raised \gset
 \c -

@@ -10,8 +10,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# "snowflake.max_lead" is a minute, so that the server mints at once even if its clock is behind. If the mark were lost,
-# calls would not wait, and their ids would be too small.
+# "snowflake.max_lead" is a minute, so that the server mints at once even if its clock is behind. If the high-water mark
+# were lost, calls would not wait, and their ids would be too small.
 my $node = Snowflake::Node->create_running('main', conf => "restart_after_crash = on\nsnowflake.max_lead = 60s\n");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);

@@ -36,7 +36,7 @@ my %jumped = (
 	  . '"snowflake.max_forward_jump" is 3600 s',
 	hint => 'SELECT snowflake.accept_clock\(\)');
 
-# If a jump is corrected before anything is minted, the mark and later ids show no trace of the jump.
+# If a jump is corrected before anything is minted, the high-water mark and later ids show no trace of the jump.
 in_time('ids before all jumps are of the right time');
 my $mark = $node->mark;
 $clock->step(+7200);
@@ -52,7 +52,8 @@ is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now
 $clock->step(-7200);
 in_time('after a jump was corrected, ids have the right time');
 
-# If the library is preloaded, a jump is still detected after a crash. Only such a server warns at its start.
+# If the library is preloaded, a jump is still detected after a crash. Only a server of this kind writes a warning at
+# its start.
 $node->set_preload(1);
 $node->restart;
 $clock->step(+7200);

@@ -1,4 +1,5 @@
-# Tests that a higher mark is flushed to WAL before an id that needs it is returned, and that this writes little WAL.
+# Tests that an extension of the high-water mark is flushed to WAL before an id that needs the extension is returned.
+# An extension must write little WAL.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +26,8 @@ sub time_of
 		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
 }
 
-# Twice mints so much that the mark is extended, and crashes the server. The recovered mark must be above the last id.
+# Twice mints so much that the high-water mark is extended, and crashes the server. The recovered high-water mark must
+# be above the last id.
 sub is_durable
 {
 	my ($name) = @_;
@@ -50,8 +52,9 @@ $node->safe_psql('postgres', "LOAD 'snowflake'; ALTER SYSTEM SET snowflake.reser
 $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 
-# A call that writes the mark leaves no lock and no transaction id in its transaction. The first call after a server
-# start writes the mark. Later calls write the mark when the clock has caught up with the ids.
+# A call that writes the high-water mark leaves no lock and no transaction id in its transaction. The first call after a
+# server start writes the high-water mark. Later calls write the high-water mark when the clock has caught up with the
+# ids.
 $node->clock->set(0);
 $ledger->new_server_run;
 $node->restart;
@@ -112,7 +115,7 @@ my $count = () = $records =~ /rmgr: Generic/g;
 cmp_ok($count, '>=', 1, 'minting at full rate writes the mark');
 cmp_ok($count, '<=', 2 * $seconds + 4, 'minting at full rate writes the mark about twice a second');
 
-# PostgreSQL's own sequence functions read and write the mark correctly.
+# PostgreSQL's own sequence functions read and write the high-water mark correctly.
 $node->mint($ledger);
 my $next = $node->mark + 1;
 is($node->safe_psql('postgres', "SELECT nextval('snowflake.high_water')"), $next, 'nextval() returns the next value of the mark');
@@ -137,7 +140,7 @@ $ledger->new_server_run;
 $node->start;
 is_durable('wal_level = minimal, full_page_writes = off');
 
-# Creates the extension and mints in one transaction: wal_level = minimal writes no WAL of the new mark.
+# Creates the extension and mints in one transaction: wal_level = minimal writes no WAL of the new high-water mark.
 $node->safe_psql('postgres', 'CREATE DATABASE fresh');
 $node->mint($ledger, <<~'SQL', 'fresh');
 	BEGIN;

@@ -22,8 +22,8 @@ sub mint
 	return;
 }
 
-# Recreates the extension while sessions mint. One long statement calls the old function during the change, and must use
-# the new mark. Short statements fail if they run while the extension does not exist.
+# Recreates the extension while sessions mint. One long statement calls the function of the dropped extension during the
+# change, and must use the new high-water mark. Short statements fail while the extension does not exist.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -49,7 +49,7 @@ foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 }
 $node->crash($ledger, -3);
 mint();
-# The mark of a new extension must be above the ids of the dropped one before the first call.
+# The high-water mark of a new extension must be above the ids of the dropped one before the first call.
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 $node->crash($ledger, -3);
 mint();
@@ -62,7 +62,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
 $ledger->check(2_200, 'ids are unique if the extension is recreated before the first call of a server run');
 
-# As long as a recreated extension can be rolled back, its mark protects no id.
+# As long as a recreated extension can be rolled back, its high-water mark protects no id.
 $node->refuses(
 	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',
 	{
@@ -105,8 +105,8 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# The new database has the oid of a dropped one and the relations of the same template. The slot of the new database
-# looks like that of the dropped database.
+# The new database has the OID of a dropped database and the relations of the same template. The slot of the new
+# database looks like the slot of the dropped database.
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');

@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# wal_consistency_checking: a standby stops if its replay of the mark gives another page than the primary's.
+# wal_consistency_checking: a standby stops if its replay of the high-water mark gives another page than the primary's.
 my $primary = Snowflake::Node->create_running('primary', allows_streaming => 1,
 	extra => ['--data-checksums'], conf => <<~'CONF');
 	wal_consistency_checking = all
@@ -73,8 +73,8 @@ is($session->query_safe('SELECT clock IS NOT NULL AND covered_until IS NULL AND 
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 
-# The primary continues to mint after the standby has read the mark. After the promotion the standby must use the last
-# mark that it received.
+# The primary continues to mint after the standby has read the high-water mark. After the promotion the standby must use
+# the last high-water mark that it received.
 $_->clock->step(+2) foreach $primary, $standby;
 mint($primary);
 my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');

@@ -34,7 +34,7 @@ sub insert
 	return $node->ids("INSERT INTO app.photos (n) SELECT $n FROM generate_series(1, 200) RETURNING id", 'app');
 }
 
-# Checks that the restored rows are complete, and that later ids are above their ids.
+# Checks that the restored rows are complete, and that later ids are greater than the ids of these rows.
 sub continues
 {
 	my ($node, $rows, $name) = @_;
@@ -73,7 +73,7 @@ my @after = insert($source, 2);
 $source->safe_psql('app', 'SELECT pg_switch_wal()');
 $source->stop;
 
-# Restores a dump with psql on a server whose clock is 40 s behind that of the source.
+# Restores a dump with psql on a server whose clock is 40 s behind the clock of the source server.
 my $target = Snowflake::Node->create('target', conf => $conf);
 $target->clock->set(-40);
 $target->start;
@@ -91,7 +91,7 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the restore an open session decodes its id');
-# The row with the seal is the last one of the dump. Inserting the seal's row fails with an error that explains the
+# The row with the seal is the last row of the dump. Inserting the seal's row fails with an error that explains the
 # problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
@@ -168,7 +168,7 @@ $target->restart;
 continues($target, 200, 'a changed setting for the layout does not affect this database');
 $target->stop;
 
-# Recovers base backups on servers whose clocks are behind that of the original.
+# Recovers base backups on servers whose clocks are behind the clock of the original server.
 my $recovered = Snowflake::Node->create_from_backup('recovered', $source, 'base', has_restoring => 1, standby => 0);
 $recovered->clock->set(-40);
 $recovered->start;

@@ -71,8 +71,8 @@ stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# Settings that do not exist. If a misspelt owned_shards were accepted, the server would own all shards. The case of
-# names is ignored.
+# Tests settings that do not exist. If a misspelt owned_shards were accepted, the server would own all shards. The case
+# of names is ignored.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",
@@ -105,8 +105,8 @@ $node->reload;
 $node->wait_for_log(qr/invalid value for parameter "snowflake.region": "-1"/, $since);
 $node->refuses('SELECT snowflake.next_id(255)', { sqlstate => '55000', message => 'shard 255 is not owned', detail => '"snowflake.owned_shards" is 1-5' },
 	'a reload changes the shards for later sessions');
-# If a layout does not have the server's region, databases of that layout cannot mint, and databases of other layouts
-# can.
+# If a layout does not contain the server's region, databases with this layout cannot mint. Databases with other layouts
+# can mint.
 configure("snowflake.owned_shards = '0-8000'\nsnowflake.region = 32");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE DATABASE broad');

@@ -11,8 +11,8 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Each layout has a database of its own. For each layout the clock is set back a little further than for the previous
-# one.
+# Each layout has a database of its own. For each layout the test sets the clock back a little further than for the
+# previous layout.
 sub start_with
 {
 	my ($settings, $database) = @_;
@@ -22,7 +22,7 @@ sub start_with
 	return;
 }
 
-# Compares the fields of each id from decode() with those computed in Perl.
+# Compares the fields that decode() returns for each id with fields that are computed in Perl.
 sub decodes
 {
 	my ($database, $layout, @ids) = @_;
@@ -92,7 +92,7 @@ foreach my $database (sort keys %layouts)
 	is($node->safe_psql($database, 'SELECT time_bits, region_bits, shard_bits, sequence_bits, tick_ms, shards, regions FROM snowflake.layout'),
 		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout shows the bits, shards and regions");
 
-	# audit() reports no finding for ids of this database, and one for numbers beyond the layout.
+	# audit() reports no finding for ids of this database, and one finding for numbers beyond the end of the layout.
 	my %shards = map { ($_ >> $sequence_bits & $last) => 1 } @ids;
 	my $bits = $time_bits + $region_bits + $shard_bits + $sequence_bits;
 	$node->safe_psql($database, "CREATE TABLE minted AS SELECT unnest(ARRAY[${\ join ',', @ids}]) AS id");

@@ -1,5 +1,5 @@
-# Tests that a change of the mark or extension in one database neither stops nor delays other databases. Ids that are
-# minted after a mark was dropped or rolled back are above this mark.
+# Tests that a change of the high-water mark or extension in one database neither stops nor delays other databases. Ids
+# that are minted after a high-water mark was dropped or rolled back are above this mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -61,8 +61,8 @@ undisturbed(
 	'BEGIN; DROP EXTENSION snowflake; ROLLBACK',
 	'SELECT snowflake.next_ids(2, 1000)');
 
-# A wrong mark can be corrected without a restart. After the correction neither the disk nor the shared memory contains
-# the wrong value.
+# A wrong high-water mark can be corrected without a restart. After the correction neither the disk nor the shared
+# memory contains the wrong value.
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)',
@@ -76,12 +76,12 @@ mint('staging');
 $node->safe_psql('staging', 'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
 cmp_ok($node->safe_psql('staging', 'SELECT last_value - extract(epoch FROM clock_timestamp()) * 1000 FROM snowflake.high_water'),
 	'<', 200_000, 'a lowered mark stays low after ids were observed and minted');
-$node->crash($ledger, +61);    # after a crash the mark can be 60 s ahead of the clock
+$node->crash($ledger, +61);    # after a crash the high-water mark can be 60 s ahead of the clock
 mint('prod');
 mint('staging');
 
-# Copies a database with CREATE DATABASE and the option TEMPLATE. The copied database may have to wait for its own mark,
-# but no other database has to wait.
+# Copies a database with CREATE DATABASE and the option TEMPLATE. The copied database may have to wait for its own
+# high-water mark, but no other database has to wait.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -90,7 +90,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# After the mark was lowered, each session attaches to the shared memory again only once.
+# After the high-water mark was lowered, each session attaches to the shared memory again only once.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);
@@ -108,8 +108,9 @@ $_->quit foreach @sessions;
 my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from')");
 cmp_ok($bytes, '<', 15 * 8192, "after the mark was lowered, sessions do not write it again in turn ($bytes bytes of WAL)");
 
-# If the library is preloaded, the record of a dropped mark survives a crash restart of the same postmaster. Ids are up
-# to 30 s ahead of the clock; then the extension is dropped, a backend is killed, and the extension is created again.
+# If the library is preloaded, the record of a dropped high-water mark survives a crash restart of the same postmaster.
+# Ids are up to 30 s ahead of the clock; then the extension is dropped, a backend is killed, and the extension is
+# created again.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
 $node->set_preload(1);
 $node->restart;
@@ -142,8 +143,8 @@ foreach my $way (
 	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# The record of a dropped mark also protects a database that has no slot in shared memory. Three other databases use all
-# slots.
+# The record of a dropped high-water mark also protects a database that has no slot in shared memory. Three other
+# databases use all slots.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

@@ -1,5 +1,5 @@
-# Tests that roles without superuser cannot lower the mark permanently, change the seal or lock the extension. After
-# each attempt ids stay unique, over crashes and with the clock behind.
+# Tests that roles without superuser cannot lower the high-water mark permanently, change the seal or lock the
+# extension. After each attempt ids stay unique, over crashes and with the clock behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -32,7 +32,7 @@ sub killed
 	return;
 }
 
-# If a role with UPDATE on every sequence lowers the mark, no id repeats.
+# If a role with UPDATE on every sequence lowers the high-water mark, no id repeats.
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE ROLE etl LOGIN IN ROLE pg_write_all_data, pg_read_all_data; CREATE ROLE joe LOGIN');
 foreach my $sql (
 	"SET ROLE etl; SELECT setval('snowflake.high_water', 1735689600000)",
@@ -122,8 +122,8 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
 # Some commands of PostgreSQL lock a relation before they check privileges. In this test an open transaction has read
-# the mark, so that a command which locks the mark would have to wait. Commands without privileges must fail at once,
-# without waiting for the lock.
+# the high-water mark, so that a command which locks the mark would have to wait. Commands without privileges must fail
+# at once, without waiting for the lock.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -157,8 +157,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A name without schema refers to another relation after the first one was dropped. If a command waits for the lock on
-# the dropped relation and its name now refers to the mark, the command must not use the mark.
+# After the named relation was dropped, a name without schema can refer to another relation. If a command waits for the
+# lock on the dropped relation and its name now refers to the high-water mark, the command must not use the mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -188,7 +188,7 @@ foreach my $sql (
 }
 $node->mint($ledger);
 
-# While two sessions call set_mark() all the time, the mark is never below the ids that calls returned.
+# While two sessions call set_mark() all the time, the high-water mark is never below the ids that calls returned.
 $node->safe_psql('postgres', 'CREATE TABLE finished (i int)');
 my @setters = map { $node->start_writer("DO \$\$ BEGIN WHILE NOT EXISTS (SELECT FROM finished) LOOP PERFORM snowflake.set_mark('2025-02-01'); END LOOP; END \$\$") } 1 .. 2;
 $node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND state = 'active'");
@@ -221,15 +221,15 @@ unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
 # A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database minted ids before this
-# CREATE EXTENSION, so the new mark is already high enough. Because the mark is already high enough, no later call
-# flushes WAL.
+# CREATE EXTENSION, so the new high-water mark is already high enough. Because the high-water mark is already high
+# enough, no later call flushes WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 foreach my $round (1 .. 3)
 {
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
-	# Flushes all WAL except that of the commit, by switching the WAL file.
+	# Flushes all WAL except the WAL of the commit, by switching the WAL file.
 	$node->safe_psql('hasty', <<~'SQL');
 		SET synchronous_commit = off;
 		DROP EXTENSION IF EXISTS snowflake;
@@ -248,8 +248,8 @@ foreach my $round (1 .. 3)
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
 }
 
-# Removes the mark's sequence from the extension, and then drops the sequence. After a crash restart with the clock
-# stepped back, ids are above the dropped mark.
+# Removes the high-water mark's sequence from the extension, and then drops the sequence. After a crash restart with the
+# clock stepped back, ids are above the dropped high-water mark.
 $node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
 $node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'lacks a sequence or table', hint => 'Do not drop the extension' }, 'next_id() reports that the mark was removed from the extension', 'hasty');

@@ -50,7 +50,7 @@ sub becomes
 $node->mint($ledger);
 is(health('minting, reason'), 't|', 'health() of a new database shows that it mints');
 
-# While the disk of the WAL stalls, a call waits for the flush of the mark.
+# While the disk of the WAL stalls, a call waits for the flush of the high-water mark.
 select undef, undef, undef, 0.5;
 my $stalled = "SELECT longest_mark_flush > 1000, mark_flushes FROM snowflake.database_stats";
 my $before = $node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats');

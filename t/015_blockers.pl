@@ -1,8 +1,8 @@
 # Tests that calls and health() agree. In each state that this test can make, next_id() fails or waits if and only if
 # health() shows that the database does not mint. SQLSTATE and message of the error match the reason in health(). The
-# hint of the error equals the advice in health(). The error is counted under the cause that health() shows. Old and new
-# sessions behave the same. For health() without a lease see extensions/lease/t/006_refusals.pl, for a standby t/007,
-# and with Citus t/031.
+# hint of the error equals the advice in health(). The error is counted under the cause that health() shows. Sessions
+# that minted before behave like new sessions. For health() without a lease see extensions/lease/t/006_refusals.pl, for
+# a standby t/007, and with Citus t/031.
 
 use strict;
 use warnings FATAL => 'all';
@@ -193,8 +193,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If the WAL buffers are full when the mark must be written, the writer waits with the page of the mark locked, and the
-# other session waits for that lock. The session that has minted pauses until the WAL buffers are full.
+# If the WAL buffers are full when the high-water mark must be written, the writer waits with the page of the mark
+# locked, and the other session waits for that lock. The session that has minted pauses until the WAL buffers are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {
@@ -203,8 +203,8 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# The first filler session waits for its commit and holds WALWriteLock. The second filler session fills the WAL
-		# buffers. PostgreSQL 17 spells the wait events differently.
+		# The first session that fills the WAL buffers waits for its commit and holds WALWriteLock. The second filler session
+		# fills the WAL buffers. PostgreSQL 17 spells the wait events differently.
 		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");

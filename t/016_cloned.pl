@@ -50,7 +50,7 @@ sub at_home
 	return;
 }
 
-# These changes are not copies.
+# Tests changes that do not copy the database.
 
 at_home('a new database');
 my $home = $node->safe_psql('postgres', $remembered);
@@ -81,7 +81,7 @@ $node->safe_psql('postgres', 'DROP DATABASE made');
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 at_home('an extension that was dropped and created again');
 
-# If the machine or disk has no identifier, it is not compared, and the stored fingerprint does not change.
+# A machine or disk without an identifier is not compared, and the stored origin fingerprint does not change.
 $node->stop;
 $machine->set_id(undef);
 $machine->set_disk;

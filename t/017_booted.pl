@@ -1,6 +1,6 @@
 # Tests a server that starts with a clock that is behind or not yet set. If the clock later steps to a time that agrees
-# with the mark, the step is accepted without accept_clock(). Any other step is refused. Also tests
-# "snowflake.unsynchronized", with which minting waits for a synchronized clock.
+# with the high-water mark, the step is accepted without accept_clock(). Every other step of the clock is refused. Also
+# tests "snowflake.unsynchronized", with which minting waits for a synchronized clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,7 +38,7 @@ sub in_time
 {
 	my ($name, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	# Mints, and so sets the mark that a restart must wait for.
+	# Mints, and so sets the high-water mark that a restart must wait for.
 	my @ids = $node->mint($ledger, "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(g) FROM generate_series(0, 9) g", $database);
 	is($node->safe_psql('postgres', "SELECT count(*) FROM unnest(ARRAY[" . join(',', @ids)
 			. "]) AS id WHERE abs(extract(epoch FROM clock_timestamp() - snowflake.time_of(id))) > 30"), '0', $name);
@@ -97,14 +97,14 @@ $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 in_time('if the clock was corrected before the first call, ids have the right time');
 
-# The mark that a failed call has read is used after a crash restart, too.
+# The high-water mark that a failed call has read is used after a crash restart, too.
 boot(-2 * 3600);
 $node->refuses('SELECT snowflake.next_id(1)', $behind, 'next_id() fails while the clock is two hours behind');
 crash_restart();
 $clock->set(0);
 in_time('if a crash restart precedes the correction of the clock, ids have the right time');
 
-# If the clock steps to a time before the mark, the step counts as a jump.
+# If the clock steps to a time before the high-water mark, the step counts as a jump.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'before the epoch: refused');
 $clock->set(-7200);
@@ -113,8 +113,8 @@ is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock
 $clock->set(0);
 in_time('when the clock reaches the mark, ids have the right time');
 
-# The clock is right at the start, and the mark of one database is far in the future. If another database mints with the
-# present clock, the server treats the clock as right.
+# The clock is right at the start, and the high-water mark of one database is far in the future. If another database
+# mints with the present clock, the server treats the clock as right.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -138,8 +138,8 @@ $clock->set(0);
 in_time('when the jump is corrected, ids have the right time');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# The clock is right at the start, and jumps before the first call. No mark confirms the new time, so the jump is
-# refused.
+# The clock is right at the start, and jumps before the first call. No high-water mark confirms the new time, so the
+# jump is refused.
 boot(0);
 $clock->set(7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a server run is refused');
@@ -193,7 +193,7 @@ $clock->synchronize(0);
 select undef, undef, undef, 0.5;
 $node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'unsynchronized = refuse: next_id() fails again when synchronization is lost');
 is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'unsynchronized = refuse: the refused calls are counted');
-# Before its first id a database has no slot with counters of its own.
+# A database that has not minted has no slot with counters.
 $node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'unsynchronized = refuse: next_id() fails in a new database', 'late');
 my $counted = q{SELECT refusals, last_at IS NOT NULL, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'unsynchronized'};
 is($node->safe_psql('late', $counted), '1|t|t', 'refusals of a database without a slot are counted');

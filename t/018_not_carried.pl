@@ -1,5 +1,6 @@
-# Tests rows that arrive without the mark: by parts of a dump, by a dump whose restoring role may not set the mark, or
-# by logical replication. After observe_all() ids are greater than those of the rows, even if the clock is behind.
+# Tests rows that arrive without the high-water mark: by parts of a dump, by a dump whose restoring role may not set the
+# mark, or by logical replication. After observe_all() new ids are greater than the ids of the rows, even if the clock
+# is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -91,7 +92,8 @@ $database = make($extension, 'CREATE SCHEMA app');
 $target->command_ok([ 'pg_restore', '-n', 'app', '-t', 'photos', '-d', $target->connstr($database), dump_of('-Fc') ], 'pg_restore of a table');
 observed($database, 'one table of a dump');
 
-# Restores the whole dump by a role that may not set the mark. The restore shows an error for the mark.
+# Restores the whole dump by a role that may not set the high-water mark. The restore shows an error for the high-water
+# mark.
 $database = make($extension, 'SELECT 1');
 $target->safe_psql('postgres', "GRANT CREATE ON DATABASE $database TO loader");
 my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'loader', '-f', dump_of('--no-owner'), '-d', $target->connstr($database) ]);
@@ -99,7 +101,7 @@ like($err, qr/ERROR:  permission denied for sequence high_water/, 'a role that m
 $target->safe_psql($database, 'GRANT USAGE ON SCHEMA app TO app; GRANT SELECT ON app.photos TO app');
 observed($database, 'a role that may not set the mark');
 
-# A dump of the data of all tables and sequences contains the mark.
+# A dump of the data of all tables and sequences contains the high-water mark.
 $database = make($extension, $table);
 load($database, dump_of('-a'));
 cmp_ok(next_id($database), '>', $max, 'pg_dump -a: the dump contains the mark, so the next id is above those of the rows');

@@ -1,6 +1,6 @@
-# Simulates a virtual machine on a busy host. On such a machine the kernel's timer interrupts come late, so the coarse
-# clock is late, too. The times of ids must still be right, even in a shard that was ahead of the clock. Also tests for
-# which clock sources the server uses the processor's time stamp counter.
+# Simulates a virtual machine on a busy host. On a machine with late ticks the kernel's timer interrupts come late, so
+# the coarse clock is late, too. The times of ids must still be right, even in a shard that was ahead of the clock. Also
+# tests for which clock sources the server uses the processor's time stamp counter.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
 # Tests ALTER EXTENSION snowflake UPDATE. After updates from the oldest version, step by step, the catalogue must equal
-# that of a fresh installation, and ids and mark must be kept.
+# that of a fresh installation, and ids and high-water mark must be kept.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +25,8 @@ my $newest = query('postgres',
 	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
 is($versions[-1], $newest, 'the default version is the newest one');
 
-# The installed scripts must be those of the repository. If the Makefile did not list a script, its version could not be
-# updated.
+# The installed scripts must be equal to the scripts of the repository. If the Makefile did not list a script, its
+# version could not be updated.
 my ($share) = run_command([ 'pg_config', '--sharedir' ]);
 my %scripts;
 foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
@@ -46,7 +46,7 @@ foreach my $from (grep { $_ ne $newest } @fresh)
 		'', "$from can be updated to $newest");
 }
 
-# Updates from the oldest version, one step at a time.
+# Updates from the oldest version to the newest version, one version at a time.
 my $oldest = $versions[0];
 my @steps = split /--/, query('postgres',
 	"SELECT path FROM pg_extension_update_paths('snowflake')

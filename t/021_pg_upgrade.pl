@@ -1,5 +1,5 @@
-# Tests that pg_upgrade transfers the mark and the seal. In the new server old ids decode as before, and new ids are
-# greater, even if the clock is behind.
+# Tests that pg_upgrade transfers the high-water mark and the seal. In the new server old ids decode as before, and new
+# ids are greater, even if the clock is behind.
 #
 # The environment variable oldinstall is the installation directory of the old server, with bin/. If oldinstall is not
 # set, the old server has the same version as the new one.

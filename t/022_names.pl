@@ -1,4 +1,4 @@
-# Tests names that an administrator sees. From PostgreSQL 17 on, the wait for the clock has a name of its own. From
+# Tests names that an administrator sees. From PostgreSQL 17 on, the wait for the clock has its own wait event. From
 # PostgreSQL 18 on, the loaded module shows its version.
 
 use strict;

@@ -110,7 +110,7 @@ make('empty');
 is(restore('empty'), '', 'a dump is restored into an empty database without an error');
 adopted('empty');
 
-# Restores into a database in which views have shown the layout. To read the layout does not count as a use of the seal.
+# Restores into a database in which views have shown the layout. Reading the layout does not count as a use of the seal.
 make('looked', 'CREATE EXTENSION snowflake_migrate CASCADE; CREATE EXTENSION snowflake_shards CASCADE');
 $pooled = $node->session('looked');
 $pooled->query_safe("$bits; SELECT * FROM snowflake.health; SELECT * FROM snowflake.shard_stats");
@@ -176,7 +176,7 @@ is(restore('chosen'), '', 'the same dump is restored if the extension was create
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the generated column has the right shards');
 
 # Tests settled_before() after a change of the layout, before and after the first id. The time of a settled id may be
-# ahead of the clock, up to the mark.
+# ahead of the clock, up to the high-water mark.
 my $settled = q{SELECT snowflake.time_of(snowflake.settled_before()) < clock_timestamp() + interval '60s'};
 make('cursor', "CREATE EXTENSION snowflake; SELECT snowflake.next_id(1), snowflake.settled_before()");
 $pooled = $node->session('cursor');

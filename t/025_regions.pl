@@ -106,7 +106,7 @@ $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
 # Two databases exchange their regions while both write, in single ids and in batches that are ahead of the clock. No
-# region belongs to both databases at the same time, and region 3 is the spare one.
+# region belongs to both databases at the same time. Region 3 is the spare region.
 my %writers = map {
 	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
 		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')
@@ -148,8 +148,8 @@ $node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000
 is(regions_in_use(), 'x|2|all', 'after a crash the newest settings count');
 is(repeated(), '0', 'after a crash no id repeats');
 
-# The region of a dropped database begins above its mark, in a new database and in one that has minted. The last ids of
-# the dropped database are 4.6 s ahead of the clock.
+# Ids in the region of a dropped database begin above the dropped high-water mark, in a new database and in a database
+# that has minted. The last ids of the dropped database are 4.6 s ahead of the clock.
 foreach my $next ([ 'new', 7 ], [ 'x', 8 ])
 {
 	my ($database, $region) = @$next;

@@ -1,5 +1,5 @@
 # Tests a server that does not preload the library: each session loads it with its first call. All sessions use one
-# memory, whichever loads the library first.
+# shared memory, whichever session loads the library first.
 
 use strict;
 use warnings FATAL => 'all';
@@ -54,8 +54,8 @@ foreach my $step (-30, +40)
 $first = $node->session;
 $ledger->check(20_500, 'ids are unique over a crash restart with the clock stepped back');
 
-# Tests a library that expects another form of the shared memory. A server loads such a library if the package is
-# upgraded while the server runs.
+# Tests a library that expects another form of the shared memory. A server can load a library with another form of the
+# shared memory if the package is upgraded while the server runs.
 my $other = Snowflake::Form::directory($node, abi => 7);
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
@@ -76,7 +76,8 @@ $node->crash($ledger, -2);
 $node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 $ledger->check(25_500, 'ids are unique if servers run with one library after the other');
 
-# If the shared memory segment of a database cannot be created, the call fails. The next call tries again.
+# If the shared memory segment of a database cannot be created, the call fails. The next call tries to load the library
+# again.
 $node->create_database('crowded');
 my $segments = $node->data_dir . '/pg_dynshmem';
 chmod 0500, $segments or die $!;
@@ -104,7 +105,7 @@ $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '425
   'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
 $first->query_safe('ROLLBACK');
-# Ids run ahead of the clock, then a session that has not loaded the library drops the mark that covers them.
+# Ids run ahead of the clock, then a session that has not loaded the library drops the high-water mark that covers them.
 $node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
 my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
 $node->safe_psql('crowded', 'DROP EXTENSION snowflake');
@@ -112,7 +113,7 @@ $node->safe_psql('crowded', 'CREATE EXTENSION snowflake');
 $node->mint($ledger, 'SELECT snowflake.next_id(3)', 'crowded');
 $ledger->of('crowded')->check(211, 'the mark that another session dropped is recorded');
 
-# Settings. PostgreSQL would warn of a value that it does not accept, and use the default.
+# Settings. PostgreSQL would write a warning about an invalid value, and use the default.
 is($node->safe_psql('postgres', 'SET snowflake.region = 7; SELECT snowflake.region_of(snowflake.next_id(1))'), '3', 'a session cannot choose its region before it loads the library');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 2000);

@@ -32,8 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Inserts ids of every shard under each layout. The regions are the first, a middle and the last one, and other fields
-# have their least and greatest values. Also inserts numbers that are not ids.
+# Inserts ids of every shard under each layout. The regions are the first, a middle and the last region. All other
+# fields have their least and greatest values. Also inserts numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -135,7 +135,7 @@ foreach my $way ('partitions', 'root')
 	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
 }
 
-# If the server's layout differs from that of the dump, the partitions reject restored rows. If rows are restored
+# If the server's layout differs from the dump's layout, the partitions reject restored rows. If rows are restored
 # through the partitioned table itself, later statements fail.
 $other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout by partitions: the partitions reject rows');

@@ -17,7 +17,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE template.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES template.users);
 	SQL
 
-# One session creates the shards and commits when the other sessions wait for it.
+# One session creates the shards, and commits when the other sessions wait.
 sub side_by_side
 {
 	my ($shards, $tables) = @_;

@@ -1,5 +1,5 @@
 # Tests COPY into a table whose default mints. COPY writes as much WAL as a COPY with supplied ids. Each copied row has
-# its own id. Statements that are planned or run during the COPY never use one id for several rows.
+# its own id. If a statement is planned or run during the COPY, the statement still uses a different id for each row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -150,7 +150,7 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A trigger makes a plan while COPY runs. The session keeps the plan and uses it again after the COPY.
+# A trigger makes a plan while COPY runs. The session keeps the plan and uses the plan again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)

@@ -1,5 +1,5 @@
-# Tests the script that decoder_sql() prints. On a server without the extension the functions of the script return the
-# same as those of the extension.
+# Tests the script that decoder_sql() prints. On a server without the extension the script's functions return the same
+# results as the extension's functions.
 
 use strict;
 use warnings FATAL => 'all';
@@ -73,7 +73,7 @@ foreach my $layout (sort keys %layouts)
 		  FROM (SELECT * FROM (VALUES $texts) AS t (id, base32, checked, uuid, ulid) LIMIT 20) AS v, generate_series(0, 36) AS n, CAST((ARRAY[1,2,3,4,5,6,7,8,10,11,12,13,15,16,17,18,20,21,22,23,25,26,27,28,29,30,31,32,33,34,35,36])[n % 32 + 1] AS integer) AS place
 		SQL
 
-	# Computes bounds for the times of all ids above, and for times next to them.
+	# Computes bounds for the times of all ids above, and for times just before and after these times.
 	my $times = <<~"SQL";
 		SELECT at, %s FROM unnest('{$ids}'::bigint[]) AS id, unnest(ARRAY['0', '1 us', '-1 us', '0.0005 s', '0.999 s']::interval[]) AS i,
 		       LATERAL (SELECT snowflake.time_of(id) + i) AS t (at)

@@ -18,7 +18,8 @@ my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archivin
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
 
-# Makes a database that the role "owner" owns, and installs the engine there. $arguments are those of generator_sql().
+# Makes a database that the role "owner" owns, and installs the engine there. $arguments are the arguments of
+# generator_sql().
 sub make_database
 {
 	my ($name, $arguments) = @_;
@@ -197,7 +198,7 @@ is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamesp
 $plain->refuses("SET statement_timeout = '1min'; BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; ALTER SEQUENCE snowflake_sql.published RESTART; SELECT snowflake.next_id(5)",
 	{ sqlstate => '55000', message => 'mark of this database is lost' }, 'next_id() fails if both values of the mark were reset', 'fleet');
 
-# Checks that ids are unique over server runs that SIGKILL ends, with steps of the clock between them.
+# Checks that ids stay unique if SIGKILL ends the server several times, and if the clock steps between the server runs.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub mint { $plain->mint($ledger, undef, 'fleet'); $plain->mint($ledger, 'SELECT snowflake.next_id(7) FROM generate_series(1, 5000)', 'fleet'); return; }
 mint();
@@ -231,7 +232,7 @@ mint();
 $plain->clock->step(-0.8);
 mint();
 $plain->clock->step(0.8);
-# A jump ahead is refused until the clock is right again.
+# After a jump of the clock ahead, calls fail until the clock is right again.
 $plain->clock->step(86400 * 400);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock jumped ahead by 4\d\d\.\d days', hint => 'accept_clock' }, 'next_id() fails if the clock jumped ahead by more than a year');
 is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|clock jumped ahead', 'health shows that the clock jumped ahead');
@@ -253,7 +254,7 @@ $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 864000
 mint();
 cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is raised again');
 
-# The greatest bigint as a mark is past the end of the layout. set_mark() corrects it.
+# The greatest bigint as a high-water mark is past the end of the layout. set_mark() corrects it.
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
 refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'next_ids() fails if the mark is past the end of the layout');

@@ -1,6 +1,6 @@
 # Tests that a database can change its engine without a change of the application. A dump of the SQL engine is restored
-# on a server with the library, where CREATE EXTENSION replaces the SQL engine. The test then changes back to the SQL
-# engine.
+# on a server with the library, where CREATE EXTENSION replaces the SQL engine. After this change the test changes the
+# database back to the SQL engine.
 
 use strict;
 use warnings FATAL => 'all';
@@ -28,7 +28,7 @@ sub make_database
 	return;
 }
 
-# Runs a program as the owner of the database, who owns all objects in it.
+# Runs a program as the owner of the database and of all its objects.
 sub as_owner
 {
 	my ($node, $name, @arguments) = @_;

@@ -1,5 +1,5 @@
-# Tests the log messages in the table of doc/monitoring.md. Each message appears once with its numbers. When the state
-# that a message reports ends, a second message reports the end.
+# Tests the log messages in the table of doc/monitoring.md. Each log message appears exactly once, and contains the
+# right numbers. When the state that a message reports ends, a second message reports the end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -189,7 +189,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the id layout has no time values left', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|id layout has no time values left', 'health shows that the layout is exhausted');
 
-# Tests messages about an unsynchronized clock, a slow flush of the mark, and refusals for other causes.
+# Tests messages about an unsynchronized clock, a slow flush of the high-water mark, and refusals for other causes.
 begin('others', conf => <<~'CONF');
 	snowflake.clock_error = 200
 	snowflake.owned_shards = '0-9'
@@ -225,7 +225,7 @@ says('snowflake refuses calls in database "postgres": the clock is not synchroni
 	'the log reports the first refused commit');
 
 # After a refused call in an open session, the next id of this session logs the end of the refusals. The message does
-# not require that the mark is extended.
+# not require that the high-water mark is extended.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);
@@ -243,7 +243,7 @@ $session->query_safe('SELECT snowflake.next_id(1)');
 is(news(), '', 'the end of the refusals is logged once');
 $session->quit;
 
-# The mark is ahead of the clock, the seal is wrong, and the mark is lost.
+# The high-water mark is ahead of the clock, the seal is wrong, and the mark is lost.
 begin('mark', conf => "snowflake.clock_error = 5\n");
 mint(1);
 my $mark = $node->mark;
@@ -261,7 +261,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the id layout of this database is lost, or does not match the dump, the region or the lease', '.*', 'Restore the database again\. .*',
 	'the log reports refusals because of a wrong seal');
 $node->restart;
-# A lowered mark does not count as lost, but a mark that was replaced by a new sequence does.
+# A lowered high-water mark does not count as lost, but a mark that was replaced by a new sequence does.
 $node->safe_psql('postgres', <<~'SQL');
 	SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local;
 	BEGIN;

@@ -9,8 +9,8 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(time);
 
-# The clocks are 0.9 s ahead and 0.9 s behind, both within their bounds. No delay of the test is as long as the
-# difference of the two clocks.
+# One clock is 0.9 s ahead and the other clock is 0.9 s behind. Both errors are within the allowed maximum. No delay of
+# the test is as long as the difference of the two clocks.
 my $conf = <<'CONF';
 snowflake.clock_error = '910ms'
 snowflake.max_clock_error = '910ms'
@@ -94,7 +94,7 @@ $ahead->refuses(
 	'a commit fails if the clock is not synchronized');
 is($ahead->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = 'commit_wait'"), '2', 'both refused commits are counted');
 
-# If commits fail for every session, or for those of a role, health() shows that.
+# If commits fail for every session, or for the sessions of one role, health() shows that commits fail.
 $ahead->safe_psql('postgres', "ALTER DATABASE postgres SET snowflake.clock_error = '911ms'");
 is($ahead->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 't', 'without commit_wait health() shows that the database mints');
 foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('postgres', 'SELECT current_user'))

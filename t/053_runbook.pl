@@ -140,7 +140,8 @@ $node->wait_for_catchup($standby);
 like($standby->error_of('SELECT snowflake.next_id(5)'), qr/25006/, 'a standby: next_id() fails');
 like(next_block($title, $standby), qr/^t\|.*\nstreaming\|/, 'a standby: the statement shows that it is one, and its primary');
 $node->stop('immediate');
-# The mark may be ahead of the clock by up to "snowflake.reserve". Then the first call waits.
+# The high-water mark may be ahead of the clock by up to "snowflake.reserve". If the high-water mark is ahead of the
+# clock, the first call waits.
 like(next_block($title, $standby), qr/^t\n(?:t\|the database may be a clone\||f\|high-water mark \(sequence snowflake.high_water\) ahead of the clock\|)/, 'a standby: after the promotion health shows a clone, or a mark ahead of the clock');
 $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'a standby: after the promotion ids are above all earlier ids');

@@ -1,6 +1,6 @@
 # Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Keys of kind bigserial, serial, identity
-# and integer get ids while four clients write without an error. New ids are greater than those of Instagram's function.
-# Defaults that call pgEdge's extension snowflake are removed, and restored with ours.
+# and integer get ids while four clients write without an error. New ids are greater than the ids of Instagram's
+# function. Defaults that call pgEdge's extension snowflake are removed, and restored with ours.
 
 use strict;
 use warnings FATAL => 'all';
@@ -104,8 +104,9 @@ LIKE
 	$session->quit;
 }
 
-# Another session has locked the table. Between its attempts adopt() lets others write. When adopt() fails, its error
-# names the other session. A call that was cancelled has changed nothing, and the next call succeeds.
+# Another session has locked the table. Between its attempts adopt() releases its locks, so that other sessions can
+# write. When adopt() fails, its error names the other session. A call that was cancelled has changed nothing, and the
+# next call succeeds.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -165,8 +166,8 @@ $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Another session has locked the table tags. The call of adopt_schemas() is cancelled after it has changed the types of
-# other columns.
+# Another session has locked the table tags. adopt_schemas() is cancelled after it has changed the types of other
+# columns.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
@@ -256,7 +257,8 @@ is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't',
 $session->quit;
 $node->stop;
 
-# From pgEdge's extension. In this test our own extension replaces pgEdge's, because both have the same name and schema.
+# From pgEdge's extension. In this test our extension snowflake replaces pgEdge's extension, because both extensions
+# have the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA "App";

@@ -69,7 +69,7 @@ INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
 # Cancels backfill() twice. The first call is cancelled while it waits for a locked row. The second call is cancelled
-# among many rows that have the same time. One of these rows is locked, so that the call cannot finish.
+# among many rows that have the same time. One of the rows is locked, so that the second call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -198,8 +198,8 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# The time of an id is never earlier than the time of its row. The time of an id is later than its row only if the
-	# row's tick had no id left.
+	# The time of an id is never earlier than the time of its row. The time of an id is later than the time of its row only
+	# if the tick of the row had no unused id.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),
@@ -245,7 +245,8 @@ sub keeps_place
 	return;
 }
 
-# Photos refer to other photos. The first backfill uses a wrong column for the time, and its ids are discarded.
+# Rows of the table photos refer to other rows of this table. The first backfill uses a wrong column for the time, and
+# its ids are discarded.
 sub refers_to_itself
 {
 	my $name = 'itself';

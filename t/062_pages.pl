@@ -1,7 +1,7 @@
 # Runs the examples of the README and of the pages without a test of their own, on one server. The first list below
-# names the pages that another test runs, the second one the examples that are not run. An example that is neither run
-# here nor listed is an error. Also compares doc/reference.md with the catalogue, doc/errors.md with the sources, and
-# the README's presets with their layouts. Also checks each link.
+# names the pages that another test runs. The second list names the examples that no test runs. An example that is
+# neither run by this test nor listed is an error. Also compares doc/reference.md with the catalogue, doc/errors.md with
+# the sources, and the README's presets with their layouts. Also checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -346,7 +346,7 @@ foreach my $name (sort grep { $there{$_} } keys %settings)
 	is($default, $boot, "reference: the default of $name is that of the server");
 }
 
-# If another page has the default of a setting, it must be the same.
+# If another page shows the default of a setting, this default must be the same.
 foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
 {
 	foreach my $table ($page{$page} =~ /^\| setting \| default \|[^\n]*\n((?:\|[^\n]*\n)+)/mg)
@@ -356,7 +356,7 @@ foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
 	}
 }
 
-# Compares the presets of the README with the layouts of databases that use them.
+# Compares the presets of the README with the layouts of databases that use these presets.
 my @presets = $page{'README.md'} =~ /^(\| `\w+` \| \d+\/.*)/mg;
 is(scalar @presets, 5, 'README: there are five presets');
 foreach my $preset (@presets)

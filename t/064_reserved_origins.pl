@@ -1,6 +1,6 @@
 # Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted.
-# Afterwards no call mints an id of such a region and shard, in this database or in a copy. A change of the server's
-# region and shards makes no difference.
+# After backfill() no call mints an id in the reserved region and shard, in this database or in a copy. A change of the
+# server's region and shards makes no difference.
 
 use strict;
 use warnings FATAL => 'all';
@@ -35,8 +35,8 @@ $node->safe_psql('app', $backfill);
 is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'backfill() reserves an origin');
 is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'backfill() gives an id to every row');
 
-# The server changes to the region of the origin, with a clock that is behind. The mark must be above the ids that
-# backfill() used.
+# The server changes to the region of the origin, with a clock that is behind. The high-water mark must be above the ids
+# that backfill() used.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' },
@@ -61,8 +61,8 @@ $node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snow
 is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'after the extension was created again, late_id() avoids the regions of existing ids');
 is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in both tables');
 
-# A dump contains the origins, the late ids and the mark. In the region of the origin new ids are above all ids of the
-# dump.
+# A dump contains the origins, the late ids and the high-water mark. In the region of the origin new ids are above all
+# ids of the dump.
 $node->start_with('snowflake.region = 29');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';

@@ -153,7 +153,7 @@ is(join(', ', sort keys %seen),
 ok($seen{'index predicate'}{$superuser}, 'an index predicate runs with the rights of the superuser who plans a query');
 is(is_superuser(), 't', 'the attack has made joe a superuser');
 
-# The arguments for each routine. Each call has a new session, because an old one would have cached plans.
+# The arguments for each routine. Each call has a new session, because an old session would have cached plans.
 my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
@@ -267,7 +267,7 @@ my %calls = (
 my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 
-# Orders the routines so that each finds the objects that it needs.
+# Orders the routines so that each routine finds the objects that it needs.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
 	SELECT proname, prokind, proretset AND prorettype = 'record'::regtype AND proallargtypes IS NULL
 	  FROM pg_proc AS p JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'

@@ -55,8 +55,8 @@ is(held(), 'nothing', 'the view settled shows that nothing is held back');
 like(sql('SET ROLE reader; SELECT snowflake.settled_before(), s.settled_before IS NOT NULL FROM snowflake.settled s'), qr/^\d+\|t$/, 'every role may call settled_before()');
 like(sql('BEGIN READ ONLY; SELECT snowflake.settled_before()'), qr/^\d+$/, 'settled_before() works in a read-only transaction');
 
-# A transaction is open while others commit later ids. A consumer that continues after the greatest visible id would
-# skip the rows of the open transaction.
+# A transaction is open while other transactions commit later ids. A consumer that continues after the greatest visible
+# id would skip the rows of the open transaction.
 my $writer = $node->session;
 my $pid = $writer->query_safe('SELECT pg_backend_pid()');
 my $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -135,7 +135,7 @@ is(held(), 'nothing', 'the view settled shows no reason for ids ahead of the clo
 comes_to_be_settled($ahead, 'ids ahead of the clock become settled when the clock has reached them');
 
 # A prepared transaction that has minted holds settled_before() back until any session ends the transaction. A crash
-# does not end such a transaction.
+# does not end a prepared transaction.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");
 stays_behind($late, $PREPARED, 'the result stays below the id of a prepared transaction');
@@ -206,7 +206,8 @@ my ($reserved) = $node->ids('SELECT unnest(snowflake.next_ids(5, 1))');
 comes_to_be_settled($reserved, 'an id that was minted for a later insert becomes settled before the insert');
 is(sql("INSERT INTO t (id) VALUES ($reserved), (snowflake.make_id('2026-01-01', 5, 0)) RETURNING id < snowflake.settled_before()"), "t\nt", 'an id of make_id() can be inserted below the result');
 
-# If the database mints nothing, the mark is not extended. The result of settled_before() does not exceed the mark.
+# If the database mints nothing, the high-water mark is not extended. The result of settled_before() does not exceed the
+# high-water mark.
 $before = settled();
 $node->clock->step(-0.05);
 cmp_ok(settled(), '>=', $before, 'the result is not less after the clock was set back');
@@ -223,7 +224,7 @@ cmp_ok(settled(), '>=', $before, 'after a crash with the clock set back the resu
 $node->safe_psql('postgres', "SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (6)");
 cmp_ok(sql('SELECT id FROM t WHERE n = 6'), '>=', $before, 'after a crash with the clock set back no id is below an earlier result');
 
-# If the mark is far ahead of the clock, the result follows the clock.
+# If the high-water mark is far ahead of the clock, the result follows the clock.
 $node->clock->step(15);
 sql('SELECT snowflake.next_id(5)');
 $before = settled();
@@ -235,7 +236,7 @@ like($node->error_of('SELECT snowflake.next_id(5)'), qr/55000/, 'with a mark far
 $node->clock->step(600);
 ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() >= $before"), 'the result reaches the earlier one when the clock has caught up');
 
-# Tests settled_before() while the mark cannot be read, before the first id of a server run.
+# Tests settled_before() while the high-water mark cannot be read, before the first id of a server run.
 $node->restart;
 my $dropper = $node->session;
 $dropper->query_safe('BEGIN; SET client_min_messages = error; DROP EXTENSION snowflake CASCADE');

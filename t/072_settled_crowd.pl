@@ -76,14 +76,14 @@ foreach my $kind (sort keys %transactions)
 	push @files, '-f', "$file\@$weight";
 }
 
-# If a client loses its session, it stops until its pgbench starts again.
+# A client that loses its session stops until its pgbench starts again.
 my $stop = $node->basedir . '/stop';
 my @writers = map {
 	IPC::Run::start([ 'bash', '-c', 'until [ -e "$0" ]; do "$@" >/dev/null 2>&1 || sleep 0.1; done', $stop, qw(pgbench -n -c 4 -T 2), "--random-seed=$seed$_", @files,
 		'-h', $node->host, '-p', $node->port, 'postgres' ], '<', \undef, '>', \my $out, '2>', \my $err)
 } 1 .. 4;
 
-# One reader calls settled_before(), and one reads the view settled.
+# One reader calls settled_before(), and another reader reads the view "settled".
 my %readers = map { $_ => { next => 0, ids => [] } } qw(settled_before settled);
 my %session;
 my ($read, $moved, $back, $furthest) = (0, 0, 0, 0);

@@ -211,7 +211,7 @@ EXECUTE by_alias(:'alias');
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_token(snowflake.token(5, 'posts'), 'posts');
 
 -- No role may call the functions that make aliases before EXECUTE is granted. A function of another owner can make
--- aliases with one key, and cannot read them.
+-- aliases with one key, but cannot decode aliases.
 CREATE ROLE web_server;
 CREATE FUNCTION post_alias(id bigint) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL RESTRICTED SECURITY DEFINER SET search_path = ''

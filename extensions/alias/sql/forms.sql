@@ -9,7 +9,7 @@ $$;
 -- The vectors of the documentation
 SELECT id, snowflake.digits(id, 'photos') FROM unnest(ARRAY[0, 1, 2, 499712025023222784, 499712025023222785, 9223372036854775807]) AS id;
 SELECT id, length, snowflake.digits(id, 'photos', length) FROM (VALUES (0, 7), (999999, 7), (1234, 8), (1234, 9), (1235, 9)) v (id, length);
--- Numbers of every length, the least, the greatest and some between, are as FF1 computes them, and are read back
+-- Numbers of every length have the form that FF1 computes, and are read back from this form
 CREATE TABLE numbered AS
   SELECT length, id FROM generate_series(7, 20) length,
        LATERAL (SELECT 0 UNION SELECT 1 UNION SELECT least(trunc(10::numeric ^ (length - 1)) - 1, 9223372036854775807)
@@ -50,7 +50,7 @@ SELECT snowflake.from_digits('9123456', 'photos', 7);
 SELECT snowflake.digits(1, 'nobody''s', 7);
 SELECT snowflake.try_from_digits('', 'nobody''s', 7);
 \echo SQLSTATE :SQLSTATE
--- One in ten numbers of twenty digits is not that of an id
+-- One in ten numbers of twenty digits is not the number of an id
 SELECT count(*) FILTER (WHERE id IS NULL) BETWEEN 30 AND 140 AS some_are_no_ids, bool_and(snowflake.digits(id, 'photos') = text) AS others_come_back
   FROM (SELECT '0' || lpad(trunc(random()::numeric * 1e19)::text, 19, '0') AS text FROM generate_series(1, 1000)) t,
        LATERAL (SELECT snowflake.try_from_digits(text, 'photos') OFFSET 0) r (id);

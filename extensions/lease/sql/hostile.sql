@@ -44,7 +44,7 @@ RESET SESSION AUTHORIZATION;
 DELETE FROM snowflake_fleet.static_region;
 SET SESSION AUTHORIZATION regress_fleet_a;
 
--- The role plants objects where a careless function would find them
+-- The role creates objects that a function without a safe search_path would use
 SELECT now_ms() AS now \gset
 SET search_path = planted, pg_catalog;
 CREATE FUNCTION planted.to_ms(timestamptz) RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint';

@@ -38,7 +38,7 @@ SELECT status, until_ms < :until_ms + 40000 AS shorter
   FROM ask('renew', 11, region => 0, term => :term, newest => 3, nonce => 4, acked => 3, ahead => -5000, length => 1000);
 RESET SESSION AUTHORIZATION;
 SELECT until_ms > :until_ms + 40000 AS not_shorter FROM snowflake_fleet.region WHERE region = 0;
--- A server gets its second region, and no third one. A server never gets a region of another server.
+-- A server gets its second region, but not a third region. A server never gets a region of another server.
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, region FROM ask('acquire', 12);
 SELECT status, until_ms > now_ms() AS later, regexp_replace(detail, '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g') AS detail FROM ask('acquire', 13);
@@ -191,7 +191,7 @@ SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() + interval '16 minute
 SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() - interval '16 minutes', true, true);
 \set VERBOSITY default
 SELECT regexp_replace(snowflake_fleet.confirm_data_loss(clock_timestamp(), although_healthy => true, dry_run => true), '20[0-9-]+ [0-9:.+-]*[0-9]', 'TIME', 'g');
--- Rows were restored: a server that holds a lease continues, and no other server begins
+-- After rows were restored, a server that holds a lease continues, and no other server gets a region
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT * FROM ask('renew', 21, region => 2, nonce => 4, acked => 1, length => 600000) \gset
 RESET SESSION AUTHORIZATION;
@@ -236,7 +236,7 @@ SELECT status FROM ask('renew', 21, region => 2, term => 9223372036854775807);
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
--- If the newer answer is false, the operator removes the server, and the leases of the others continue
+-- If the newer answer is false, the operator removes the server, and the leases of the other servers continue
 SELECT term FROM snowflake_fleet.fleet \gset
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status FROM ask('renew', 21, region => 2, term => :term, newest => 999);
@@ -275,8 +275,8 @@ SELECT snowflake_fleet.confirm_dead(2, '2 s', holder_is_stopped => true);
 \echo SQLSTATE :SQLSTATE
 
 \set VERBOSITY default
--- If two runs of a server report a static region at the same time, both receive the conflict. Runs that report one
--- after the other are a restart.
+-- If two runs of a server report a static region at the same time, both receive the conflict. If the older run no
+-- longer reports after the first report of the newer run, the server was restarted.
 UPDATE snowflake_fleet.fleet SET newest_ms = 0;
 SELECT snowflake_fleet.sign_rows();
 SET SESSION AUTHORIZATION regress_fleet_a;

@@ -38,8 +38,8 @@ SELECT snowflake_fleet.add_server('regress_fleet_boss');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.add_server('regress_fleet_b');
 
--- Requests are refused for other roles: a stranger, a superuser that is no server, and a server that asks for another
--- one
+-- Requests are refused for other roles: a stranger, a superuser that is not a server, and a server that sends the
+-- request of another server
 PREPARE question AS SELECT snowflake_fleet.ask('acquire', 0, 1, 0, 0, 1, 0, 1, 1, 86400000, 22 * 57500 + 5 * 2300, '{0}', -1, 0, 0, 0, 0);
 SET SESSION AUTHORIZATION regress_fleet_stranger;
 EXECUTE question;
@@ -54,7 +54,7 @@ EXECUTE question;
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 
--- A server may call one function, and read nothing
+-- The role of a server may call one function, and may read nothing
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT * FROM snowflake_fleet.fleet;
 \echo SQLSTATE :SQLSTATE

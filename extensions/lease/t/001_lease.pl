@@ -88,7 +88,7 @@ $ledger->new_server_run;
 @ids = mint($server);
 my $second = region_of($server, $ids[0]);
 is($lease_server->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'after a restart the lease server shows one held region');
-# After an immediate stop the region is still leased, so the server leases another one at once.
+# After an immediate stop the region is still leased, so the server leases another region at once.
 $server->stop('immediate');
 $server->start;
 $ledger->new_server_run;
@@ -123,7 +123,7 @@ my %seen;
 is(scalar(grep { $seen{$_}++ } @original, @copied), 0, 'ids of the original and the copy are unique');
 is($copy->safe_psql('postgres', 'SELECT minting, reason, cloned FROM snowflake.health()'), 't||f', 'health() does not show the copy as a clone');
 
-# If a copy starts without "snowflake.leased_regions", it refuses to mint.
+# A copy that starts without "snowflake.leased_regions" refuses to mint.
 $copy->stop;
 my $conf = $copy->data_dir . '/postgresql.conf';
 append_to_file($conf, "snowflake.leased_regions = ''\nsnowflake.lease_conninfo = ''\nsnowflake.region = 0\n");

@@ -102,8 +102,8 @@ push @ids, mint($server, 100, 'other');
 is(twice(@ids), 0, 'ids are unique after the worker was terminated');
 $server->stop;
 
-# There is only one region. The processes of the server that holds the region are suspended until the lease has ended.
-# Another server with the same login leases the region.
+# The fleet has only one region. The processes of the server that holds the region are suspended until the lease has
+# ended. Another server with the same login leases the region.
 $lease_server->safe_psql('postgres', 'CREATE DATABASE narrow');
 $lease_server->install('narrow');
 $lease_server->safe_psql('narrow', q{

@@ -1,5 +1,5 @@
-# Tests warnings that the lease server sends with its answers. Most warnings of the lease server do not affect a lease.
-# Also tests which messages of the lease server are written to the server's log.
+# Tests warnings that the lease server sends with its answers. Most warnings do not affect a lease. Also tests which
+# messages of the lease server are written to the server's log.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Tests the lease worker: it is cancelled, terminated, and has errors. The clock is set back, the worker has no free
-# slot, and the lease server is the server itself.
+# Tests cancels, terminations and errors of the lease worker. Also tests a clock that is set back, a worker without a
+# free slot, and a server that is its own lease server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -43,8 +43,8 @@ sub renewed
 mint();
 my $held = lease();
 
-# Tools that terminate idle sessions must not regard the worker as one. If the worker is terminated, the lease does not
-# end.
+# Tools that terminate idle sessions must not regard the worker as an idle session. If the worker is terminated, the
+# lease does not end.
 is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'pg_stat_activity does not show the worker as an idle session');
 $lease_server->stop;
 my $first = worker();
@@ -120,7 +120,7 @@ kill 'CONT', $postmaster;
 renewed('the lease is renewed when the postmaster continues');
 eval { $session->quit };
 
-# If there is no slot for a second worker, a terminated worker continues.
+# If a session terminates the lease worker, and the server has no slot for a second worker, the lease worker continues.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
 $ledger->new_server_run;

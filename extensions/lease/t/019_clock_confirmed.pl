@@ -1,5 +1,6 @@
-# Tests a step of the clock that the lease server has also made, as after a host was suspended. If both clocks have
-# stepped, no accept_clock() is needed. If only the server's clock has stepped, calls fail.
+# Tests a step of the clock that the lease server has also made, as after a host was suspended. If the clocks of server
+# and lease server have both stepped, the operator does not need to call accept_clock(). If only the server's clock has
+# stepped, calls fail.
 
 use strict;
 use warnings FATAL => 'all';

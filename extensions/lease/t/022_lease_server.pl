@@ -16,7 +16,7 @@ my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
 sub sql { my ($sql, $database, $node) = @_; return ($node // $lease_server)->safe_psql($database // 'postgres', $sql); }
-# Changes the rows of the regions and signs them, as the functions do.
+# Changes the rows of the regions and signs the rows, as the functions do.
 sub rewrite { return sql("BEGIN; UPDATE snowflake_fleet.region SET $_[0]; SELECT snowflake_fleet.sign_rows(); COMMIT"); }
 # Reads health as a monitoring role.
 sub health

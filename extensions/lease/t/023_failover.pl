@@ -45,8 +45,8 @@ $standby->start;
 $run->finish;
 like($waiting{out}, qr/granted/, 'the answer is sent when the standby is back');
 
-# A promoted lease server grants no lease before the operator has confirmed that nothing is lost. Then all leases
-# continue.
+# A promoted lease server grants no lease before the operator has confirmed that nothing is lost. After the confirmation
+# all leases continue.
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;

@@ -49,8 +49,8 @@ like($lease_server->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Regi
 # A request to lease a region that is static on another server is refused.
 is($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
-# When one of the two servers has stopped, the conflict ends. A server with a static region mints even without the lease
-# server.
+# When one of the two servers with the same static region has stopped, the conflict ends. A server with a static region
+# mints even without the lease server.
 $second->stop;
 $lease_server->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the view lease shows no conflict after the second server was stopped');
@@ -59,7 +59,8 @@ $lease_server->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
-# The first server changes from its static region to leased regions. Ids of its database ascend.
+# The first server changes from its static region to leased regions. The ids of the server's database ascend over this
+# change.
 $lease_server->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;
@@ -69,7 +70,7 @@ my ($after) = $first->ids('SELECT snowflake.next_id(1)');
 cmp_ok($after, '>', $before, 'ids ascend over the change to leased regions');
 is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'after the change the server leases a region');
 
-# The second server still mints in the static region, so the region is not leased to the first one.
+# The second server still mints in the static region, so the region is not leased to the first server.
 $second->start;
 $second->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'a request for the static region of the server\'s clone gets the status taken');

@@ -142,7 +142,7 @@ is($control->safe_psql('scripted', $objects), $control->safe_psql('plain', $obje
 is($control->safe_psql('scripted', "SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT name FROM snowflake_fleet.map_server", extra_params => [ '-U', 'operator' ]) =~ s/^\d+\n//r,
 	'a', 'the ordinary role can change the map');
 
-# All roles may read the map, but only its owner may change it.
+# All roles may read the map, but only the owner may change the map.
 $a->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 my $id = $a->safe_psql('postgres', 'SELECT snowflake.next_id(9)');
 is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id), snowflake_fleet.map_version() > 0, count(*) > 0 FROM snowflake_fleet.map"),

@@ -86,7 +86,7 @@ like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not 
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 $router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'a function of an unknown cluster fails');
 
-# Open sessions follow the map: it names server b for shard 3, then server a again.
+# Open sessions follow the map: the map names server "b" for shard 3, then server "a" again.
 my $session = $router->session;
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session calls the server of the map');
 $fleet->node('b')->safe_psql('postgres', "CALL snowflake.create_shards('template', '[3,3]'); INSERT INTO shard_3.users VALUES ($ids[3], 'moved')");

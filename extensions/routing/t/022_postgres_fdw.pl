@@ -92,7 +92,7 @@ like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) UPDATE users S
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM users WHERE id = $id"),
 	qr/Foreign Delete on public.users_shard_9.*Remote SQL: DELETE FROM shard_9.users WHERE \(\(id = $id/s, 'the plan of DELETE by id has one foreign delete');
 
-# A session has one connection to each server that it has queried, and no others.
+# A session has one connection to each server that the session has queried, and no other connections.
 sub asked
 {
 	my ($sql) = @_;
@@ -114,11 +114,11 @@ is(asked("SELECT count(*) FROM users WHERE id = $id"), '0 by b', 'the deleted ro
 is(asked('SELECT count(*) FROM users'), '1699 by a b c', 'SELECT of all rows is sent to all servers');
 is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETURNING name"), 'new by b', 'INSERT is sent to the server of the shard');
 
-# Shards that the map does not have are refused.
+# The router refuses shards that are not in the map.
 $router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'INSERT of a shard outside the map fails');
 
-# The router follows a changed map: shard 3 moves to b, and a has another address and user. The router can accept the
-# map while another session has locked all partitions, because import_map() locks no partition.
+# The router follows a changed map: shard 3 moves to server "b", and server "a" gets another address and user. The
+# router can accept the map while another session has locked all partitions, because import_map() locks no partition.
 my $push = sub {
 	my ($out, $err) = ('', '');
 	my $run = IPC::Run::start([ "$FindBin::RealBin/../bin/snowflake-push-map", '--timeout', 60, $fleet->conninfo('control'), $fleet->conninfo('router') ],
@@ -155,7 +155,8 @@ is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', '
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 $fleet->push_map('router');
 
-# The map has another address and user for a, the router has options of its own, and a shard is no longer in the map.
+# The map is changed: it has a new connection string and user for server "a", and lacks shard 15. The foreign server has
+# an additional option.
 $router->safe_psql('postgres', "ALTER SERVER snowflake_shard_0 OPTIONS (ADD fetch_size '500')");
 $fleet->node('a')->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_1 TO app; GRANT SELECT ON shard_1.users TO app');
 my $user = $router->safe_psql('postgres', 'SELECT current_user');

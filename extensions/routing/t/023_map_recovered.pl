@@ -44,7 +44,8 @@ is($result->{status}, 2, 'a connection string with a syntax error has exit statu
 unlike($result->{err}, qr/secret/, 'the error does not repeat the connection string');
 like(push_map('host=/nowhere dbname=x')->{err}, qr/^the control database: .*No such file/m, 'the error names a control database that does not exist');
 
-# If servers are missing, do not answer or refuse, the others accept the map, and the last line counts the failures.
+# If some servers are missing, do not answer or refuse the map, all other servers accept the map. The last line counts
+# the failures.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'host=127.0.0.1 port=${\$silent->sockport} dbname=x')");
 $fleet->control("SELECT snowflake_fleet.set_server('gone', 'host=/nowhere dbname=x')");
@@ -95,7 +96,7 @@ cmp_ok(version($control), '>', $lost, 'the recovered map has a newer version');
 $fleet->control("SELECT snowflake_fleet.assign('[20,21)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the recovered map can be changed and pushed');
 
-# If an old copy of the control database's data directory is started, only the copies of the map show that its map is
+# If an old copy of the control database's data directory is started, only the copies of the map show that the map is
 # old.
 $control->stop;
 $control->command_ok([ 'cp', '-a', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
@@ -114,8 +115,8 @@ goes_back();
 is(push_map($conninfo)->{status}, 1, 'a push fails because the copies are newer');
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'after the failed push the control database refuses changes');
 goes_back();
-# If the recovered map is changed before a push, its version becomes greater than that of the copies. The copies detect
-# that the recovered map does not follow theirs.
+# If the recovered map is changed before a push, the version of the map becomes greater than the version of its copies.
+# The servers with copies detect that the recovered map does not descend from their copies.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);

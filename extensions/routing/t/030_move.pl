@@ -1,5 +1,5 @@
-# Moves a shard while clients write to it. Checks that no row is lost or repeated, and that each row is on the server of
-# its shard.
+# Moves a shard while clients write to the shard. Checks that no row is lost or repeated, and that each row is on the
+# server of its shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -56,7 +56,7 @@ foreach my $name ('a', 'b', 'c', 'control')
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'a second run of the finished move succeeds');
 
-# A move transfers keys, sequences and privileges. New ids are above the moved ones.
+# A move transfers keys, sequences and privileges. New ids are greater than all moved ids.
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'the target has the primary key and the foreign key');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');
@@ -130,7 +130,7 @@ is($only->($second, dump_of($north)), '', 'after the move back the definitions a
 like($mover->run('--shard' => 20, '--from' => 'a', '--drop-source')->{output}, qr/rows of shard_20_moved|schema shard_20_moved is dropped/, '--drop-source drops the kept schema');
 is($mover->run('--shard' => 20, '--from' => 'b', '--drop-source')->{status}, 0, '--drop-source also succeeds on the other server');
 
-# Tests settings of the servers that prevent a move.
+# Tests that some settings of the source or target prevent a move.
 $north->append_conf('postgresql.conf', 'wal_level = replica');
 $north->restart;
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The source has wal_level = replica, and it takes logical\./, 'a move is refused if the source has wal_level = replica');

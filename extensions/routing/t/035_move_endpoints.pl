@@ -16,7 +16,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south, $east, $control) = map { $fleet->node($_) } 'a', 'b', 'c', 'control';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 5000) n") foreach 0 .. 9;
 
-# In the smallest fleet the control database is one of the two servers.
+# In the smallest fleet one of the two servers is the control database.
 my $all_in_one = $fleet->conninfo('control');
 $fleet->control("SELECT snowflake_fleet.set_server('own', " . Snowflake::Fleet::quote($all_in_one) . ')');
 is($mover->run('--shard' => 0, '--to' => 'own')->{status}, 0, 'a move to the control database succeeds');
@@ -79,7 +79,8 @@ is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM
 is($mover->leftovers, '', 'nothing is left over');
 
 # A copied shard whose program has ended still occupies a worker. If another program waits for a worker, its message
-# names the move that occupies the worker. The view moves shows the ended program's move and its lost slot.
+# names the move that occupies the worker. The view "moves" shows the move of the ended program, and the lost slot of
+# this move.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
@@ -96,7 +97,7 @@ $north->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replica
 is($north->safe_psql('postgres', "SELECT shard, state, other, is_running, wal_status FROM snowflake_fleet.moves WHERE state <> 'kept'"), '9|copying|b|f|lost', 'the view moves shows the lost slot');
 $north->reconfigure(max_slot_wal_keep_size => -1);
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
-# It keeps its place.
+# The move that has lost its slot still occupies its worker.
 my $ended = $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied');
 is($ended->{status}, 0, 'the copy is made again') or diag($ended->{output});
 like($ended->{output}, qr/the slot is gone, .*: the copy starts over/, 'if the slot is lost, the copy starts over');

@@ -115,7 +115,7 @@ foreach my $back ('', 'soon')
 	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, 'if the program is run again after the fence is lifted, the shard moves');
 }
 
-# The control database crashes during the commit, so the program cannot know whether the map has changed. The program
+# The control database crashes during the commit, so the program cannot detect whether the map has changed. The program
 # shows the state and the next command.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
@@ -232,7 +232,7 @@ is(ends_within($move, 100, 'with workers')->{status}, 0, 'the shard moves with p
 # All tables together have one lock timeout, so writers do not wait longer if there are many tables.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
 $mover->run('--shard' => 8, '--to' => 'b', '--until' => 'copied');
-# Other transactions lock two tables. If each table had its own lock_timeout, the waits would add up.
+# Other transactions lock two tables. If each table had a separate lock_timeout, the waits for all tables would add up.
 my @writers = map { hold($north, "LOCK TABLE shard_8.t$_ IN ROW EXCLUSIVE MODE") } 5, 9;
 $move = $mover->start('--shard' => 8, '--to' => 'b', '--lock-timeout' => 400);
 my $longest = 0;

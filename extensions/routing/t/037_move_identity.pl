@@ -22,7 +22,7 @@ sub names { my ($node, $shard) = @_; return $node->safe_psql('postgres', "SELECT
 sub insert { my ($shard, $name, $count) = @_; return $north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) SELECT '$name' FROM generate_series(1, $count)"); }
 sub copied { return $mover->run('--shard' => $_[0], '--to' => 'b', '--until' => 'copied')->{status} == 0 || die; }
 
-# Copies the files of a stopped server. put_back() restores them later, like a snapshot of a disk.
+# Copies the files of a stopped server. put_back() later restores these files, like a snapshot of a disk.
 sub snapshot
 {
 	my ($node) = @_;
@@ -44,7 +44,7 @@ sub put_back
 	return;
 }
 
-# Kills the program right after the map has changed. The program waits for a lock that it needs to send the map to
+# Kills the program right after the map has changed. The program waits for a lock that is needed to send the map to
 # servers.
 sub killed_after_the_map
 {
@@ -75,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# The source is restored from a snapshot of its disk, with its slots. After the restore the target must have only the
-# restored rows and later ones.
+# The source is restored from a snapshot of its disk, with its slots. After the restore the target must contain only the
+# restored rows and later rows.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -88,8 +88,7 @@ is($result->{status}, 0, 'a move from a restored source succeeds') or diag($resu
 like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
-# The target fails over to a standby that lags. The source does not send changes again that the old target had
-# confirmed.
+# The target fails over to a standby that lags. The source does not repeat changes that the old target had confirmed.
 copied(1);
 $copy = snapshot($south);
 copied(1);
@@ -154,7 +153,7 @@ is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort ends a move whose counts of rows differ');
 
-# The schema of the source was altered while it was fenced. The program must detect that.
+# The fenced schema of the source was altered. The program must detect that.
 my $pushed = $south->session;
 $pushed->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
 my $altered = $mover->start('--shard' => 4, '--to' => 'b');

@@ -84,7 +84,7 @@ is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record
 $north->wait_for_catchup('standby');
 is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby of the source has the kept schema with its fence');
 
-# The standby is promoted while it is the source of another move. The slot is lost, so the copy starts again.
+# The standby, which is the source of another move, is promoted. The slot is lost, so the copy starts again.
 $mover->run('--shard' => 5, '--to' => 'a', '--until' => 'copied')->{status} == 0 or die;
 is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'the shard is moved back');
 $mover->run('--shard' => 5, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

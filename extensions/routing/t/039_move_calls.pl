@@ -1,5 +1,5 @@
-# Tests the three functions for a move with logical replication of your own: fence a shard, take over, and release. The
-# functions fail if they are called in the wrong order.
+# Tests the three functions for a move with logical replication of your own: fence a shard, take over, and release.
+# Functions that are called in the wrong order fail.
 
 use strict;
 use warnings FATAL => 'all';

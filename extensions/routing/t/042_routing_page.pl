@@ -53,7 +53,7 @@ sub shell
 	return $out;
 }
 
-# Sections for one server.
+# Runs the sections that need only one server.
 my $title = 'Partitions by shard';
 like(type_in('north', next_block($title)), qr/^\d+\|messages_1$/m, 'the statement shows the row in the partition of its shard');
 section_ends($title);

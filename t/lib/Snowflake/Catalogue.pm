@@ -1,4 +1,4 @@
-# Describes the members of an extension, one line each, to compare two databases of a server. A line has the definition,
+# Describes each member of an extension in one line, to compare two databases of a server. A line has the definition,
 # owner, privileges, comment, and whether dumps include the data. The values of sequences are not included.
 
 package Snowflake::Catalogue;

@@ -33,7 +33,8 @@ sub new
 	return $self;
 }
 
-# Sets the clock to this many seconds after the true time, or before it if negative.
+# Sets the clock to the given number of seconds after the true time. A negative number sets the clock before the true
+# time.
 sub set
 {
 	my ($self, $offset) = @_;
@@ -61,7 +62,7 @@ sub late
 	return;
 }
 
-# Stops the clock at its present time until it is set.
+# Stops the clock at its present time until the next change of the clock.
 sub freeze
 {
 	my ($self) = @_;

@@ -21,7 +21,7 @@ sub directory
 }
 
 # Replaces the file $to with a copy of the library $from, as the upgrade of a package does. Processes that have loaded
-# the former file continue to use it.
+# the former file continue to use the former file.
 sub write_copy
 {
 	my ($from, $to, %form) = @_;

@@ -1,6 +1,6 @@
-# Records all ids that clients received. Checks that each id is unique over all server runs, and that the ids of a shard
-# ascend within a session and from one run to the next. Databases are independent, so of() returns a separate ledger for
-# each database.
+# Records all ids that clients received. Checks that each id is unique over all server runs. The ids of a shard must
+# ascend within a session and from one server run to the next. Databases are independent, so of() returns a separate
+# ledger for each database.
 
 package Snowflake::Ledger;
 
@@ -24,7 +24,7 @@ sub new
 		count => 0 }, $class;
 }
 
-# Returns the ledger of another database. new_server_run() and check() of this ledger also apply to it.
+# Returns the ledger of another database. new_server_run() and check() of this ledger also apply to the returned ledger.
 sub of
 {
 	my ($self, $database) = @_;
@@ -62,7 +62,7 @@ sub record
 	return;
 }
 
-# Begins a new server run, after a restart or a failover. Later ids must be above all earlier ones.
+# Begins a new server run, after a restart or a failover. Later ids must be greater than all earlier ids.
 sub new_server_run
 {
 	my ($self) = @_;
@@ -91,7 +91,7 @@ sub highest
 	return $self->{highest}{$shard};
 }
 
-# Adds one test: at least this many ids were recorded, all are unique, and those of a shard ascend.
+# Adds one test: the ledger contains at least this many ids, all ids are unique, and the ids of a shard ascend.
 sub check
 {
 	my ($self, $least, $name) = @_;

@@ -21,7 +21,7 @@ use Carp;
 use File::Basename qw(basename);
 use File::Spec;
 use IPC::Run;
-# Imports only these names, because other exports would hide methods with the same names.
+# Imports only the listed names, because other exported functions would hide methods with the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Snowflake::Template;
@@ -42,8 +42,8 @@ sub init
 	return $self->SUPER::init(%params);
 }
 
-# Makes a server without starting it. "snowflake.max_lead" is a tenth of the default, so that tests reach its end soon.
-# %params: conf (text), install_path (of another version), and those of init().
+# Creates a server, but does not start the server. "snowflake.max_lead" is a tenth of the default, so that tests reach
+# its end soon. %params: conf (text), install_path (of another version), and those of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -73,8 +73,8 @@ sub set_preload
 	return;
 }
 
-# Creates a node and the extension in the database postgres, and starts the server. %params are those of create(), and
-# clock, the time to set.
+# Creates a node and the extension in the database postgres, and starts the server. %params are the parameters of
+# create(), and clock, the time to set.
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -132,7 +132,8 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with settings (text). The settings replace those of the last call of start_with().
+# Starts or restarts the server with settings (text). The settings replace the settings of the last call of
+# start_with().
 sub start_with
 {
 	my ($self, $settings, $mode) = @_;
@@ -152,7 +153,7 @@ sub restart
 }
 
 # Stops the server immediately, moves the clock by some seconds, and starts the server. Later ids in the ledger must be
-# above all earlier ones.
+# greater than all earlier ids.
 sub crash
 {
 	my ($self, $ledger, $step) = @_;
@@ -174,7 +175,7 @@ sub _check_clock
 	return;
 }
 
-# Changes settings, and waits until new sessions see them.
+# Changes settings, and waits until new sessions use the new settings.
 sub reconfigure
 {
 	my ($self, %settings) = @_;
@@ -245,7 +246,7 @@ SELECT snowflake.next_id(7);
 SQL
 
 # Runs $MIX or a statement, and records the ids in the ledger. The calls of a test never overlap, so the ledger treats
-# them as one session.
+# all calls as one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -287,7 +288,7 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# Starts a psql session in the background. It continues after failed statements.
+# Starts a psql session in the background. psql continues after failed statements.
 sub session
 {
 	my ($self, $database, %params) = @_;
@@ -334,8 +335,8 @@ sub finish_writer
 	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
 }
 
-# Sends SIGKILL to every process of the server, as if the machine had stopped. The postmaster is first, so that it
-# starts no new processes.
+# Sends SIGKILL to every process of the server, as if the machine had stopped. The postmaster is killed first, so that
+# no new processes are started.
 sub kill_all
 {
 	my ($self) = @_;

@@ -35,8 +35,8 @@ sub statements
 	return @statements;
 }
 
-# Runs a statement in a session, and repeats it after a lock timeout, as the pages advise. Returns the output and the
-# error; notices are not errors.
+# Runs a statement in a session. After a lock timeout repeats the statement, as the pages advise. Returns the output and
+# the error; notices are not errors.
 sub say_in
 {
 	my ($session, $statement) = @_;

@@ -10,7 +10,7 @@ use IPC::Run;
 use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 use Time::HiRes qw(sleep);
 
-# start NODE, DATABASE, SCRIPT...: starts the clients. Each transaction is one of the pgbench scripts, at random.
+# start NODE, DATABASE, SCRIPT...: starts the clients. Each transaction runs a random pgbench script.
 sub start
 {
 	my ($class, $node, $database, @scripts) = @_;

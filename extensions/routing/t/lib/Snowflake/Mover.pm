@@ -26,7 +26,7 @@ sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control'
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
 sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
-# Runs a killed move again. If the killed move had not counted its rows, the move fails until it is run with --force.
+# Repeats a killed move. If the killed move had not counted its rows, the move fails until it is run with --force.
 sub run_again
 {
 	my ($self, @arguments) = @_;
