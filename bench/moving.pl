@@ -72,7 +72,7 @@ sub start_writers {
 }
 
 # For each phase, adds the longest duration of a transaction that overlapped the phase, and the rate of transactions
-# that ended in it. Fails if a writer saw an error.
+# that ended in the phase. Fails if a writer saw an error.
 sub stop_writers {
   my ($prefix) = @_;
   sleep 3;    # pgbench loses log lines that it has not written

@@ -183,7 +183,8 @@ aim('ids of two threads of the core on separate words, relative to one thread', 
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# Sets limits for a machine that others use at the same time. A regression breaks these limits, but noise does not.
+# Sets limits for a machine that other programs use at the same time. A regression exceeds the limits, but noise does
+# not.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;

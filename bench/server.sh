@@ -17,8 +17,8 @@ prepare() {
   [ "$(id -u)" != 0 ] || chown postgres: "$place" "$work/files"
 }
 
-# start_server [SETTING...]: starts a new cluster. If one part of the benchmark has driven shards ahead of the clock,
-# the next part must not find these shards.
+# start_server [SETTING...]: starts a new cluster. The next part of the benchmark must not use shards that an earlier
+# part has driven ahead of the clock.
 start_server() {
   stop_server
   rm -rf "$place/data"

@@ -3,8 +3,8 @@
 # `set -euo pipefail`. The only change to the system's PostgreSQL is that missing packages are installed.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# Contains the script's own temporary directory, if the script makes one. An environment variable of the caller must not
-# set this path.
+# Contains the path of the script's temporary directory, if the script creates a temporary directory. An environment
+# variable of the caller must not set this path.
 work=''
 
 # The scripts parse the output of tools, so they need one fixed locale. Variables of the caller must not select another
@@ -26,7 +26,7 @@ as_root() {
 }
 
 # PostgreSQL refuses to run as root, so root runs it as the account that Debian's package creates. If $temporary is set,
-# temporary files go there, because killed tests leave the directories of their servers' sockets behind.
+# temporary files are in that directory, because killed tests leave the directories of their servers' sockets behind.
 temporary=''
 unprivileged() {
   [ -z "$temporary" ] || local -x TMPDIR=$temporary
@@ -137,9 +137,9 @@ install_missing() {
 # The scripts wait for other users of apt for this time, in seconds.
 apt_timeout=1800
 
-# alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt. If alone() has to wait, it reports
-# that. A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use other locks. If
-# such a lock is taken, apt-get reports it.
+# alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt. If alone() has to wait, it prints a
+# message. A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use locks that
+# alone() does not check. If another program holds its lock, apt-get reports the lock.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '
@@ -193,8 +193,8 @@ stage_sources() {
   [ "$(id -u)" != 0 ] || chown -R postgres: "$1"
 }
 
-# private_postgres DIRECTORY: copies the server of $pg_config below DIRECTORY and points $pg_config there. PostgreSQL
-# finds its files relative to its programs, so an installation into the copy stays in the copy.
+# private_postgres DIRECTORY: copies the server of $pg_config below DIRECTORY, and sets $pg_config to the copy.
+# PostgreSQL finds its files relative to its programs, so an installation into the copy stays in the copy.
 private_postgres() {
   local tree=$1 dir entry
   for dir in $("$pg_config" --bindir) $("$pg_config" --pkglibdir) $("$pg_config" --sharedir); do

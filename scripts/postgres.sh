@@ -3,9 +3,9 @@
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, its server is used. Without
-# PG_CONFIG the newest server in /usr/lib/postgresql with installed headers is chosen. If no server has headers, the
-# choice is the newest server whose headers apt can install, or else Debian's own server.
+# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, the script uses the server of
+# PG_CONFIG. Without PG_CONFIG the newest server in /usr/lib/postgresql with installed headers is chosen. If no server
+# has headers, the choice is the newest server whose headers apt can install, or else Debian's own server.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"

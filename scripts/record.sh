@@ -33,8 +33,8 @@ logged() {
   "$@" >>"$log" 2>&1 || status=$?
 }
 
-# once NAME COMMAND...: runs the command for the first stage that calls once() with this name. Other stages wait for
-# this command, and get the same exit status.
+# once NAME COMMAND...: runs the command for the first stage that calls once() with this name. Other stages wait for the
+# command of the first stage, and get the same exit status.
 once() {
   local name=$1 result=0
   shift
@@ -49,7 +49,8 @@ once() {
   return "$result"
 }
 
-# Sets $passed and $failed from the counts of the tools. A skipped test counts as failed, because it showed nothing.
+# Sets $passed and $failed from the counts of the tools. A skipped test counts as failed, because a skipped test shows
+# nothing.
 count() {
   passed=$(grep -Ec "$2" "$1" || true)
   failed=$(grep -Ec "$3" "$1" || true)

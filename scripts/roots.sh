@@ -36,7 +36,7 @@ choose_pristine() {
   mv "$pristine.part" "$pristine"
 }
 
-# copy_root NAME: sets $root to a copy of the minimal root. In the copy no service starts by itself. apt checks
+# copy_root NAME: sets $root to a copy of the minimal root. In the copied root no service starts by itself. apt checks
 # signatures of package lists but not their age, because a mirror of the unstable suite may lag. If a run was
 # interrupted while it installed packages in a root, that root is replaced.
 copy_root() {
@@ -52,7 +52,7 @@ copy_root() {
 }
 
 # in_root COMMAND...: runs the command in $root. Mounts and processes belong to separate namespaces, which end with the
-# command, so no mount and no process stays. The command ends with this script, also if the script is killed.
+# command, so no mount and no process stays. The command ends when this script ends, even if the script is killed.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
   # npm must trust the same certificates as this machine, because a proxy may have its own certificate.

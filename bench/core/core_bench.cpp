@@ -1,12 +1,12 @@
 // Measures the core without PostgreSQL, next to the least that such a generator needs: a clock read
-// and a compare-and-swap. Ids are minted as next_id() does it: the time is TickClock's.
+// and a compare-and-swap. Ids are minted with the time of TickClock, as in next_id().
 //
 // `kernel_id` reads the kernel's clock for every id, as the server does if it cannot use the
 // processor's counter.
 //
-// Every benchmark counts ids as items. Threads share one counter (`_shared`) or have one each
-// (`_own`). This file sums over the threads itself, because releases of the library differ in what
-// they divide by the number of threads.
+// Every benchmark counts ids as items. All threads share one counter (`_shared`), or each thread
+// has its own counter (`_own`). This file sums over the threads itself, because releases of the
+// library differ in what they divide by the number of threads.
 
 #include <benchmark/benchmark.h>
 

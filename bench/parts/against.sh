@@ -23,8 +23,8 @@ both() { local which; for which in old new; do at $which; "$@"; done; }
 build_old
 
 rounds=$(by_form 40 5)
-# Measures both servers in each round, and begins each round with the other server. After the rounds the samples of both
-# servers are collected.
+# Each round measures both servers, and the rounds begin with the two servers in turn. After the rounds the samples of
+# both servers are collected.
 measure_rounds() {
   local run which
   for run in $(seq 0 "$rounds"); do

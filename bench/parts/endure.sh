@@ -8,8 +8,8 @@ slices=$((endure / 10))
 [ "$slices" -ge 10 ] || slices=10
 seconds=$(awk "BEGIN { print $endure / $slices }")
 
-# memory_of PID: prints two numbers of KiB. The first number counts shared pages of the process by its share (Pss), the
-# second number counts them in full (Rss).
+# memory_of PID: prints two numbers of KiB. The first number counts shared pages of the process by its share (Pss). The
+# second number counts shared pages in full (Rss).
 memory_of() { as_root awk '/^Pss:/ { pss = $2 } /^Rss:/ { rss = $2 } END { print pss, rss }' "/proc/$1/smaps_rollup"; }
 measure_memory() {  # WHEN
   local pid pss rss all=0 leader

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures what leases cost. One server has a static region, the other leases its region. The part measures a call
-# without the time of the query, calls while the lease server is stopped, and the time from the command for a restart, a
-# start after a crash or a failover to the first id.
+# Measures what leases cost. One server has a static region, and the other server leases its region. The part measures a
+# call without the time of the query, calls while the lease server is stopped, and the time from the command for a
+# restart, a start after a crash or a failover to the first id.
 begin_results lease
 build_and_install "$work/source/extensions/lease"
 minting_servers=(static leased)
@@ -56,8 +56,8 @@ for run in $(seq 0 "$(by_form 30 8)"); do
   done
 done
 
-# First ids after a standstill. On both servers calls wait until the clock has passed the high-water mark, at most for
-# snowflake.reserve.
+# First ids after a standstill. On both servers calls wait until the clock has passed the high-water mark. The wait
+# lasts at most snowflake.reserve.
 make_pair 12s 'wal_level = replica'
 for run in $(seq "$(by_form 4 2)"); do
   for server in "${minting_servers[@]}"; do

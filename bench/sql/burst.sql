@@ -9,7 +9,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
 UPDATE bench.subject SET metric = metric || :'suffix';
 CALL bench.measure_calls(current_setting('bench.runs')::int);
 
--- Measures batches, per id, including the query's own cost, which a user pays, too.
+-- Measures the cost per id of batches, including the cost of the query.
 TRUNCATE bench.subject;
 INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('next_ids(10)', 'ns an id', 'SELECT snowflake.next_ids(SHARD, 10) FROM generate_series(1, 20000)', 200000),

@@ -1,5 +1,5 @@
 -- Loads many rows into a fresh table by a query, COPY, COPY with a staging table, and COPY of rows that contain ids.
--- The client fetched these ids before in two batches.
+-- The client has fetched the ids of these rows in two batches before.
 
 CREATE PROCEDURE bench.load(how text, key_name text, suffix text, n integer, run integer, files text)
 LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
--- Measures the costs of ids outside the database. The ids have 18 digits, like ids of today. A table contains every
--- form of them, so that a function that reads a form is measured without the cost of making it.
+-- Measures the costs of ids outside the database. The ids have 18 digits, like ids of today. A table contains the ids
+-- in every form, so that the benchmark measures reading without the cost of writing the form.
 
 CREATE EXTENSION snowflake_alias;
 CREATE TABLE forms AS

@@ -1,6 +1,6 @@
--- Reads one row by its id from a plain table, from 16, 64 and 256 partitions by shard, from 64 by PostgreSQL's own
--- hash, and from 64 that the id does not prune. Measures the backend's CPU time of a prepared statement in a loop, in
--- each mode of planning, without the time of an empty loop.
+-- Reads one row by its id from a plain table, from 16, 64 and 256 partitions by shard, from 64 hash partitions of
+-- PostgreSQL, and from 64 partitions that the id does not prune. Measures the backend's CPU time of a prepared
+-- statement in a loop, in each mode of planning, without the time of an empty loop.
 
 CREATE TABLE plain (id bigint PRIMARY KEY, v integer);
 INSERT INTO plain SELECT snowflake.make_id(timestamptz '2026-01-01Z' + i / 1000 * interval '1 ms', i % 256, i % 1000), i

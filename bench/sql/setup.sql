@@ -10,8 +10,8 @@ CREATE EXTENSION pgstattuple;
 CREATE SEQUENCE one;
 CREATE SEQUENCE hundred CACHE 100;
 
--- Creates Instagram's function as published in 2012, with its layout and the sequence modulo 1024. The first form is
--- the one usually copied, with a statement for each step; the second form is one expression.
+-- Creates Instagram's function as published in 2012, with its layout and the sequence modulo 1024. The first form, with
+-- a statement for each step, is usually copied. The second form is a single expression.
 CREATE SEQUENCE instagram_sequence;
 
 CREATE FUNCTION instagram() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$

@@ -2,7 +2,7 @@
 #
 #   perl report.pl recording.json > report.html
 #
-# Each drawing exists twice, for a wide and for a narrow screen, because text in an SVG scales with it.
+# Each drawing exists twice, for a wide and for a narrow screen, because the text of an SVG is scaled with the drawing.
 
 use strict;
 use warnings FATAL => 'all';
@@ -215,8 +215,8 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# Draws the clock and the newest id, each as its difference from the true time. A correct clock is a level line, and so
-# are ids that follow it. While ids stand still, their line falls.
+# Draws the clock and the newest id, each as its difference from the true time. A correct clock is a level line. Ids
+# that follow a correct clock are also a level line. While no greater ids are minted, the line of the ids falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;
@@ -229,7 +229,7 @@ sub clock_drawing
 		my $before;
 		foreach my $sample (@samples)
 		{
-			# A step is a vertical line: the sample before it had the old clock.
+			# A step is a vertical line: the sample before the line had the old clock.
 			if (defined $before && abs($sample->{offset} - $before->{offset}) > 0.03)
 			{
 				my $event = first { $_->{at} > $before->{at} - 0.2 && $_->{at} <= $sample->{at} + 0.2 } @events;

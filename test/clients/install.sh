@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # Lists the clients of test/clients/ and installs the packages that they need. scripts/test sources this file.
 
-# These clients run by default, because they install within about a minute. If a client of this list is not available,
-# the test fails.
+# Lists the clients that run by default, because they install within about a minute. If a client of this list is not
+# available, the test fails.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
-# These clients run only if the caller names them. If a client of this list is not available, the test reports that, and
-# does not fail.
+# Lists the clients that run only if the caller names the client. If a client of this list is not available, the test
+# reports that, and does not fail.
 clients_by_name=(django-width sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
 # install_client CLIENT TREE: installs Debian's packages of the client. Packages of the npm registry go into TREE, the

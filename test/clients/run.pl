@@ -76,7 +76,7 @@ foreach my $client (@clients)
 		GO111MODULE => 'off',
 		GOCACHE => "$work/go");
 	my ($out, $err) = ('', '');
-	# The timeout ends a client that hangs. It does not measure speed.
+	# The timeout ends a client that hangs. This test does not measure speed.
 	my $ended = eval { IPC::Run::run(\@command, '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(300)); 1 };
 	my $status = $ended ? $? : "no end: $@";
 

@@ -79,15 +79,16 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// For each pair of blockers the earlier one must be returned. Two blockers of the same fact cannot
-// both be present.
+// For each pair of blockers the earlier one must be returned. Two blockers that depend on the same
+// fact cannot be present at the same time.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {
       Facts facts = healthy();
       kFaults[second].make(facts);
       kFaults[first].make(facts);
-      // A clock at the end of the layout is past every lease and mark; one before the epoch is not.
+      // A clock at the end of the layout is past every lease and high-water mark; one before the
+      // epoch is not.
       EXPECT_EQ(blocker(layout_from("fleet"), facts), kFaults[first].blocker)
           << first << " and " << second;
     }
@@ -127,8 +128,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A lowered mark, or a mark ahead of the clock, is no blocker if the server already knows a mark as
-// high.
+// A lowered high-water mark, or a mark ahead of the clock, is no blocker if the server already
+// knows a mark as high.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -155,7 +156,7 @@ TEST(Blocker, LeaseIsOverForTheIdThatItDoesNotCover) {
   EXPECT_EQ(blocker(layout, facts), Blocker::none);
   ++facts.position;
   EXPECT_EQ(blocker(layout, facts), Blocker::lease_ended);
-  // A call that claims no id, such as observe(), needs no lease.
+  // A call such as observe(), which claims no id, needs no lease.
   facts.position = 0;
   EXPECT_EQ(blocker(layout, facts), Blocker::none);
 }

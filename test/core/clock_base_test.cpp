@@ -69,7 +69,7 @@ TEST(ClockBase, AlsoWhereTheMarkIsSeenOnlyThen) {
 TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
   Server s(-10 * kMinute);
   s.see(kNow);
-  s.up_ms = 15 * kMinute;  // the wrong clock has passed the mark
+  s.up_ms = 15 * kMinute;  // the wrong clock has passed the high-water mark
   s.off_ms = 0;
   s.see(kNow);
   EXPECT_TRUE(s.replace());
@@ -77,7 +77,7 @@ TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
 
 TEST(ClockBase, AStepToBeforeTheMarkHasJumped) {
   Server s(0);
-  s.see(kNow + 70 * 365 * kDay);  // a mark that an earlier, wrong clock has set
+  s.see(kNow + 70 * 365 * kDay);  // a high-water mark that an earlier, wrong clock has set
   s.off_ms = 30 * 365 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), s.off_ms);
@@ -106,7 +106,7 @@ TEST(ClockBase, OnceOnly) {
 TEST(ClockBase, MarksThatThisLifeCanHaveWrittenSayNothing) {
   Server s(0);
   s.up_ms = 3 * kDay;
-  s.see(s.true_ms() + kAhead + kJump);  // a mark that this server run can have written
+  s.see(s.true_ms() + kAhead + kJump);  // a high-water mark that this server run can have written
   s.off_ms = 400 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), 400 * kDay);

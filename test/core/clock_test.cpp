@@ -40,7 +40,8 @@ TEST(Clock, MonotonicTimeIsInMicroseconds) {
   EXPECT_LE(passed, (steady_clock::now() - outer) / microseconds(1) + 1);  // truncated
 }
 
-// Compares to a tenth of a second, because the two clocks are read one after the other.
+// The clocks may differ by a tenth of a second, because the two clocks are read one after the
+// other.
 TEST(Clock, OffsetIsWallTimeLessTimeSinceBoot) {
   bool close = false;
   for (int i = 0; i < 5 && !close; ++i) {

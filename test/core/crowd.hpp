@@ -1,9 +1,9 @@
 // Runs many claimers over a few counters, and a conductor that moves the clock and the limit.
 // Claimers can be threads or processes, because all data may be in shared memory.
 //
-// The conductor acts for all writers of the high-water mark. The conductor adopts a mark beyond the
-// limit, and publishes another limit. Positions between the old limit and the new floor are a gap:
-// no claimer may get one of them.
+// The conductor acts for all writers of the high-water mark. The conductor adopts a high-water mark
+// beyond the limit, and publishes another limit. Positions between the old limit and the new floor
+// are a gap: no claimer may get one of them.
 #pragma once
 
 #include <atomic>
@@ -53,7 +53,7 @@ struct Journal {
 };
 
 // Sleeps instead of yielding. On a busy machine a thread that yields would run again only after the
-// time slices of all others.
+// time slices of all other threads.
 inline void give_way() {
   std::this_thread::sleep_for(std::chrono::microseconds(1));
 }

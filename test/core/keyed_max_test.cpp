@@ -28,7 +28,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// Keys for which the table has no entry share one value. The shared value may be too high for a
+// All keys without an entry in the table share one value. The shared value may be too high for a
 // key, but never too low.
 TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();

@@ -9,7 +9,8 @@
 namespace snowflake {
 namespace {
 
-// The authors of both formats published these ids, which fix the position of each bit.
+// Twitter and Instagram published the ids of the two tests below. The ids fix the position of each
+// bit.
 TEST(Layout, DecodesATweet) {
   const Layout twitter = layout_from("twitter", 0, 1288834974657);
   constexpr uint64_t tweet = 1541815603606036480;  // 2022-06-28 16:07:40.105 UTC

@@ -5,7 +5,7 @@ namespace snowflake {
 
 namespace {
 
-constexpr uint64_t kMark = 1;  // each database has one mark, whose id never changes
+constexpr uint64_t kMark = 1;  // each database has one high-water mark, whose id never changes
 
 // Bounds published limits by the lease, with or without some rules of the protocol.
 struct RuledLease {
@@ -63,8 +63,8 @@ bool World::is_good(Server& s, const Session& session) const {
          s.slots[static_cast<size_t>(session.database)].limits.is_current(session.generation);
 }
 
-// Raises the counters to the mark on the disk. Called before the mark is written or a session is
-// bound.
+// Raises the counters to the high-water mark on the disk. The function is called before the
+// high-water mark is written or a session is bound.
 void World::adopt_mark(Server& s, size_t database) {
   Slot& slot = s.slots[database];
   slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
@@ -117,7 +117,8 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the mark. The limit for this mark is published later, or never.
+// Writes and flushes the high-water mark. The limit for this high-water mark is published later, or
+// never.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
@@ -286,7 +287,8 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // If the rule is off, reports the mark of one database instead of the highest limit of all.
+    // If the rule is off, reports the high-water mark of one database instead of the highest limit
+    // of all.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;
@@ -321,7 +323,8 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // If the rule is off, the server continues as the same incarnation, with the longer lease.
+      // If the rule is off, the server continues as the same incarnation, and uses the longer
+      // lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

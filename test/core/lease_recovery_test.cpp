@@ -97,7 +97,7 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_LE(again.until_ms, kNow + fleet.longest_ms);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
-  // A holder that has a longer lease keeps it.
+  // If a holder already has a longer lease, the holder keeps the longer lease.
   LeaseMemory memory{};
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(extended);
@@ -109,8 +109,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
 }
 
 // After a recovery the lease server uses numbers of grants again. A lost grant is given back late.
-// The same incarnation then holds the region under a new grant with the same number. The new grant
-// with this number must not end.
+// The same incarnation then holds the region under a new grant with the same number. A delayed
+// release of the old grant must not end the new grant with the same number.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);

@@ -55,8 +55,8 @@ struct FleetState {
   int64_t adopt_ms;       // leases that end after this time continue, or none if 0
 };
 
-// Each term is greater than all earlier terms. A grant of an earlier recovery, which the next
-// recovery may have lost, is then known to be over. If two recoveries happen in the same
+// Each term is greater than all earlier terms. A greater term shows that a grant of an earlier
+// recovery, which the next recovery may have lost, is over. If two recoveries happen in the same
 // millisecond, they differ by the salt of 20 bits.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
@@ -64,7 +64,7 @@ constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
 
 namespace lease_detail {
 
-// Makes an answer that grants nothing. It has no number.
+// Makes an answer that grants nothing. A refusal has no number.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -233,8 +233,8 @@ constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> na
   return true;
 }
 
-// Makes regions that a server no longer names available to other servers when the leases there have
-// ended.
+// Makes regions that a server no longer names available to other servers after the leases of these
+// regions have ended.
 constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                        int32_t server, int64_t earlier_ms) noexcept {
   for (int32_t i = 0; i < static_cast<int32_t>(regions.size()); ++i) {
@@ -248,7 +248,7 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 }  // namespace lease_detail
 
 // Returns the newest number of a term, as far as the database has stored it. Lost answers of an
-// earlier term do no harm.
+// earlier term do not matter.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;

@@ -303,7 +303,7 @@ TEST(LeaseSmall, NoOrderOfStepsBreaksAPromise) {
               explorer.taken());
 }
 
-// Shows that each rule is needed: without it, some order of steps breaks a promise.
+// Shows that each rule is needed: if one rule is off, some order of steps breaks a promise.
 TEST(LeaseSmall, ItsRulesAreNeeded) {
   EXPECT_TRUE(Explorer(SmallRules{.identity_checked = false}).search(beginning(), 4));
   EXPECT_TRUE(Explorer(SmallRules{.floors_kept = false}).search(beginning(), 4));

@@ -100,7 +100,8 @@ TEST_F(Lease, ARegionOfAnotherServerIsNeverGranted) {
   EXPECT_EQ(ask_for({2, 3}, acquire(2, 1)).region, 2);
   EXPECT_EQ(ask_for({0, 1}, acquire(3, 0)).region, 1);
   EXPECT_EQ(ask_for({0, 1}, acquire(4, 0)).status, AnswerStatus::full);
-  // A region that its server no longer names is free for others when its lease has ended.
+  // If a server no longer names a region, the region is free for other servers when its lease has
+  // ended.
   const int64_t later = kNow + 2 * kHour;
   EXPECT_EQ(ask_for({0}, acquire(5, 0, later), later).region, 0);
   EXPECT_EQ(ask_for({1}, acquire(6, 1, later), later).status, AnswerStatus::taken) << "held";

@@ -20,7 +20,7 @@ namespace snowflake {
 
 struct Rules {
   bool reopen_at_highest = true;     // attaching raises the counters to the highest limit
-  bool reopen_at_mark = true;        // attaching raises the counters to the mark
+  bool reopen_at_mark = true;        // attaching raises the counters to the high-water mark
   bool highest_before_limit = true;  // the highest limit is raised before a limit is published
   bool highest_of_all = true;    // the highest limit is that of all databases, not of the last one
   bool reader_checks = true;     // after a limit is read, the generation is checked again

@@ -85,7 +85,8 @@ void World::step() {
         // The worker may be killed at any of its stores. After a kill the postmaster restarts all
         // processes.
         Server& s = servers_[sent.server];
-        // When the answer arrives, sessions may be extending the mark, and continue at once.
+        // When the answer arrives, sessions may be extending the high-water mark, and continue at
+        // once.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -270,8 +271,8 @@ void World::fail_lease_server() {
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // Promotes a standby that may lack commits, while the old lease server may continue. In other
-  // cases restores a backup on another server or in place.
+  // Promotes a standby that may lack commits, while the old lease server may continue. In all other
+  // cases the function restores a backup on another server or in place.
   const LeaseServer before = lease_server_;
   if (random_.percent(60))
     lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];

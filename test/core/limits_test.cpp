@@ -1,5 +1,5 @@
-// Tests the published limit: its generation, the part of a mark that a lease covers, and its state
-// after writers were killed or readers were interrupted.
+// Tests the published limit: its generation, the part of a high-water mark that a lease covers, and
+// its state after writers were killed or readers were interrupted.
 #include "core/limits.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The next session sees the same low mark, and does not withdraw a limit again.
+  // The next session sees the same lowered high-water mark, and does not withdraw a limit again.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -208,8 +208,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// Between two loads of a reader, the limit is withdrawn and one of another generation is published.
-// The reader must not get the limit of the other generation.
+// Between two loads of a reader, the limit is withdrawn and a limit of another generation is
+// published. The reader must not get the limit of a generation that is not the reader's generation.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};

@@ -116,7 +116,7 @@ class interrupted_atomic {
 namespace stepped {
 
 // Counts through all schedules. A schedule decides which actor makes each step, and which exchanges
-// fail spuriously. A preemption is a step of another actor although the last one could continue.
+// fail spuriously. A preemption is a step of another actor although the last actor could continue.
 // Each schedule has a limited number of preemptions and of spurious failures.
 class Schedules {
  public:

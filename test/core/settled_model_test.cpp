@@ -160,7 +160,8 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// A session commits one transaction and begins another, so its slot has the tick of the second one.
+// A session commits a transaction and begins another transaction, so the session's slot contains
+// the tick of the second transaction.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -181,7 +182,7 @@ TEST(SettledModel, TheNextTransactionOfTheSession) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Two readers with different clocks each find counters that the other one raised.
+// Two readers have different clocks, and each reader finds counters that the other reader raised.
 TEST(SettledModel, TwoReaders) {
   size_t schedules = 0;
   for (const uint64_t other : {11, 12, 13})

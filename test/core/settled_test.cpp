@@ -1,5 +1,5 @@
 // Tests settle() and the records of transactions that mint. ThreadSanitizer checks the memory order
-// of these records on any machine.
+// of the records on any machine.
 #include "core/settled.hpp"
 
 #include <gtest/gtest.h>
@@ -185,7 +185,7 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader that finds raised counters relies on the reader that raised them.
+// A reader that finds raised counters relies on the reader that raised these counters.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

@@ -1,6 +1,6 @@
 // Runs many sessions with transactions of different lengths, a clock that goes back and forth, and
-// readers that call settle(). A mutex replaces PostgreSQL's lock: a commit takes a number under it,
-// and a snapshot is the number of earlier commits.
+// readers that call settle(). A mutex replaces PostgreSQL's lock: a commit takes a number under the
+// mutex, and a snapshot is the number of earlier commits.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -104,7 +104,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // Computes for each commit the least tick of this and all later commits.
+  // Computes for each commit the least tick of the commit and all later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {

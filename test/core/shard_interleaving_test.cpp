@@ -157,7 +157,7 @@ class Interleaving {
     interleaving::before_step = nullptr;
   }
 
-  // Checks that later ids are above all earlier ones.
+  // Checks that later ids are greater than all earlier ids.
   void finish() {
     EXPECT_EQ(claim({1, 1000, UINT64_MAX, 0}, 1).outcome, Outcome::claimed);
     EXPECT_EQ(claim({100, 0, UINT64_MAX, 0}, 1).first, 100u * 16);

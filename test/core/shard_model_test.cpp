@@ -128,7 +128,8 @@ class Schedule {
       check_claimed(claim, bounds, wanted, before, shard);
     else
       ASSERT_EQ(counters_[w].last(), before);
-    // After a failed claim the schedule extends the mark or moves the clock, as callers do.
+    // After a failed claim the schedule extends the high-water mark or moves the clock, as callers
+    // do.
     if (claim.outcome == Outcome::at_limit && random_.percent(50))
       limit_ = above(layout_.tick_of_position(claim.first));
     if (claim.outcome == Outcome::ahead_of_clock && random_.percent(30))
@@ -145,7 +146,7 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // A batch takes all available positions, so after an incomplete batch none is left.
+    // A batch takes all available positions, so after an incomplete batch no position is left.
     if (claim.count < wanted) {
       const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);

@@ -24,7 +24,7 @@ struct Arena {
 class ShardProcesses : public testing::Test {
  protected:
   void SetUp() override {
-    test_seed();  // sets the seed before fork(), so that all processes have the same one
+    test_seed();  // sets the seed before fork(), so that all processes have the same seed
     fd_ = memfd_create("snowflake-test", MFD_CLOEXEC);
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(ftruncate(fd_, sizeof(Arena)), 0);

@@ -106,8 +106,9 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// If several outcomes apply, the claim returns the one that lasts longest: an exhausted layout
-// before a shard ahead of the clock, and this before the limit.
+// If several outcomes apply, the claim returns the outcome that lasts longest. An exhausted layout
+// lasts longer than a shard ahead of the clock, and a shard ahead of the clock lasts longer than
+// the limit.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);
@@ -164,7 +165,7 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of tick 6
   EXPECT_EQ(borrowed(5, 33), 3u);   // opens ticks 7 and 8, and takes the first id of 9
   EXPECT_EQ(borrowed(8, 16), 1u);   // takes open tick 9, and opens 10
-  EXPECT_EQ(borrowed(10, 20), 1u);  // takes tick 10, which the clock has reached, and opens 11
+  EXPECT_EQ(borrowed(10, 20), 1u);  // takes tick 10, which the clock has reached, and opens tick 11
   EXPECT_EQ(borrowed(30, 40), 2u);  // ticks 30, 31 and 32
   EXPECT_EQ(borrowed(40, 1), 0u);
   counter.raise_floor(at(50));

@@ -22,8 +22,8 @@
 
 namespace snowflake {
 
-// Returns the seed of the run: a new one, or that of SNOWFLAKE_TEST_SEED. The first call prints the
-// seed.
+// Returns the seed of the run: a new seed, or the value of SNOWFLAKE_TEST_SEED. The first call
+// prints the seed.
 inline uint64_t test_seed() {
   static const uint64_t seed = [] {
     uint64_t value = std::random_device{}();
@@ -118,8 +118,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
   return parsed.layout;
 }
 
-// Calls `visit` with every division of 64 bits or less, with ticks of 1 ms. There are about
-// 180,000. Ends at the first failure.
+// Calls `visit` with every division of 64 bits or less, with ticks of 1 ms. The number of divisions
+// is about 180,000. Ends at the first failure.
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)

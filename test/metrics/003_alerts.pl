@@ -119,7 +119,7 @@ foreach my $panel (@{ $dashboard->{panels} })
 }
 is_deeply(\@silent, [], 'every query of the dashboard returns rows');
 
-# A session alters the mark and does not commit.
+# A session alters the high-water mark and does not commit.
 my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-c',
 		'BEGIN; ALTER SEQUENCE snowflake.high_water OWNED BY NONE; SELECT pg_sleep(600)', 'postgres' ],
 	'>', '/dev/null', '2>', '/dev/null');
@@ -166,7 +166,7 @@ ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus)
   or diag(explain(firing($prometheus)));
 is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'after the repair the database mints');
 
-# Both exporters are stopped, so no metrics arrive.
+# Both exporters are stopped, so Prometheus receives no metrics.
 stop_program($_->{pid}) foreach @exporters;
 ok(eval { eventually('the alert', sub { firing($prometheus)->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
 

@@ -106,7 +106,7 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
-# The disk of the WAL stalls, and later responds again. Calls succeed until the mark must be extended.
+# The disk of the WAL stalls, and later responds again. Calls succeed until the high-water mark must be extended.
 $disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);

@@ -1,5 +1,5 @@
-# Runs monitoring programs that check every relation of a database for sequences, bloat, vacuum, indexes and keys. These
-# programs must not report relations of snowflake.
+# Runs monitoring programs that check every relation of a database for sequences, bloat, vacuum, indexes and keys. The
+# monitoring programs must not report relations of snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -60,7 +60,7 @@ my %formula = (
 	'unlogged' => q{SELECT relname FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace AND relpersistence <> 'p'});
 is($node->safe_psql('app', $formula{$_}), '', "this query returns no relation: $_") foreach sort keys %formula;
 
-# If a sequence of snowflake is nearly exhausted, the programs report it.
+# If a sequence of snowflake is nearly exhausted, the programs report the sequence.
 $node->safe_psql('app', "SELECT setval('snowflake.origin_fingerprint', 8625000000000000000)");
 isnt(system_of('check_pgactivity', '-s', 'sequences_exhausted', '-w', '75%', '-c', '90%', '-h', $host, '-p', $port, '--status-file', $node->data_dir . '/checks'), 0,
 	'check_pgactivity reports a sequence at 93 per cent');

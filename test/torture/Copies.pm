@@ -1,5 +1,5 @@
 # Makes faults that copy a database: standbys, backups, dumps, templates. A copy contains the ids that were minted
-# before a certain time. The checker receives this time.
+# before a certain time. The fault passes this time to the checker.
 package Copies;
 
 use strict;
@@ -39,7 +39,8 @@ sub standby_of
 	return $standby;
 }
 
-# Checks that a standby does not mint. Calls on a standby must not make it assume that it has read the mark.
+# Checks that a standby does not mint. Calls on a standby must not prevent the standby from reading the high-water mark
+# after its promotion.
 sub ask_standby
 {
 	my ($w, $standby) = @_;
@@ -160,8 +161,8 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# Starts a copy while the original continues. After the start there are two lines of history, and the checker checks
-# both.
+# Starts a copy while the original continues. After the start the history has two lines, and the checker checks both
+# lines.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;
@@ -258,7 +259,7 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# Makes a copy of a database within the server. The copied mark must be above the ids of the original.
+# Makes a copy of a database within the server. The copied high-water mark must be above the ids of the original.
 sub template
 {
 	my ($w) = @_;
@@ -285,8 +286,8 @@ sub template
 	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
 }
 
-# Fills the file system of the WAL. PostgreSQL panics if it cannot write WAL. No earlier id may repeat, and minting must
-# continue when there is space again.
+# Fills the file system of the WAL. If PostgreSQL cannot write WAL, the server stops with a PANIC. No earlier id may
+# repeat, and minting must continue when the disk has space again.
 sub disk_full
 {
 	my ($w) = @_;
@@ -333,7 +334,7 @@ sub disk_full
 }
 
 # Fills the file system of the shared memory. A database that mints continues. In another database the first call fails
-# and leaves no memory behind. When there is space again, the call succeeds.
+# and leaves no memory behind. When the disk has space again, the call succeeds.
 sub memory_full
 {
 	my ($w) = @_;

@@ -1,8 +1,8 @@
 # Makes faults that end a server run, and steps of the clock during a run and between two runs.
 #
-# Each fault draws its parameters first, so that only the seed decides them. Then it prints them. After each fault the
-# server runs with a right clock. A wrong clock stays wrong for a while after the fault, because an id could repeat in
-# that time.
+# Each fault draws its parameters first, so that only the seed decides them. Then the fault prints its parameters. After
+# each fault the server runs with a right clock. A wrong clock stays wrong for a while after the fault, because an id
+# could repeat in that time.
 package Crashes;
 
 use strict;
@@ -29,7 +29,7 @@ my @forward = (2, 3599);
 
 sub pick { my @choices = @_; return $choices[ rand @choices ]; }
 
-# Returns a step of the clock: a random one, or the value of --step.
+# Returns a step of the clock: a random step, or the value of --step.
 sub step
 {
 	my ($w, @choices) = @_;
@@ -154,8 +154,9 @@ sub clock_back
 	return "clock $step s for $hold s";
 }
 
-# Steps the clock ahead. If the step is less than max_forward_jump (an hour), ids follow the clock, and are ahead of it
-# after the correction. If the step is more than max_forward_jump, calls fail until the clock is corrected or accepted.
+# Steps the clock ahead. If the step is less than max_forward_jump (an hour), ids follow the clock. After the correction
+# these ids are ahead of the clock. If the step is more than max_forward_jump, calls fail until the clock is corrected
+# or accepted.
 sub clock_forward
 {
 	my ($w) = @_;
@@ -163,7 +164,8 @@ sub clock_forward
 	  (pick(2, 2, 3599, 3601, 86400 * 3652, 86400 * 3652), 0.3 + rand 0.7, rand);
 	$confirm = $confirm < 0.2 && $step != 2 && ($step < 86400 || $w->{base} < 86400 * 3650);
 	$w->set_clock($w->main, $w->{base} + $step);
-	# With the library accept_clock() applies to all databases of a server, with the SQL engine only to one.
+	# With the library accept_clock() applies to all databases of a server. With the SQL engine accept_clock() applies only
+	# to one database.
 	my $accept = sub { $w->must($w->main, $_->{name}, 'SELECT snowflake.accept_clock()') for $w->groups; return; };
 	$accept->() if $confirm;
 	sleep $hold;

@@ -21,7 +21,7 @@ sub new
 	my ($regions, $shards) = $self->{layout} =~ m{^\d+/(\d+)\+(\d+)/} or die "layout $self->{layout}";
 	$self->{regions} = 2**$regions;
 	$self->{static}  = $self->{regions} - 1;
-	# Only the driver uses the last shard, in a database that it creates and drops.
+	# Only the driver uses the last shard, in a database that the driver creates and drops.
 	$self->{extra}  = 2**$shards - 1;
 	$self->{cold}   = 2**$shards - 2;
 	$self->{shards} = 2**$shards - 2;
@@ -78,7 +78,7 @@ sub add_server
 	return $group;
 }
 
-# Makes a standby of a random server. A fault promotes it later.
+# Makes a standby of a random server. A fault promotes the standby later.
 sub new_standby
 {
 	my ($self) = @_;
@@ -170,7 +170,7 @@ sub churn
 	return;
 }
 
-# Makes a copy of a server, to take over its region later. Does not start the copy.
+# Makes a copy of a server, to take over its region later. The copy is not started.
 sub rival
 {
 	my ($self, $member) = @_;
@@ -200,7 +200,7 @@ sub take_over
 	return $taken;
 }
 
-# Tries to mint one id, and waits only a short time for it. Returns true if an id was minted.
+# Tries to mint one id, and waits only a short time for the id. Returns true if an id was minted.
 sub mint_now
 {
 	my ($self, $group, $wait_ms) = @_;
@@ -234,7 +234,8 @@ sub region_of
 	return $out =~ /^\d+$/ ? $out : -1;
 }
 
-# Stops and continues processes with signals. Records the stopped processes, so that none is left stopped at the end.
+# Stops and continues processes with signals. Records the stopped processes, so that no process is left stopped at the
+# end.
 
 sub freeze
 {

@@ -22,7 +22,7 @@ our %faults = (
 
 my $number = 0;
 
-# Makes a server from the files of another one.
+# Makes a server from the files of another server.
 sub copy_files
 {
 	my ($from, $name) = @_;
@@ -87,7 +87,7 @@ sub clone_cold
 }
 
 # Copies the files of a running server without a backup. A copy without a backup may have lost anything, or may not
-# start. The only requirement is that no other server mints the ids of the copy.
+# start. The only requirement for the copy is that no other server mints an id of the copy.
 sub clone_live
 {
 	my ($w) = @_;
@@ -132,8 +132,8 @@ sub clone_static
 	return "pg_basebackup of $member->{title}, with a static region: refused";
 }
 
-# Promotes the standby while the old primary runs. The standby's clock may be behind ids that it never received. The old
-# primary does not detect the promotion.
+# Promotes the standby while the old primary runs. The standby's clock may be behind ids that the standby never
+# received. The old primary does not detect the promotion.
 sub failover
 {
 	my ($w) = @_;
@@ -151,7 +151,7 @@ sub failover
 	$w->freeze($receiver) if $receiver;
 	sleep $lag;
 	$w->set_clock($standby, $behind);
-	# The promotion ends the WAL receiver before it can receive anything.
+	# The promotion ends the WAL receiver before the WAL receiver can receive anything.
 	system_or_bail('pg_ctl', '-s', '-W', '-D', $standby->data_dir, 'promote');
 	sleep 0.3;
 	$w->thaw;

@@ -135,8 +135,8 @@ sub postmaster_frozen
 	return sprintf "%s: SIGSTOP of the postmaster for %.1f s", $member->{title}, $hold;
 }
 
-# Suspends all processes of a server, like a suspended machine. When the processes continue, they are in the middle of
-# their calls.
+# Suspends all processes of a server, like a suspended machine. When the stopped processes continue, they are in the
+# middle of their calls.
 sub server_frozen
 {
 	my ($w) = @_;

@@ -60,8 +60,8 @@ sub lease_server_failover
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# Continues with the promoted standby, which has no standby. Commits of the lease server wait until it has a standby or
-# requires none.
+# Continues with the promoted standby, which has no standby. Commits of the lease server wait until the lease server has
+# a standby or requires no standby.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -94,7 +94,7 @@ sub lease_server_split
 }
 
 # Promotes a standby that lacks commits, while the old lease server still grants. The promoted lease server grants
-# nothing until an operator has stopped the old one.
+# nothing until an operator has stopped the old lease server.
 sub lease_server_split_async
 {
 	my ($w) = @_;
@@ -211,7 +211,7 @@ sub lease_server_readonly
 }
 
 # Suspends the lease server. Requests wait in the sockets of the lease server, until the requesting servers give up.
-# When the lease server continues, it answers late.
+# When the suspended lease server continues, its answers are late.
 sub lease_server_frozen
 {
 	my ($w) = @_;
@@ -270,7 +270,7 @@ sub lease_server_unheard
 	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
-# Makes the commit of a grant fail after its rows were sent. The next request must get this region.
+# Makes the commit of a grant fail after its rows were sent. The next request must get the region of the failed grant.
 sub lease_server_uncommitted
 {
 	my ($w) = @_;

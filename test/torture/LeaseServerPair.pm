@@ -31,7 +31,7 @@ sub new
 		log_checkpoints = off
 		log_timezone = UTC
 		CONF
-	$self->{archive} = $primary->archive_dir;    # both servers archive into it, by the same command
+	$self->{archive} = $primary->archive_dir;    # both servers archive into this directory, by the same command
 	$self->{standby} = Snowflake::LeaseServer->new('lease_server2');
 	$primary->start;
 	$primary->install;
@@ -102,8 +102,8 @@ sub end
 
 sub swap { my ($self) = @_; @$self{qw(primary standby)} = @$self{qw(standby primary)}; return; }
 
-# Allows or refuses connections of ordinary roles. Connections are refused while it is unknown what this database has
-# lost.
+# Allows or refuses connections of ordinary roles. While the lost commits of this database are unknown, connections are
+# refused.
 sub fence
 {
 	my ($self, $on) = @_;
@@ -125,7 +125,7 @@ sub recovered
 	return;
 }
 
-# Copies the primary's files, to restore them later.
+# Copies the primary's files for a later restore.
 sub keep_files
 {
 	my ($self) = @_;

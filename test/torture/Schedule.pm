@@ -1,4 +1,4 @@
-# Chooses the faults and their times. Only the seed decides them.
+# Chooses the faults and their times. Only the seed decides the faults and their times.
 package Schedule;
 
 use strict;
@@ -31,8 +31,8 @@ sub choose
 	return @names;
 }
 
-# Each fault occurs once before any occurs twice. %options: seed, seconds, rounds, calm; settles: how long to wait until
-# all databases mint again. Returns the number of faults.
+# Each fault occurs once before any fault occurs a second time. %options: seed, seconds, rounds, calm; settles: how long
+# to wait until all databases mint again. Returns the number of faults.
 sub run
 {
 	my ($w, $faults, $names, %options) = @_;

@@ -42,8 +42,8 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# Drops and creates the extension. Within one server run, the new mark must be above everything that the old mark
-# covered. The tables stay, but their defaults are dropped with the extension.
+# Drops and creates the extension. Within one server run, the new high-water mark must be above everything that the old
+# mark covered. The tables stay, but their defaults are dropped with the extension.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -115,8 +115,8 @@ sub flushed
 	return 0;
 }
 
-# Lowers the mark as a user. The next extension of the mark raises and flushes the mark again. Before the flush a crash
-# could repeat ids, so this fault waits for the flush.
+# Lowers the high-water mark as a user. The next extension of the high-water mark raises and flushes the mark again.
+# Before the flush a crash could repeat ids, so this fault waits for the flush.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -144,8 +144,8 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Changes the mark as a role that can only write every table and sequence. The change must not affect minting, even if
-# the server is killed before the mark is corrected.
+# Changes the high-water mark as a role that can only write every table and sequence. The change must not affect
+# minting, even if the server is killed before the high-water mark is corrected.
 sub write_all_data
 {
 	my ($w) = @_;
@@ -203,7 +203,7 @@ sub async_create
 	# No other session may commit, because its commit would flush the WAL.
 	$w->mint($w->main, $group->{name}, $group->{line});
 	$w->stop_clients($_) for $w->groups;
-	# Flushes all WAL except that of the commit, by switching the WAL file.
+	# Flushes all WAL except the WAL of the commit, by switching the WAL file.
 	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
 		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
@@ -215,8 +215,8 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Raises the mark, as a restored dump does. The raised mark must never be lowered again. When the next extension has
-# read the mark, no id below it may be minted.
+# Raises the high-water mark, as a restored dump does. The raised high-water mark must never be lowered again. When the
+# next extension has read the high-water mark, no id below it may be minted.
 sub raise_mark
 {
 	my ($w) = @_;
@@ -279,7 +279,7 @@ sub cancel
 	return "$function of all clients, $rounds times, clock $step s";
 }
 
-# Opens as many connections as the server accepts, and holds them while the clients try to reconnect.
+# Opens as many connections as the server accepts, and keeps the connections open while the clients try to reconnect.
 sub connections
 {
 	my ($w) = @_;
@@ -313,7 +313,7 @@ sub observe
 	my ($w) = @_;
 	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
-	# No session mints before the crash, because minting itself would extend the mark past the observed id.
+	# No session mints before the crash, because minting itself would extend the high-water mark past the observed id.
 	$w->stop_clients($group) if $crash;
 	# The shard may already be further ahead, so the observed id must be above its last id.
 	my $next = 0;
@@ -329,7 +329,7 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# From this point on the observed id counts as returned. If clients continue, one of them may have received the id
+	# From this point on the observed id counts as returned. If clients continue, a client may have received the id
 	# earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
@@ -340,8 +340,8 @@ sub observe
 	return 'observe()' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Creates a database with the OID of a dropped one. The server must not use state of the dropped database, especially
-# its published limit.
+# Creates a database with the OID of a dropped database. The server must not use state of the dropped database,
+# especially its published limit.
 sub oid_reuse
 {
 	my ($w) = @_;
@@ -350,7 +350,7 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# No id was minted in this template, so its mark may be in the past.
+	# No id was minted in this template, so its high-water mark may be in the past.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -367,9 +367,9 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Makes several faults in a separate database. The database has a mark that is a day ahead, an ordinary role requests
-# ids, and DROP EXTENSION is rolled back. The database is copied, and its shards are as far ahead of the clock as
-# permitted.
+# Makes several faults in a separate database. The database has a high-water mark that is a day ahead, an ordinary role
+# requests ids, and DROP EXTENSION is rolled back. The database is copied, and its shards are as far ahead of the clock
+# as permitted.
 sub next_door
 {
 	my ($w) = @_;

@@ -6,8 +6,8 @@ use warnings;
 use Time::HiRes qw(sleep);
 use Crashes;
 
-# Returns the script that scripts/engine-sql prints for a run. The clock may be an hour ahead of the mark, as with the
-# library in these runs.
+# Returns the script that scripts/engine-sql prints for a run. The clock may be an hour ahead of the high-water mark, as
+# with the library in these runs.
 sub script
 {
 	my ($program, $layout, $region, $max_lead, $reserve) = @_;
@@ -27,7 +27,7 @@ sub faults
 	return (map({ $_ => $faults{$_} } @apply), prepared => \&prepared);
 }
 
-# Leaves transactions that minted prepared, over a crash and while others mint.
+# Leaves transactions that minted in the prepared state, over a crash and while other transactions mint.
 sub prepared
 {
 	my ($w) = @_;

@@ -20,7 +20,7 @@ my %presets = (
 our $epoch_ms = 1735689600000;
 
 # new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. If no region is
-# given, a random one is chosen.
+# given, the region is random.
 sub new
 {
 	my ($class, %self) = @_;
@@ -86,7 +86,7 @@ sub correct_clock
 	my ($self, $node, $step, $database) = @_;
 	$self->set_clock($node, $self->{base});
 	return if $step >= -3600;
-	# Uses an id of the present tick, because a server with max_lead = 0 would refuse a later one.
+	# Uses an id of the present tick, because a server with max_lead = 0 would refuse an id of a later tick.
 	my (undef, undef, $error) = $self->query($node, $database,
 		'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
 	is($error, '', 'a clock that was behind the marks at the start is accepted when it is corrected');
@@ -301,8 +301,8 @@ sub stop_clients
 }
 
 # Call crash_begins() before a crash, and pass its result to continue_after() before the start. Before PostgreSQL 17 the
-# SQL engine cannot flush its mark. After a crash ids may therefore repeat that were returned shortly before, if no
-# committed transaction used them.
+# SQL engine cannot flush its high-water mark. Ids that were returned shortly before a crash may therefore repeat after
+# the crash, if no committed transaction used these ids.
 sub crash_begins
 {
 	my ($self) = @_;
@@ -324,8 +324,8 @@ sub continue_after
 	return;
 }
 
-# Accepts the clock after a start in which it may be far ahead of the mark. Only the SQL engine needs this call, because
-# the library accepts the clock at its start.
+# Accepts the clock after a start in which it may be far ahead of the high-water mark. Only the SQL engine needs this
+# call, because the library accepts the clock at its start.
 sub confirm_clock
 {
 	my ($self, $node) = @_;

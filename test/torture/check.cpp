@@ -96,7 +96,8 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// Returns the region that an id must have: that of the servers or, in a fleet, that of its line.
+// Returns the region that an id must have: the region of the servers or, in a fleet, the region of
+// the id's line.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -273,7 +274,7 @@ void check_fleet() {
               static_cast<unsigned long long>(found));
 }
 
-// A call without a result at the end of the run has lasted at least until then.
+// A call without a result at the end of the run has lasted at least until the end of the run.
 bool delayed(const Apart& apart, int64_t sent, int64_t received) {
   return std::min(received, apart.to) - sent > kDelayedNs;
 }
@@ -289,8 +290,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // Uses the duration by the server's clock, unless this clock was stepped. The client itself
-      // may not have run for a while.
+      // Uses the duration by the server's clock, unless this clock was stepped. The duration by the
+      // client's clock includes times in which the client did not run.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

@@ -24,7 +24,7 @@ namespace {
 
 struct Options {
   std::string conninfo, log, only;
-  std::vector<int> shards;  // the hot shard (default of table hot), then that of table cold
+  std::vector<int> shards;  // the shard of table hot, then the shard of table cold
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
@@ -66,8 +66,8 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // Returns the number of this client in its run. In a long run a process can get the id of an
-  // earlier one.
+  // Returns the number of this client in its run. In a long run a process can get the process id of
+  // an earlier process.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {
@@ -93,7 +93,7 @@ class Client {
   }
 
   // Runs a query that returns (clock, id, clock). The clocks are the bounds of the id's time. A
-  // long result is recorded in pieces, because the server may die before its end.
+  // long result is recorded in pieces, because the server may die before the end of the result.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -114,7 +114,7 @@ class Client {
     return good;
   }
 
-  // If the client waits for the end of a fault, it only counts errors.
+  // While the client waits for the end of a fault, the client only counts errors.
   void refused(int shard, int64_t sent, const std::string& state) {
     if (!patient()) journal_.refused(session_, shard, sent, state);
   }

@@ -80,7 +80,7 @@ struct Format {
 };
 
 // A clock was changed at some moment between `from` and `to`. Two steps never overlap, because the
-// driver makes all of them.
+// driver makes all steps.
 struct Step {
   int64_t from;
   int64_t to;
@@ -172,7 +172,8 @@ inline void read_log(const char* path) {
     }
     const size_t first = ids.size();
     ids.resize(first + r.count);
-    // A killed client may leave a partial record, but the ids in it were returned.
+    // A killed client may leave a partial record, but the server has returned the ids in this
+    // record.
     const size_t got = std::fread(&ids[first], sizeof ids[0], r.count, f);
     ids.resize(first + got);
     if (got == 0) break;

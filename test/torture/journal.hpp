@@ -1,4 +1,4 @@
-// Writes a client's log of its ids, see record.hpp.
+// Writes the log of the ids that a client received, see record.hpp.
 #pragma once
 
 #include <endian.h>

@@ -1,4 +1,4 @@
-// node-postgres: ids are strings, and exact. Conversions to numbers round them.
+// node-postgres: ids are strings, and exact. JavaScript rounds ids that are converted to numbers.
 'use strict';
 
 const { Client, types } = require('pg');
@@ -34,7 +34,7 @@ run(async () => {
   equal((await client.query(selectMany)).rows.map((row) => String(row.id)), ids, 'setTypeParser(20, BigInt) is exact');
   types.setTypeParser(20, string);
 
-  // A number as parameter finds no row, or another one, except for the few ids that JavaScript represents exactly.
+  // A number as parameter finds no row or a wrong row, except for the few ids that JavaScript represents exactly.
   const odd = ids.find((one) => String(Number(one)) !== one);
   const others = await client.query('SELECT id FROM photos WHERE id = $1', [Number(odd)]);
   ok(!others.rows.some((row) => row.id === odd), 'trap: WHERE id = $1 with a number does not find the row');

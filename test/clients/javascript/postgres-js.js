@@ -1,4 +1,4 @@
-// postgres.js: ids are strings, or BigInt if asked for; both exact.
+// postgres.js: ids are strings, or BigInt if the option is set. Strings and BigInt are exact.
 'use strict';
 
 const postgres = require('postgres');

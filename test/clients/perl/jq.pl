@@ -1,4 +1,4 @@
-# jq computes with double precision, so it rounds ids that are numbers. As strings they are exact.
+# jq computes with double precision, so it rounds ids that are numbers. Ids that are strings are exact.
 
 use strict;
 use warnings FATAL => 'all';

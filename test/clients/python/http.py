@@ -103,7 +103,7 @@ try:
     equal({ask(path)[2]["Cache-Control"] for path in ("/", "/v1/id?shard=256", "/v1/ids")}, {"no-store"}, "errors forbid caching")
     refused("/v1/id", 413, "no body", "a body", method="POST", body="{}")
 
-    # The database does not mint, because the database's mark is a day ahead of the clock.
+    # The database does not mint, because the database's high-water mark is a day ahead of the clock.
     admin.execute("SELECT snowflake.set_mark(now() + interval '1 day')")
     until = time.monotonic() + 60
     while ask("/v1/id")[0] == 200 and time.monotonic() < until:  # the published limit lasts for "snowflake.reserve"

@@ -69,7 +69,7 @@ ok([Comment.find(1).body, Comment.create!(body: 'later').reload.body, Comment.fi
 base.execute('DELETE FROM snowflake.adopted')
 base.execute('DROP EXTENSION snowflake_migrate')
 
-# The dumper takes a connection, and since 7.2 a pool of them.
+# The dumper takes a connection, and since Rails 7.2 a connection pool.
 dump = lambda do
   base = ActiveRecord::Base
   StringIO.new.tap { |io| ActiveRecord::SchemaDumper.dump(ActiveRecord.version < Gem::Version.new('7.2') ? base.connection : base.connection_pool, io) }
@@ -86,7 +86,7 @@ ok(!schema.string.include?('create_schema'), 'schema.rb leaves the schema to the
 ok(schema.string.include?('enable_extension "snowflake"'), 'schema.rb has the extension', schema.string)
 ok(schema.string.include?('default: -> { "snowflake.next_id(5)" }'), 'schema.rb has the default', schema.string)
 
-# Does the same as `rails db:test:prepare`, with a role that has only CREATEDB.
+# Runs the steps of `rails db:test:prepare` with a role that has only CREATEDB.
 application = settings.merge(username: 'application')
 load_schema = lambda do |template|
   ActiveRecord::Base.establish_connection(application.merge(database: 'postgres'))

@@ -147,8 +147,8 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
-# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: ADDRESS is that of a stopped exporter. Without ADDRESS
-# an unused address is chosen.
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: ADDRESS is the address of a stopped exporter. Without
+# ADDRESS an unused address is chosen.
 sub start_postgres_exporter
 {
 	my ($node, $name, $queries, $url) = @_;
@@ -205,7 +205,7 @@ sub firing
 	return \%firing;
 }
 
-# start_prometheus CONFIG, RULES: starts Prometheus with these two texts. Returns its address.
+# start_prometheus CONFIG, RULES: starts Prometheus with these two texts. Returns the address of Prometheus.
 sub start_prometheus
 {
 	my ($config, $rules) = @_;
