@@ -4,8 +4,8 @@
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
 -- STABLE, not IMMUTABLE, because a reload may change the keys. An alias can be looked up by an index over the id, but
--- must not be stored. PARALLEL RESTRICTED, because a parallel worker would read the key file again, and one statement
--- could write aliases under two versions of a key.
+-- must not be stored. The function is PARALLEL RESTRICTED, because a parallel worker would read the key file again.
+-- Then one statement could write aliases under two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
@@ -158,7 +158,7 @@ COMMENT ON FUNCTION snowflake.from_ulid(text) IS
   'Returns the id from which to_ulid() made a ULID. Accepts the same spellings as from_base32(). Any other ULID is an '
   'error';
 
--- A role that may call the reading functions can turn any alias into its id, so by default no role may call the reading
+-- A role that may call the reading functions can turn any alias into its id. So by default no role may call the reading
 -- functions.
 REVOKE ALL ON FUNCTION
   snowflake.alias(bigint, text), snowflake.alias(bigint, text, text),

@@ -45,9 +45,9 @@ inline int64_t boot_us() noexcept {
 }
 
 // The wall clock minus the time since boot, which includes suspension. Only steps of the wall clock
-// change this offset, because rate corrections change the wall clock and the time since boot
-// equally. The wall clock and the time since boot cannot be read at once. If an interruption
-// separates the two clock readings, both clocks are read again.
+// change this offset. Rate corrections change the wall clock and the time since boot equally. The
+// wall clock and the time since boot cannot be read at once. If an interruption separates the two
+// clock readings, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

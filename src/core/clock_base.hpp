@@ -2,14 +2,14 @@
 // measured against the base. The time since boot is never stepped. The base is taken when the
 // server starts, and again at accept().
 //
-// When the server starts, the clock may be wrong. A durable mark can prove that the clock was
-// wrong, because the server writes a mark only a little ahead of the clock. If the mark is much
-// further ahead of the clock, and this server run saw no step of the clock, an earlier run wrote
-// the mark. So the clock was behind when the present run started. If the mark proves that the clock
-// was wrong, the base is *void*. When the clock reaches the mark, the base is taken again. While
-// the base is void, a step of the clock counts as a jump in two cases. In the first case, the clock
-// is still before the mark after the step. In the second case, ids were minted in this run before
-// the step, so the mark may be wrong although the clock is right.
+// When the server starts, the clock may be wrong. A server writes a mark only a little ahead of the
+// clock, so a durable mark can prove that the clock was wrong. If the mark is much further ahead,
+// and this server run saw no step of the clock, an earlier run wrote the mark. So the clock was
+// behind when the present run started. If the mark proves that the clock was wrong, the base is
+// *void*. When the clock reaches the mark, the base is taken again. While the base is void, a step
+// of the clock counts as a jump in two cases. In the first case, the clock is still before the mark
+// after the step. In the second case, ids were minted in this run before the step, so the mark may
+// be wrong although the clock is right.
 //
 // The base is in the postmaster's memory. A process that writes the base may be killed at any
 // instant.

@@ -16,8 +16,8 @@
 //    mark_file.hpp). So a new run begins above every id of the earlier runs, although the clock may
 //    have been set back.
 //  - An id is at most `max_lead_ms` ahead of the clock. A call waits if no tick up to `max_lead_ms`
-//    ahead has a free sequence number, or if the clock is behind the last id or the mark. If a call
-//    would wait for more than `max_wait_ms`, the call fails.
+//    ahead has a free sequence number. A call also waits if the clock is behind the last id or the
+//    mark. If a call would wait for more than `max_wait_ms`, the call fails.
 //  - If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer raised (see
 //    clock_base.hpp). Calls fail as soon as the ids reach the mark. After a jump ahead, calls
 //    succeed again if the clock is corrected or the program is restarted.

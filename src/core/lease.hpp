@@ -125,9 +125,9 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
 }
 
 // Returns the time to which the mark must be raised for `position`. The returned time includes the
-// reserve, but is not after the end of the lease, so that a wrong clock cannot raise the mark too
-// far. Returns 0 if the lease does not cover the position. If the result is 0, the caller waits for
-// the lease and does not write the mark.
+// reserve. The returned time is not after the end of the lease, so that a wrong clock cannot raise
+// the mark too far. Returns 0 if the lease does not cover the position. If the result is 0, the
+// caller waits for the lease and does not write the mark.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

@@ -1,9 +1,9 @@
 // The lease state of a server that mints: the server's incarnation, and how an answer of the lease
 // server changes the state.
 //
-// The memory belongs to the postmaster. The memory survives a crash of a backend, and is empty
-// after a restart, in a clone and in a promoted standby. Only the lease worker writes the lease
-// memory. A session that publishes a limit raises `highest`, and holds the lock that cover()
+// The memory belongs to the postmaster. The memory survives a crash of a backend. The memory is
+// empty after a restart, in a clone and in a promoted standby. Only the lease worker writes the
+// lease memory. A session that publishes a limit raises `highest`, and holds the lock that cover()
 // requires. Worker and sessions may be killed between two stores. The members other than the region
 // are valid only while a region is set. So the region is stored last and cleared first.
 //

@@ -19,14 +19,14 @@
 //     of the claim. So the settle() that raised the counters sees everything that the claiming
 //     session did before the claim. Before the claim, the session had recorded a tick that is not
 //     later than the claimed tick.
-//  3. S is at most every tick in the slots. So when settle() read the slots, the claiming session's
-//     slot no longer contained the recorded tick: the session had closed the slot. A session closes
-//     its slot with release, after the session's commit is visible. settle() reads the slot with
-//     acquire.
+//  3. S is at most every tick in the slots. So the claiming session had closed its slot when
+//     settle() read the slots, because the slot no longer contained the recorded tick. A session
+//     closes its slot with release, after the session's commit is visible. settle() reads the slot
+//     with acquire.
 //  4. So any later snapshot shows the commit of the claiming transaction.
 //  5. settle() may use a floor or a result of another call. `raised_` and `settled_` are written
-//     with release and read with acquire, so steps 2 to 4 also hold if settle() uses a floor or a
-//     result of another call.
+//     with release and read with acquire. So steps 2 to 4 also hold for a floor or a result of
+//     another call.
 //
 // The tick of a claim is not less than the clock reading of the claim. If the clock is set back, a
 // later claim of the same transaction may have an earlier reading. After the clock was set back,
@@ -56,7 +56,7 @@ class OpenMints {
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
   // Records the tick before a claim. Release, as in close(): a reader of the recorded tick must see
-  // the commit of the previous transaction, although the reader may have missed the close of that
+  // the commit of the previous transaction. The reader may have missed the close of the previous
   // transaction.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
@@ -104,7 +104,7 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 // Computes S for the sessions that share shard counters.
 class Settled {
  public:
-  // Raises the counters to `tick`, at most once for all callers, and returns S: rows with ids of
+  // Raises the counters to `tick`, at most once for all callers, and returns S. Rows with ids of
   // ticks before S cannot be added later. The result never goes down. `open_since()` returns the
   // least since() of all sessions that use the same counters as the caller. `prepared_since()`
   // returns the least tick of prepared transactions, whose sessions have closed their slots. After

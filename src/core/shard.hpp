@@ -119,9 +119,9 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // After a failed exchange, a pause lets the other claimer claim a few more ids while that
-      // claimer has the cache line. If two claimers exchanged the cache line for every id, the
-      // claimers would mint a fifth fewer ids.
+      // After a failed exchange, a pause lets the claimer that has the cache line claim a few more
+      // ids. If two claimers exchanged the cache line for every id, the claimers would mint a fifth
+      // fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }

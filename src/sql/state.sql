@@ -152,9 +152,9 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- If an origin has given ids, the row of the origin and the ids must not be deleted, because the ids would be given
--- again. This trigger refuses the deletion to members of pg_write_all_data and to the owner of the database. The owner
--- of the tables may delete the rows.
+-- If an origin has given ids, the row of the origin and the ids must not be deleted, or the ids would be given again.
+-- This trigger refuses the deletion to members of pg_write_all_data and to the owner of the database. The owner of the
+-- tables may delete the rows.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -1,8 +1,7 @@
--- If a database has minted with the SQL engine (generator_sql() of snowflake_migrate), the schemas "snowflake" and
--- "snowflake_sql" belong to the role that installed the engine. The engine's functions become members of the extension,
--- and later parts of the script replace the functions. So defaults, indexes and views that use the functions stay
--- valid. Locks on the counters prevent all sessions from minting until the end of the transaction. taken_over.sql has
--- the last steps.
+-- After minting with the SQL engine (generator_sql() of snowflake_migrate), the role that installed the engine owns the
+-- schemas "snowflake" and "snowflake_sql". The engine's functions become members of the extension, and later parts of
+-- the script replace the functions. So defaults, indexes and views that use the functions stay valid. Locks on the
+-- counters prevent all sessions from minting until the end of the transaction. taken_over.sql has the last steps.
 --
 -- The functions move into a new schema, in which the owner never had privileges. In the old schema, the owner could
 -- have created other objects. Calls in this extension could find these objects, and run them with the caller's rights.
@@ -36,7 +35,7 @@ BEGIN
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
-  -- The owner still owns the table and reads the table here, because indexes and statistics of the table can call
+  -- The owner of the engine still owns the table and reads the table here. Indexes and statistics of the table can call
   -- functions of the owner.
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s',
                  (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));

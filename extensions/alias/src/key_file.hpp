@@ -4,9 +4,9 @@
 //     photos   1        2b7e...
 //     photos   0        99aa...
 //
-// If several lines have the same name, the key of the first line is for writing, and the keys of
-// all lines with the name are for reading. Blank lines and lines that begin with # are comments. An
-// error contains the number of the invalid line, but never the contents of the line.
+// If several lines have the same name, the first key writes aliases, and all keys of the name read
+// aliases. Blank lines and lines that begin with # are comments. An error contains the number of
+// the invalid line, but never the contents of the line.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ struct KeyRing {
 void define_settings();
 
 // The present keys. The keys are valid until the session reloads its configuration. A parallel
-// worker gets an error, because the worker would read the key file again, and one statement could
+// worker gets an error, because the worker would read the key file again. One statement could then
 // use two versions of the file.
 const KeyRing& current_keys();
 

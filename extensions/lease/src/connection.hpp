@@ -4,10 +4,10 @@
 // The exchange uses nonblocking libpq and the server's latch. Each exchange opens and closes its
 // connection. So a late answer is never read, and firewalls that drop idle connections do no harm.
 //
-// An answer is used only after all results were read, because the row of the answer comes before
-// the COMMIT, and the COMMIT may fail. If the wait of the COMMIT for a synchronous standby is
-// cancelled, a warning comes with the answer, and the worker discards the answer. All other
-// warnings go to the log. The worker never cancels a query.
+// An answer is used only after all results were read. The row of the answer comes before the
+// COMMIT, and the COMMIT may fail. If the COMMIT's wait for a synchronous standby is cancelled, a
+// warning comes with the answer. The worker then discards the answer. All other warnings go to the
+// log. The worker never cancels a query.
 #pragma once
 
 #include "hosts.hpp"

@@ -27,8 +27,8 @@ bool keeps_restored_rows(const FormData_pg_class& relation) {
 
 // A contradicting seal stops minting in the database permanently, so not every role may insert a
 // contradicting seal. A role that may only insert into tables is taken for an application, and is
-// refused. A restore sets the owners of tables before it loads rows, so a role that is a member of
-// an owner is accepted.
+// refused. A restore sets the owners of tables before rows are loaded, so a role that is a member
+// of an owner is accepted.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;

@@ -38,9 +38,9 @@ struct StateSequences {
 };
 
 // Returns the cached relations of this session. If no relations are cached, looks the relations up
-// as members of the extension, because any role could create relations with the same names. Raises
-// an error if the extension or a relation of the extension is missing. Returns a copy, because
-// taking a lock may run the callback that resets the cache.
+// as members of the extension. Any role could create other relations with the same names. Raises an
+// error if the extension or a relation of the extension is missing. Returns a copy, because taking
+// a lock may run the callback that resets the cache.
 StateSequences known_state_sequences();
 // Always looks the relations up, because ALTER EXTENSION ... DROP SEQUENCE does not invalidate the
 // cache.

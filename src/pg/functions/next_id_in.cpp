@@ -1,7 +1,7 @@
-// next_id_in() mints an id of any shard of a range. A session uses the same shard while the shard
-// is not ahead of the clock, so the session's rows are close together. In a burst, the session uses
-// the next shard instead of waiting. next_ids_in() mints a batch in equal parts from all shards of
-// a range.
+// next_id_in() mints an id of any shard of a range. A session uses one shard while the shard is not
+// ahead of the clock, so the session's rows are close together. In a burst, the session uses the
+// next shard instead of waiting. next_ids_in() mints a batch in equal parts from all shards of a
+// range.
 
 #include <algorithm>
 #include <cstring>

@@ -281,8 +281,8 @@ constinit ShardRange owned_ranges[kMaxShardRanges]{};
 
 // The newest session of the database chooses region and shards. Ids of the former choice are below
 // the limits of the ended generation, also ids that are still being minted. Returns the region and
-// the time at which the ids of the region begin, because another database of this server may have
-// minted in the region before. REQUIRES the exclusive lock.
+// the first time for ids of the region. Another database of this server may have minted in the
+// region before. REQUIRES the exclusive lock.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);

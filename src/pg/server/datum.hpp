@@ -40,7 +40,7 @@ inline std::string_view text_view(const text* argument) {
 }
 
 // The row type of a function with OUT parameters. Finding the row type takes several times as long
-// as forming a row, so the row type is cached while the query uses the function.
+// as forming a row. So the row type is cached while the query uses the function.
 inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {

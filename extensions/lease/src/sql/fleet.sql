@@ -1,5 +1,4 @@
--- The table "fleet" with its single row: the creation of the table, and the lock and the checks of the calls that
--- change the row.
+-- The table "fleet" with its single row: how the row is created, locked, checked and changed.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -54,8 +53,8 @@ CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLA
 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
--- READ COMMITTED is required, because a caller that has waited for the lock must see the changes of the previous holder
--- of the lock. The lock is a table lock, because views show the holder of a table lock.
+-- READ COMMITTED is required: a caller that has waited for the lock must see the changes of the previous lock holder.
+-- The lock is a table lock, because views show the holder of a table lock.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -62,10 +62,10 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'partition keys, domains, uses of the row type, and views that cannot be created again';
 
 -- A function that a check or an index calls may not accept bigint. To test whether the function accepts bigint,
--- try_wide() creates an empty table with the same checks and indexes in the same schema, and makes the columns of the
--- empty table wider. The name of the empty table is random, so that no role can take the name before. Child tables that
--- have checks or indexes are also tested. If the owner may not create a table in the schema, the test is skipped, and
--- the real statements raise the error.
+-- try_wide() creates an empty table with the same checks and indexes in the same schema. try_wide() then makes the
+-- columns of the empty table wider. The name of the empty table is random, so that no role can take the name before.
+-- Child tables that have checks or indexes are also tested. If the owner may not create a table in the schema, the test
+-- is skipped, and the real statements raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -124,8 +124,9 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the foreign keys of columns, on either side';
 
--- If the type of a foreign key's column changes, PostgreSQL compares the rows of the two tables again, as the owner of
--- the changed table. If an id does not fit into a subscriber's integer column, the subscription stops.
+-- If the type of a foreign key's column changes, PostgreSQL compares the rows of the two tables again. The comparison
+-- runs as the owner of the changed table. If an id does not fit into a subscriber's integer column, the subscription
+-- stops.
 CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], published boolean) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

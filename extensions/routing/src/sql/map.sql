@@ -112,7 +112,7 @@ COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
 -- Functions that change the map. The operator calls the functions that change the map in the control database.
 
 -- If the control database was restored, recovered or promoted, the map may be from before a move. A change would give
--- the old map a higher version than the copies of the map have, and routers would look for rows on the wrong server.
+-- the old map a higher version than the copies have. Routers would then look for rows on the wrong server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

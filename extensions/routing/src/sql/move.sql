@@ -1,7 +1,6 @@
 -- The records of the program snowflake-move-shard in the databases. The program moves a shard's schema to another
--- server. The target subscribes to the source's tables. After the target has received all rows, four steps follow: the
--- source is fenced, the target takes over, the map is changed, and the source's schema is renamed. The renamed schema
--- stays fenced.
+-- server. The target subscribes to the source's tables. After the target has received all rows, the source is fenced.
+-- Then the target takes over, the map is changed, and the source's schema is renamed. The renamed schema stays fenced.
 
 CREATE TABLE snowflake_fleet.moving (
   id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),

@@ -4,7 +4,7 @@
 -- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
 -- foreign server change. No table is locked, and sessions reconnect with their next transaction. A foreign server for
 -- each server of the map would need fewer connections. But a foreign table gets another server only if the foreign
--- table is created again, which would wait for all readers of the whole table.
+-- table is created again. The creation would wait for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

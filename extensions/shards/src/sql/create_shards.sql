@@ -64,9 +64,9 @@ COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): copies a table of the template into the schema of a shard, with its indexes and '
   'checks';
 
--- The caller may have the right to refer to tables that the owner must not refer to. The foreign keys are NOT VALID,
--- because PostgreSQL would check the keys by a query on the two tables with the rights of an owner. The new table has
--- no rows to check.
+-- The caller may have the right to refer to tables that the owner must not refer to. The foreign keys are NOT VALID.
+-- PostgreSQL would check valid keys by a query on the two tables with the rights of an owner. The new table has no rows
+-- to check.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

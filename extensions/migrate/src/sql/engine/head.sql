@@ -14,9 +14,9 @@
 --     always rolled back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo
 --     setval().
 --  2. A number from nextval() is used only if the tick of the number is open, and if the session read the same tick
---     before the session called nextval(). So the number was drawn after the setval() that opened the number's tick,
---     and before the setval() that opened the next tick. Between two calls of setval(), the values of nextval() only
---     rise.
+--     before the session called nextval(). So the number was drawn between two calls of setval(): the call that opened
+--     the number's tick, and the call that opened the next tick. Between two calls of setval(), the values of nextval()
+--     only rise.
 --  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session draws one
 --     number after each reading of a tick with free numbers. So each session draws at most one number of the overflow.
 --     A server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
@@ -28,7 +28,7 @@
 --     makes the stored mark and the published mark equal. If the stored mark is higher, the session publishes the
 --     stored mark. If the stored mark is lower, the session raises the stored mark again.
 --
--- Before PostgreSQL 17, SQL cannot flush the mark before the transaction of the SQL call commits. An id can be minted
--- again if the server crashes before the commit that flushes the mark, and if the server's clock is behind the lost
--- mark after the restart. Only an id that was read and not committed can be minted again. Ids of committed rows are
--- never minted again, because the commit flushes the mark.
+-- Before PostgreSQL 17, SQL cannot flush the mark before the transaction of the SQL call commits. If the server crashes
+-- before the commit that flushes the mark, and its clock is behind the lost mark after the restart, an id can be minted
+-- again. Only an id that was read and not committed can be minted again. Ids of committed rows are never minted again,
+-- because the commit flushes the mark.
