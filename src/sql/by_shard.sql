@@ -23,7 +23,7 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
 -- family, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
-  'Hashes ids by their shard for hash partitions, and like PostgreSQL for other purposes';
+  'Hash partitions use the hash of an id''s shard. Hash joins use PostgreSQL''s own hash of the whole id';
 CREATE OPERATOR CLASS snowflake.by_shard FOR TYPE bigint USING hash FAMILY snowflake.by_shard AS
   OPERATOR 1 pg_catalog.=,
   FUNCTION 1 pg_catalog.hashint8(bigint),

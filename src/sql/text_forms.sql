@@ -12,7 +12,7 @@ CREATE FUNCTION snowflake.from_base62(encoded text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_base62'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base62(text) IS
-  'Converts a result of to_base62() back to the id. Any other text is an error';
+  'Converts a result of to_base62() back to the id. Raises an error for any other text';
 
 CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   AS 'MODULE_PATHNAME', 'snowflake_to_uuid'
