@@ -59,9 +59,9 @@ if (`uname -m` eq "x86_64\n")
 		[ 'tsc', 'fpu tsc', 't', 'uses the processor' ],
 		[ 'kvm-clock', 'fpu tsc constant_tsc', 'f', 'does not have both flags' ],
 		[ 'kvm-clock', undef, 'f', 'does not have both flags' ],
-		[ 'hpet', $both, 'f', 'not known' ],
-		[ 'arch_sys_counter', $both, 'f', 'not known' ],
-		[ undef, $both, 'f', 'not known' ],
+		[ 'hpet', $both, 'f', 'not one of the sources that use' ],
+		[ 'arch_sys_counter', $both, 'f', 'not one of the sources that use' ],
+		[ undef, $both, 'f', 'not one of the sources that use' ],
 		[ 'kvm-clock', $both, 't', 'uses the processor' ])
 	{
 		my ($source, $flags, $used, $logged) = @$_;

@@ -196,7 +196,7 @@ $plain->refuses('BEGIN; SET ROLE app; LOCK TABLE snowflake_sql.gate', { sqlstate
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_proc AS p WHERE pronamespace = 'snowflake'::regnamespace AND prosecdef AND proconfig IS NULL AND prosrc ~ '(?<!OPERATOR\\(pg_catalog\\.)[<>=&|+*/]=?(?![^\\n]*--)' AND prosrc !~ ':=|=>'"), '0', 'SECURITY DEFINER functions without a search_path name the schema of every operator');
 
 $plain->refuses("SET statement_timeout = '1min'; BEGIN; ALTER SEQUENCE snowflake.high_water RESTART; ALTER SEQUENCE snowflake_sql.published RESTART; SELECT snowflake.next_id(5)",
-	{ sqlstate => '55000', message => 'mark of this database is lost' }, 'next_id() fails if both values of the mark were reset', 'fleet');
+	{ sqlstate => '55000', message => 'high-water mark \(sequence snowflake\.high_water\) of this database is lost' }, 'next_id() fails if both values of the mark were reset', 'fleet');
 
 # Checks that ids stay unique if SIGKILL ends the server several times, and if the clock steps between the server runs.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);

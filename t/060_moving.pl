@@ -116,7 +116,7 @@ $holder->query_safe('BEGIN; SELECT FROM photos');
 my $others = Snowflake::Writers->start($node, 'held', 'WITH p AS (INSERT INTO photos DEFAULT VALUES) INSERT INTO journal VALUES (1)');
 $others->write_until('SELECT count(*) > 10 FROM journal');
 $node->refuses(q{CALL snowflake.adopt('photos', 5, timeout => '1 s')},
-	{ sqlstate => '55P03', message => 'no lock on public\.photos in \d+ attempts', detail => "changed nothing.* public\\.photos of process $holder_pid \\(client backend\\)",
+	{ sqlstate => '55P03', message => 'could not lock public\.photos in \d+ attempts', detail => "changed nothing.* public\\.photos by process $holder_pid \\(client backend\\)",
 		hint => 'long transactions' }, 'held: the error of adopt() names the session that has locked the table', 'held');
 $session = $node->session('held');
 my $caller = $session->query_safe('SELECT pg_backend_pid()');
