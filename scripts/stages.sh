@@ -147,7 +147,7 @@ stage_tap() {
   local tree files=${names[tap]:-}
   install_into_copy || return 0
   use_tree run/tap
-  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares these scripts with the installed ones
+  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares these scripts with the installed scripts
   [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }

@@ -96,7 +96,7 @@ SELECT snowflake.next_id(1, 1);
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
 
--- next_id_near() uses the shard of the other id, whatever server minted it
+-- next_id_near() uses the shard of the given id, whichever server minted the given id
 SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.make_id('2026-01-01', 245, 9, 17))) AS shard,
        snowflake.region_of(snowflake.next_id_near(snowflake.make_id('2026-01-01', 245, 9, 17))) AS region,
        snowflake.next_id_near(:first) > :first AS greater_in_its_own_shard;

@@ -188,8 +188,8 @@ RESET enable_mergejoin;
 RESET enable_nestloop;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'by_shard';
 
--- DROP EXTENSION ... CASCADE would drop such tables with their rows, also tables that are partitioned by an expression.
--- DROP EXTENSION CASCADE is refused.
+-- DROP EXTENSION with CASCADE would drop tables that are partitioned by shard or by an expression, with their rows. The
+-- extension therefore refuses this command.
 SET client_min_messages = error;
 CREATE TABLE by_expression (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
 \set VERBOSITY sqlstate

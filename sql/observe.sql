@@ -18,7 +18,7 @@ SELECT count(*) AS cases, bool_and(later > id) AS greater,
        bool_and(snowflake.time_of(later) > snowflake.time_of(id)) AS in_a_later_tick
   FROM observed;
 
--- observe() takes effect in every session, and a rollback does not undo it
+-- observe() takes effect in every session, and a rollback does not undo the effect
 SELECT pg_sleep(0.2);
 BEGIN;
 DO $$

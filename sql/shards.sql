@@ -60,7 +60,7 @@ CALL snowflake.create_shards('"Photo app"', '[3,6)');
 SELECT nspname, count(*) FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
  WHERE nspname LIKE 'shard\_%' AND relkind = 'r' GROUP BY 1 ORDER BY 1;
 
--- PostgreSQL describes the objects of a shard like those of the template, except for the shard
+-- PostgreSQL describes the objects of a shard like the objects of the template, except for the shard's number
 CREATE VIEW shard_parts AS
 WITH object AS (
   SELECT n.nspname, c.* FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
@@ -207,8 +207,8 @@ SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'l
 SELECT attname, pg_get_expr(adbin, adrelid), col_description(attrelid, attnum)
   FROM pg_attribute JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum WHERE attrelid = 'literal_7.t'::regclass ORDER BY attnum;
 SELECT obj_description('literal_7.t'::regclass, 'pg_class'), pg_get_indexdef('literal_7.t_said_idx'::regclass);
--- A second call changes nothing, although the server prints the copied expressions in another form than those of the
--- template
+-- A second call of create_shards() changes nothing, although the server prints the copied expressions and the
+-- template's expressions in different forms
 CALL snowflake.create_shards('literal', '[7,7]', 'literal_');
 SELECT count(*) AS left_over FROM pg_namespace WHERE nspname LIKE 'scratch\_of\_%';
 ALTER TABLE literal_7.t DROP CONSTRAINT shard_of_id;
@@ -273,7 +273,7 @@ SELECT attnotnull, coalesce(conname, 'known') AS name, coalesce(said, CASE WHEN 
   FROM pg_attribute
   LEFT JOIN (SELECT conrelid, conname, obj_description(oid, 'pg_constraint') AS said FROM pg_constraint WHERE contype = 'n') AS k ON conrelid = attrelid
  WHERE attrelid = 'named_0.t'::regclass AND attname = 'id';
--- A shard schema belongs to a role that may create it
+-- The schema of a shard belongs to a role that may create schemas
 SET ROLE regress_shards_app;
 SELECT snowflake.create_shard('"Photo app"', 7);
 \echo SQLSTATE :SQLSTATE

@@ -80,7 +80,7 @@ SELECT refusals - :before AS more FROM snowflake.database_stats;
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT setval('snowflake.seal', 17) AS seal;
 \set VERBOSITY terse
--- A session trusts a seal for a second after it has checked it
+-- After a session has checked the seal, the session checks the seal again only after a second
 SELECT pg_sleep(1.1);
 \c -
 SELECT snowflake.next_id(1);

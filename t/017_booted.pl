@@ -17,7 +17,7 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	snowflake.reserve = 200ms
 	snowflake.max_wait = 0
 	CONF
-$node->set_preload(1);    # the clock at the start is that of the first call if the library is not preloaded
+$node->set_preload(1);    # without a preload, the first call reads the clock that counts as the clock at the start
 my $clock = $node->clock;
 $clock->synchronize(1);
 $node->start;

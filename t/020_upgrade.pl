@@ -1,5 +1,5 @@
 # Tests ALTER EXTENSION snowflake UPDATE. After updates from the oldest version, step by step, the catalogue must equal
-# that of a fresh installation, and ids and high-water mark must be kept.
+# the catalogue of a fresh installation, and ids and high-water mark must be kept.
 
 use strict;
 use warnings FATAL => 'all';

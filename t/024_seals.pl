@@ -79,7 +79,7 @@ sub restore
 	return $errors;
 }
 
-# Makes a database that the role app owns, and runs SQL in it.
+# Makes a database that the role app owns, and runs SQL in this database.
 my $app = 'CREATE ROLE app LOGIN';
 sub make
 {

@@ -16,7 +16,7 @@ $node->start;
 my $ledger = Snowflake::Ledger->new;
 my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g';
 
-# Creates the extension on a running server, and mints in the same session and in others.
+# Creates the extension on a running server, and mints in the same session and in other sessions.
 my $first = $node->session;
 $first->query_safe('SET client_min_messages = warning; CREATE EXTENSION snowflake');
 $ledger->record('first', split /\n/, $first->query_safe($mint));
@@ -105,7 +105,8 @@ $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '425
   'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
 $first->query_safe('ROLLBACK');
-# Ids run ahead of the clock, then a session that has not loaded the library drops the high-water mark that covers them.
+# Ids run ahead of the clock. Then a session that has not loaded the library drops the high-water mark that covers these
+# ids.
 $node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
 my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
 $node->safe_psql('crowded', 'DROP EXTENSION snowflake');

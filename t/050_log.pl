@@ -29,7 +29,7 @@ sub news
 	my $log = $node->log_content;
 	my $new = substr $log, $read;
 	$read = length $log;
-	$new =~ s/^.*LOG:  snowflake begins to mint .*\n(?:.*(?:DETAIL|HINT):  .*\n)*//mg;    # t/017 tests it
+	$new =~ s/^.*LOG:  snowflake begins to mint .*\n(?:.*(?:DETAIL|HINT):  .*\n)*//mg;    # t/017 tests this message
 	return join "\n", grep { /LOG:  (?:snowflake|the clock|a call waited|the ids of layout)|ERROR:|DETAIL:|HINT:|STATEMENT:|CONTEXT:/ }
 	  split /\n/, $new;
 }
@@ -159,7 +159,8 @@ $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
 like($node->log_content, qr/LOG:  snowflake accepts that the clock moved by (?:89|90)\d{5} ms/, 'the log reports that the jump was accepted');
 mint(1);
 
-# Tests a clock before the epoch, a clock less than a year before the end of the layout, and a clock after it.
+# Tests a clock before the epoch, a clock less than a year before the end of the layout, and a clock after the end of
+# the layout.
 begin('ends', conf => "snowflake.clock_error = 5\n");
 $clock = $node->clock;
 mint(1);

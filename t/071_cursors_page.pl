@@ -99,8 +99,8 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# Stores each heartbeat that the reader saw, and the number of rows below it. Repeats until the stored numbers differ,
-	# which takes longer on a busy machine.
+	# Stores each heartbeat that the reader saw, and the number of rows below the heartbeat. Repeats until the stored
+	# numbers differ, which takes longer on a busy machine.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

@@ -1,5 +1,6 @@
-// Measures the core without PostgreSQL, next to the least that such a generator needs: a clock read
-// and a compare-and-swap. Ids are minted with the time of TickClock, as in next_id().
+// Measures the core without PostgreSQL. Also measures the two operations that every generator
+// needs: a clock read and a compare-and-swap. Ids are minted with the time of TickClock, as in
+// next_id().
 //
 // `kernel_id` reads the kernel's clock for every id, as the server does if it cannot use the
 // processor's counter.

@@ -37,7 +37,7 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('decode', 'ns', 'snowflake.decode(i)', :rows / 10),
   ('settled_before', 'ns', 'snowflake.settled_before()', :rows / 10);
 
--- Without the counter, measures only functions that mint, and the alternatives to them.
+-- Without the counter, measures only functions that mint, and the alternatives to these functions.
 DELETE FROM bench.subject WHERE :'suffix' <> '' AND name !~ '^(\(a column\)|C: cl|next_id|nextval)';
 UPDATE bench.subject SET metric = metric || :'suffix';
 

@@ -25,7 +25,7 @@ launch() {
 }
 halt() { unprivileged "$bin/pg_ctl" stop -s -m "$2" -D "$1"; }
 
-# made SERVER SETTING...: makes a server from the files of one initdb, without starting it.
+# made SERVER SETTING...: makes a server from the files of one initdb, and does not start the server.
 made() {
   local server=$1
   shift

@@ -13,7 +13,7 @@
 namespace snowflake {
 namespace {
 
-// Lists each symbol of Crockford's definition, with the characters that decode to it.
+// Lists each symbol of Crockford's definition, with the characters that decode to this symbol.
 const char* const kReadings[] = {"0oO", "1iIlL", "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",
                                  "aA",  "bB",    "cC", "dD", "eE", "fF", "gG", "hH", "jJ", "kK",
                                  "mM",  "nN",    "pP", "qQ", "rR", "sS", "tT", "vV", "wW", "xX",

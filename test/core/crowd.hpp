@@ -3,7 +3,7 @@
 //
 // The conductor acts for all writers of the high-water mark. The conductor adopts a high-water mark
 // beyond the limit, and publishes another limit. Positions between the old limit and the new floor
-// are a gap: no claimer may get one of them.
+// are a gap: no claimer may get a position in the gap.
 #pragma once
 
 #include <atomic>
@@ -113,7 +113,7 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
 }
 
 // Runs until done() returns true, or until no id was claimed for a minute. The time follows the
-// counters, so claims are never far ahead of the clock or behind it.
+// counters, so claims are never far ahead of the clock or far behind the clock.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;

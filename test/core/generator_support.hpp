@@ -53,8 +53,8 @@ namespace snowflake {
 inline constexpr Layout kNarrow = parse_layout("41/2+2/4", 0, kDefaultEpoch).layout;
 inline constexpr int64_t kStart = kDefaultEpoch + 1'000'000'000;
 
-// Simulates a clock that moves only if a call sleeps or a test moves it. The function `step` moves
-// only the wall clock.
+// Simulates a clock that moves only if a call sleeps or a test moves the clock. The function `step`
+// moves only the wall clock.
 struct FakeClocks {
   static inline int64_t now_ms, boot_ms;
 

@@ -84,7 +84,7 @@ TEST(KeyShard, OneShardAndTheLast) {
 
 // Checks that chi-square over the shards is within six standard deviations, by the normal
 // approximation. Consecutive keys, such as serial numbers and names, must spread as evenly as
-// random ones.
+// random keys.
 template <class Key>
 double deviations(uint32_t shards, int keys, Key key) {
   std::vector<int> count(shards);

@@ -151,8 +151,8 @@ TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   EXPECT_GT(carried, 1000);
 }
 
-// A number is invalid if it is negative as bigint or has bits above the time. This test checks
-// every division.
+// A number is invalid if it is negative as bigint or has bits above the time. The test checks every
+// division of the bits into fields.
 TEST(Layout, ContainsExactlyTheIdsThatCanBeMinted) {
   for_each_division([](const Layout& layout) {
     ASSERT_TRUE(layout.contains(0));

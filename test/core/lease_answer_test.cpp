@@ -111,8 +111,8 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// While an incarnation may still get its region back, it keeps the record of the ids that it issued
-// there. At whichever store the worker is killed, the record of the ids must be kept.
+// An incarnation that may still get its region back keeps the record of the ids that it issued in
+// the region. At whichever store the worker is killed, the record of the ids must be kept.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -256,8 +256,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A nonce counts as acknowledged only if a committed grant has answered it. If the nonce is
-  // unknown, the lease server treats the renewal as that of a copy.
+  // A nonce counts as acknowledged only if a committed grant has answered the request with this
+  // nonce. If the nonce is unknown, the lease server treats the renewal as the renewal of a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);

@@ -198,7 +198,7 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
                             const LeaseRequest& request, int64_t clock_ms) noexcept {
   const LeasedRegion& region = regions[static_cast<size_t>(request.region)];
   // Detects that a copy of the incarnation has renewed: the stored nonce is neither the
-  // acknowledged one nor that of this request. A copy of an incarnation comes from a memory
+  // acknowledged nonce nor the nonce of this request. A copy of an incarnation comes from a memory
   // snapshot of the machine.
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;

@@ -135,7 +135,8 @@ TEST_F(Lease, TheOldestFreeRegionIsTaken) {
 TEST_F(Lease, ARestartPrefersTheRegionThatItGaveBack) {
   const LeaseAnswer first = ask(acquire(1, 0));
   ask(give_back(first, kNow + 1000));
-  // The region that was given back is not preferred if the server would have to wait there.
+  // The region that was given back is not preferred if the server would have to wait before it
+  // mints in this region.
   const LeaseAnswer second = ask(acquire(2, 0));
   EXPECT_NE(second.region, first.region);
   const LeaseAnswer third = ask(acquire(3, 0, kNow + 1000), kNow + 1000);

@@ -63,7 +63,7 @@ TEST_F(ShardTest, ABatchIsConsecutive) {
 
 TEST_F(ShardTest, ABurstRunsIntoTheNextTicksAsFarAsTheLead) {
   expect_claimed(claim({5, 2, kNoLimit, 0}, 20), at(5, 0), 20);
-  // This claim takes all ids up to the end of tick 7.
+  // The claim takes all ids up to the end of tick 7.
   expect_claimed(claim({5, 2, kNoLimit, 0}, 1000), at(6, 4), 28);
   expect_refused({5, 2, kNoLimit, 0}, Outcome::ahead_of_clock, at(8));
   expect_claimed(claim({6, 2, kNoLimit, 0}, 1000), at(8), 16);

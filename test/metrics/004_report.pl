@@ -49,7 +49,7 @@ foreach my $shard (1, 2, 3, 5)
 	is_deeply(\@last, [ sort { $a <=> $b } @last ], "the last ids of shard $shard ascend");
 }
 
-# Makes only the chart, as the README shows it.
+# Makes only the chart that the README shows.
 is(system("$^X scripts/demo.d/picture.pl $directory/recording.json > $directory/picture.svg"), 0, 'picture.pl succeeds');
 my $picture = slurp_file("$directory/picture.svg");
 like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids}} ids in the whole recording, 0 of them twice<.*</svg>$}s,

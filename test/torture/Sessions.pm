@@ -194,7 +194,7 @@ sub disable_triggers
 }
 
 # Checks that a committed CREATE EXTENSION survives a crash although commits are asynchronous, because ids were returned
-# after it.
+# after the commit.
 sub async_create
 {
 	my ($w) = @_;

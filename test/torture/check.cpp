@@ -4,7 +4,8 @@
 //
 // History has branches: a restored backup continues from a time in the past, and does not contain
 // later ids. Each id therefore belongs to a *line*. A line begins at a fork of its parent line, and
-// inherits the earlier ids. These rules apply to each line with its inherited ids:
+// inherits the earlier ids. The following rules apply to each line of history with its inherited
+// ids:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
@@ -25,7 +26,7 @@
 //                is not a static one
 //   time         it lies between the server's clock at minting and max_lead ahead of that
 //
-// This rule applies to a database while another database of its server is changed:
+// The following rule applies to a database while another database of its server is changed:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
@@ -125,7 +126,7 @@ void check_answers() {
     int64_t& previous = last[{r.client, r.session, r.shard}];
     // Skips results for which the clock may have been stepped during the call or shortly before. A
     // server uses a clock reading for up to 50 us (core/tick_clock.hpp), so after a step an id may
-    // still have a time from before it.
+    // still have a time from before the step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;

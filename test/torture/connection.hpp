@@ -118,7 +118,8 @@ class Connection {
   void note(const PGresult* result) {
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     state_ = state == nullptr ? "lost" : state;
-    // Internal errors are counted separately, because PostgreSQL itself raises some of them.
+    // Internal errors are counted separately, because PostgreSQL itself raises some internal
+    // errors.
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const bool internal = state_.starts_with("XX") && message != nullptr && complaints.size() < 100;
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));

@@ -62,7 +62,7 @@ $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = ''\n"
 $lease_server->reload;
 is(scalar(mint($server, 10)), 10, 'the server mints when the lease server no longer waits for a standby');
 
-# If a database is dropped and created again with the clock set back, its ids are above the old ones.
+# If a database is dropped and created again with the clock set back, the new ids are greater than the old ids.
 my @ids;
 sub goes_on_when_recreated
 {

@@ -1,6 +1,7 @@
 # Tests a server with a leased region that is recovered to an earlier time and runs at the same time as its original.
-# Also tests an asynchronous failover. The recovered server and the promoted standby have clocks that are behind. Both
-# servers lease another region than the original, so no id repeats, not even the id of a lost row.
+# Also tests an asynchronous failover. The recovered server and the promoted standby have clocks that are behind. The
+# recovered server and the promoted standby lease other regions than their originals, so no id repeats, not even the id
+# of a lost row.
 
 use strict;
 use warnings FATAL => 'all';

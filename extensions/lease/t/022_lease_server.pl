@@ -71,8 +71,8 @@ my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation
 like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
 $lease_server->ask(call => 'give_back', server => 'alpha', incarnation => 1, $lease_server->known($wrong), seal => $Snowflake::LeaseServer::seal + 4, grant => $wrong->{grant_number});
-# Each call creates a fleet with another number, so that a dump of an earlier fleet cannot grant leases to servers of a
-# later one.
+# Each call creates a fleet with a different number, so that a dump of an earlier fleet cannot grant leases to servers
+# of a later fleet.
 my @fleets = map { sql("SELECT snowflake_fleet.create_fleet(lease => '$_')"); sql('SELECT id, longest_ms FROM snowflake_fleet.fleet') } '2 hours', '1 hour';
 is(scalar(uniq(map { /^(\d+)/ } @fleets)), 2, 'each create_fleet() makes another number of the fleet');
 

@@ -18,8 +18,8 @@ $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE EXTENSION citext; GR
 $south->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'b'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (1); CREATE DOMAIN counted AS integer DEFAULT 2});
 $north->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'c'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (2); CREATE DOMAIN counted AS integer DEFAULT 1});
 
-# Each object that prevents a move is listed with the message that names it, and with the statements that make and
-# remove it.
+# Lists each object that prevents a move, with the error message that names the object, and with the statements that
+# create and drop the object.
 my $mood = "CREATE TYPE shard_1.mood AS ENUM ('well')";
 my @refused = (
 	[ 'no primary key', 'Table shard_1.photos needs a primary key that is not deferrable', 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_pkey', 'ALTER TABLE shard_1.photos ADD PRIMARY KEY (id)' ],
@@ -189,7 +189,8 @@ is($dropped->{status}, 0, '--drop-source succeeds with such an index on the targ
 like($dropped->{output}, qr/rows of shard_2_moved and of the target now: .*1 rows and 1 rows/, '--drop-source has counted the rows of both sides');
 is($south->safe_psql('postgres', "SELECT bool_or(super) FROM callers WHERE name = 'planned'"), 'f', 'no superuser has run the function of the index');
 
-# A password on the command line is refused in every form of a connection string, and the message does not repeat it.
+# A password on the command line is refused in every form of a connection string. The error message does not contain the
+# password.
 foreach my $conninfo ("host=x password=hunter2", "host=x sslpassword='hunter2'", 'postgresql://u:hunter2@x/db', 'postgresql://u@x/db?password=hunter2', "host='x password=hunter2", 'postgresql://u:hunter2@x:bad:port/db')
 {
 	my $run = $mover->run_without_map('--shard' => 0, '--from' => $conninfo, '--to' => $fleet->conninfo('b'));

@@ -13,8 +13,8 @@ use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 
 # Copies the server's installation into a new directory. Returns the path for Snowflake::Node->new(), the directory, and
-# the directory of its control files. The programs are copied, because PostgreSQL finds its directories relative to
-# them. Everything else is linked. With without_control the copy lacks the control files and scripts of snowflake.
+# the directory of its control files. The programs are copied, because PostgreSQL finds its directories relative to its
+# programs. Everything else is linked. With without_control the copy lacks the control files and scripts of snowflake.
 sub copy_installation
 {
 	my (%params) = @_;

@@ -43,7 +43,7 @@ sub init
 }
 
 # Creates a server, but does not start the server. "snowflake.max_lead" is a tenth of the default, so that tests reach
-# its end soon. %params: conf (text), install_path (of another version), and those of init().
+# its end soon. %params: conf (text), install_path (of another version), and the parameters of init().
 sub create
 {
 	my ($class, $name, %params) = @_;

@@ -28,7 +28,7 @@ model Comment {
 }
 `;
 
-// /bin/true replaces the engine. Prisma needs the engine only for migrations, and would download it.
+// /bin/true replaces the engine. Prisma would download the engine, which Prisma needs only for migrations.
 const environment = { ...process.env, CHECKPOINT_DISABLE: '1', PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true' };
 
 run(async () => {

@@ -1,4 +1,4 @@
-# Starts exporters and Prometheus on unused ports of the loopback interface, and reads from them.
+# Starts exporters and Prometheus on unused ports of the loopback interface, and reads their metrics.
 
 package Snowflake::Metrics;
 

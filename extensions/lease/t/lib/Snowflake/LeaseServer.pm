@@ -9,10 +9,10 @@ use parent 'Snowflake::Node';
 
 use PostgreSQL::Test::Utils ();
 
-# This is the seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
+# Contains the seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
 our $seal = 1735689600000 * 2012500 + 22 * 57500 + 5 * 2300 + 8 * 92 + 10 * 4;
 
-# Makes a server without snowflake in its libraries, with fsync on. %params: conf, and those of init().
+# Makes a server without snowflake in its libraries, with fsync on. %params: conf, and the parameters of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
