@@ -118,14 +118,14 @@ class BasicLeaseMemory {
             read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
-  // Begins a new incarnation and clears the state of the earlier one. `newest` is the answer that
-  // ended the earlier incarnation. `end_limits` withdraws the limits of all databases. REQUIRES the
-  // lock.
+  // Begins a new incarnation and clears the state of the earlier incarnation. `newest` is the
+  // answer that ended the earlier incarnation. `end_limits` withdraws the limits of all databases.
+  // REQUIRES the lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // The new number is stored before the other members are cleared. If they were cleared first and
-    // the worker were then killed, the old incarnation could get its region again without the
+    // The new number is stored before the other members are cleared. If the worker were killed
+    // after the members were cleared, the old incarnation could get its region again without the
     // record of its limits.
     store(incarnation_, incarnation);
     store(until_, 0);

@@ -50,8 +50,9 @@ class BasicLimits {
   // limit ends. The first call after the region was taken sets the start of the region. Later calls
   // of bind() do not change the start of the region. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // If no limit is published, a lowered mark does not end the generation. If it did, each session
-    // that binds while the mark is low would invalidate the bindings of all others.
+    // If no limit is published, a lowered mark does not end the generation. If a lowered mark ended
+    // the generation, each session that binds while the mark is low would invalidate the bindings
+    // of all other sessions.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);

@@ -41,7 +41,8 @@ class MintOrigin {
   }
 
   // Offers the choice of a session. Returns whether the present choice changed. A newer session
-  // with the same choice also confirms it: sessions that started in between do not change it.
+  // with the same choice also confirms the choice, so sessions that started in between do not
+  // change the choice.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -55,9 +55,9 @@ struct Moved {
   constexpr bool any() const { return machine || disk || files; }
 };
 
-// Compares two fingerprints. Another system identifier means that initdb made the cluster and
-// pg_upgrade brought the database there. A database after pg_upgrade is not a clone, so no part
-// counts as moved.
+// Compares two fingerprints. A different system identifier means that initdb made the cluster, and
+// that pg_upgrade brought the database into the cluster. A database after pg_upgrade is not a
+// clone, so no part counts as moved.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };

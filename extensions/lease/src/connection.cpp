@@ -18,7 +18,7 @@ constexpr char kSettings[] =
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
     "SET statement_timeout = 0;"
-    // Disables each of these timeouts that this version of the server has.
+    // Disables every listed timeout that the server's version has.
     "DO $$ BEGIN PERFORM pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings"
     " WHERE name IN ('transaction_timeout', 'idle_session_timeout',"
     " 'idle_in_transaction_session_timeout'); END $$;"

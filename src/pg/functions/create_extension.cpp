@@ -76,8 +76,8 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
-  // After this commit, sessions may return ids below the new mark before the WAL is flushed again.
-  // So this commit is always synchronous.
+  // After the commit of CREATE EXTENSION, sessions may return ids below the new mark before the WAL
+  // is flushed again. So the commit of CREATE EXTENSION is always synchronous.
   ForceSyncCommit();
 
   report_seal_at_commit();

@@ -19,7 +19,8 @@ Before act_as(Oid role, const char* path) {
   set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                     false);
   // The owner's code must not get the caller's rights. The restriction forbids SET ROLE, triggers
-  // that run at the commit, and temporary tables that the caller could mistake for its own.
+  // that run at the commit, and temporary tables that the caller could mistake for the caller's
+  // tables.
   if (role != before.user)
     SetUserIdAndSecContext(role, before.context | SECURITY_RESTRICTED_OPERATION);
   return before;

@@ -74,7 +74,7 @@ Next check_server(Attachment& a) {
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
   // If the seal is refused, but the clock is outside of the layout's time range, the error names
-  // that instead.
+  // the time range.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }

@@ -35,9 +35,9 @@ void with_all_databases(Change change) {
   MemoryContextSwitchTo(context);
 }
 
-// A grant shows that both clocks differed by at most max_skew at the request. So, like
-// accept_clock(), a grant confirms a jump of the server's clock. A wrong clock gets no grant. If
-// the clock is stepped after the request, the next grant must confirm that step.
+// A grant shows that the clocks of the two servers differed by at most max_skew at the request. So,
+// like accept_clock(), a grant confirms a jump of the server's clock. A wrong clock gets no grant.
+// If the clock is stepped after the request, the next grant must confirm that step.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;

@@ -1,7 +1,7 @@
 -- decide() and its steps decide what a request changes. test/core/lease_server.hpp is the reference model, and has the
 -- reasons. t/021 compares decide() with the model.
 
--- A lease ends, and a region is free, by this clock.
+-- The returned clock decides when a lease ends and when a region is free.
 CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, now_ms bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT least(request.clock_ms, now_ms)

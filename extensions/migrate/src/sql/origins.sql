@@ -140,7 +140,8 @@ BEGIN
   -- The start of a tick.
   upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
   PERFORM snowflake.observe(snowflake.last_id_before(upto));
-  -- The region of the database. If a newer session changes it, ids of the new region are greater than "upto".
+  -- The region of the database. If a newer session changes the region of the database, ids of the new region are
+  -- greater than "upto".
   own := coalesce((SELECT d.region FROM snowflake.databases AS d WHERE d.database = current_database()),
                   nullif(current_setting('snowflake.region')::integer, -1));
 

@@ -67,9 +67,9 @@ BEGIN
     CONTINUE WHEN CASE tg_event
       WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this)
                                   OR strpos(current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
-      -- A rewrite may change rows, and logical replication does not send these changes.
+      -- A rewrite may change rows, and logical replication does not send the changed rows.
       WHEN 'table_rewrite' THEN this.state = 'kept' OR rewritten IS DISTINCT FROM this.schema
-      -- CONCURRENTLY commits before it ends, so an error at its end could not roll it back.
+      -- CONCURRENTLY commits before the command ends, so an error at the end could not roll back the command.
       ELSE NOT (tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), this.schema) > 0) END;
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I is what was left of shard %s when it moved away', this.schema, this.shard)
