@@ -21,8 +21,8 @@ SELECT count(*) AS times,
        bool_and(snowflake.time_of(snowflake.max_id(at) + 1) > at) AS the_id_after_is_out
   FROM times;
 
--- For ids of the first and last shard in the ticks around, and every pair of times, created_within() and id_range()
--- give the same result as a comparison of the ids' times
+-- created_within() and id_range() give the same result as a comparison of the ids' times. The test uses every pair of
+-- times, and ids of three shards in the surrounding ticks
 CREATE VIEW ids AS
   SELECT snowflake.make_id(at, shard, sequence) AS id
     FROM generate_series(timestamptz '2026-03-01 12:00:00.099', '2026-03-01 12:00:00.105', '1 ms') at,

@@ -193,8 +193,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If the WAL buffers are full when the high-water mark must be written, the writer waits with the page of the mark
-# locked, and the other session waits for that lock. The session that has minted pauses until the WAL buffers are full.
+# If the WAL buffers are full when the high-water mark must be written, the writer waits while it holds the lock of the
+# mark's page. The other session waits for this lock. The session that has minted pauses until the WAL buffers are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Measures one call from SQL, first with ids that do not run ahead of the clock. In this layout a tick has more ids than
-# a loop can mint. In the second measurement ids run ahead of the clock: under the default layout a tight loop mints
-# some forty times the 1,024,000 ids that a shard has per second. Ids may run 60 s ahead, and each run has a shard of
-# its own, so no call waits for the clock.
+# a loop can mint. In the second measurement ids run ahead of the clock. Under the default layout a tight loop mints
+# about forty times as many ids as a shard has per second. Ids may run 60 s ahead, and each run has a shard of its own,
+# so no call waits for the clock.
 begin_results call
 runs="-c bench.runs=$(by_form 15 5)"
 # Runs both measurements with and without the processor's time stamp counter. A machine with another clock source does

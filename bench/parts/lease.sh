@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Measures what leases cost. Compares a server that has a static region with a server that leases its region. The part
-# measures a call without the time of the query, calls while the lease server is stopped, and the time from the command
-# for a restart, a start after a crash or a failover to the first id.
+# measures a call without the time of the query, and calls while the lease server is stopped. The part also measures the
+# time from the command for a restart, a start or a failover to the first id.
 begin_results lease
 build_and_install "$work/source/extensions/lease"
 minting_servers=(static leased)

@@ -1,5 +1,5 @@
--- The application is older than the extension: 1,000 users a shard of the month before last, and
--- their photos of the last 30 days, 100 a day. make_id() gives old rows ids of their time.
+-- Simulates an application that is older than the extension. Each shard has 1,000 users of the month before last, and
+-- 100 photos of each of the last 30 days. make_id() gives old rows ids of their time.
 SELECT format($dml$
   INSERT INTO shard_%1$s.users (id, name)
     SELECT snowflake.make_id(now() - interval '30 days' - n * interval '2592 s', %1$s, 0),

@@ -1,5 +1,5 @@
-// Makes the events of the model: messages that are late, doubled, lost or out of order, crashes,
-// kills, clones, wrong clocks, operators, and restores of the lease server.
+// Makes the events of the model. Messages are late, doubled, lost or out of order. Other events are
+// crashes, kills, clones, wrong clocks, calls of operators, and restores of the lease server.
 #include "lease_world.hpp"
 
 #include <set>

@@ -90,7 +90,7 @@ ok(eval { eventually('the metrics', sub { @{ names_of($main) } > 25 }) }, 'Prome
 is_deeply(names_of($by_sql), names_of($main), "Prometheus has the metrics of both exporters under the same names");
 
 # Makes four faults at the same time: a shard at its maximum rate, calls for a shard of another server, a clock that may
-# be wrong by 0.2 s, and slow flushes while the WAL writer sleeps.
+# be wrong by 0.2 s, and slow flushes.
 my $batches = $node->basedir . '/batches.sql';
 PostgreSQL::Test::Utils::append_to_file($batches, "SELECT snowflake.next_ids(1, 40);\n");
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 600, '-f', $batches, '-h', $node->host, '-p', $node->port, 'postgres' ],

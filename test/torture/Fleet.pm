@@ -1,5 +1,6 @@
-# Models the servers of a run against a fleet: servers that lease one of their two regions, a standby of one of them, a
-# server with a static region, and the lease server. The base class World has the clocks, the clients and the manifest.
+# Models the servers of a run against a fleet. The fleet has servers that lease one of two regions, a standby of such a
+# server, a server with a static region, and the lease server. The base class World has the clocks, the clients and the
+# manifest.
 package Fleet;
 
 use strict;

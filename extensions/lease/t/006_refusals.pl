@@ -1,5 +1,5 @@
-# Tests the errors of calls and the reasons in health if a server cannot mint: it has no region, the ids of its region
-# begin later, its lease has ended, or the database belongs to another fleet.
+# Tests the errors of calls and the reasons in health if a server cannot mint. The causes are: the server has no region,
+# the ids of the region begin later, the lease has ended, or the database belongs to another fleet.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Tests a lease server that an ordinary role created without the extension, servers that send requests at the same time,
-# a clock that is wrong at the server start, and a missing synchronous standby of the lease server.
+# Tests a lease server that an ordinary role created without the extension, and servers that send requests at the same
+# time. Also tests a clock that is wrong at the server start, and a lease server without its synchronous standby.
 
 use strict;
 use warnings FATAL => 'all';
