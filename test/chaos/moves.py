@@ -179,7 +179,7 @@ class Chaos:
             process.kill()
             self.hangs.append(process.communicate()[0].strip().splitlines()[-1:])
             return None, ""
-        if "Traceback" in output or "with other rows than the source has" in output:
+        if "Traceback" in output or "had different rows than the source" in output:
             self.broken.append(output)
         return process.returncode, output
 
@@ -266,7 +266,7 @@ class Chaos:
             return
         there.put_back()
         code, output = self.finish(self.start("--to", target))
-        if code == 0 or "as after a restore or a failover" not in output:
+        if code == 0 or "no record of the take-over, for example after a restore or a failover" not in output:
             self.broken.append(f"a target that was put back is believed: {output}")
         self.control.run(f"SELECT snowflake_fleet.move({SHARD}, '{target}', '{source}')")
         code, output = self.finish(self.start("--to", target, "--from", source, "--abort"))
@@ -323,7 +323,7 @@ class Chaos:
                 self.moves += 1
                 return
             # If a program was killed, the program has not counted the rows, and verdict() counts the rows.
-            confirm = ("--force",) if "finish with --force" in output else ()
+            confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")
         self.finish(self.start("--to", target, "--abort", "--from", "a" if target == "b" else "b"))
@@ -332,7 +332,7 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
-                if code != 0 and "no record of having taken over" in output:    # expected if the server was restored
+                if code != 0 and "no record of the take-over" in output:    # expected if the server was restored
                     self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
                     code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:

@@ -11,7 +11,7 @@ from .endpoints import is_elsewhere
 from .session import GRACE, LOCK_MS, alarm
 
 OTHER_WAYS = "  Other ways to move it are Citus, pgcopydb, and replication of your own with fence_shard() and take_over(): see doc/routing.md."
-WRITERS_WAIT = "\n  Run with a larger --shared-timeout: writers of such tables wait as long before the fence."
+WRITERS_WAIT = "\n  Run the program with a larger --shared-timeout. Before the fence, writers of such tables wait for this time."
 SHARED = "SELECT kind, object, definition FROM snowflake_fleet.shared_of(%s) ORDER BY 1, 2"
 SHARED_THERE = """SELECT kind, object, snowflake_fleet.shared_definition(kind, object)
   FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::text[])) AS shared (kind, object) ORDER BY 1, 2"""
@@ -46,7 +46,7 @@ def content(session, table, seconds, more=""):
                 count += len(whole)
                 total += sum(int.from_bytes(hashlib.sha256(line).digest()[:16], "big") for line in whole)
     except psycopg.errors.QueryCanceled:
-        raise Refused(f"{session.label}: the rows of {table} cannot be compared within {seconds:.0f} s{more}") from None
+        raise Refused(f"{session.label}: the rows of table {table} could not be compared within {seconds:.0f} s{more}") from None
     return f"{count} rows with hash {total % 2**64:x}"
 
 
@@ -58,36 +58,38 @@ def of_shared(move):
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):
         if other is None:
-            yield f"The target has no {kind} {name}, which the schema uses: make it there as it is on the source."
+            yield f"The schema uses {kind} {name}, which does not exist on the target. Create it there as on the source."
         elif definition != other:
-            yield f"The {kind} {name} is not the same on both servers: the source has {definition}, the target {other}."
+            yield f"The {kind} {name} differs between the servers: on the source it is {definition}, on the target {other}."
         elif kind == "table" and len({content(session, name, max(1, until - time.monotonic()), WRITERS_WAIT) for session in (move.source, move.target)}) > 1:
-            yield f"The table {name}, to which a foreign key refers, has other rows on the target."
+            yield f"A foreign key refers to table {name}, which has different rows on source and target."
 
 
 def of_servers(move):
     source, target, row = move.source, move.target, move.source_row()
     level, slots, senders = source.row(SENDERS)
     if level != "logical":
-        yield f"The source has wal_level = {level}, and it takes logical."
+        yield f"On the source, wal_level is {level}. Set it to logical, and restart the source."
     workers, processes, origins, syncs = target.row(WORKERS)
     if row is None and min(slots, senders) < 2:
-        yield f"The source has {slots} replication slots and {senders} WAL senders left, and it takes 2 of each: raise max_replication_slots or max_wal_senders."
+        yield f"The source has {slots} free replication slots and {senders} free WAL senders. A move needs 2 of each. Raise max_replication_slots or max_wal_senders."
     if row is None and (min(workers, processes, origins) < 2 or syncs < 1):
-        yield (f"The target has {workers} workers for subscriptions, {processes} background workers and {origins} replication origins left, and {syncs} workers that copy for each "
-               "subscription; it takes 2, 2, 2 and 1: raise max_logical_replication_workers, max_worker_processes, max_replication_slots or max_sync_workers_per_subscription.")
+        yield (f"The target has {workers} free workers for subscriptions, {processes} free background workers and "
+               f"{origins} free replication origins, and max_sync_workers_per_subscription is {syncs}. A move needs "
+               "2, 2, 2 and 1. Raise max_logical_replication_workers, max_worker_processes, max_replication_slots or "
+               "max_sync_workers_per_subscription.")
     for (publication,) in source.rows("SELECT pubname FROM pg_catalog.pg_publication WHERE puballtables"):
-        yield f"Publication {publication} is FOR ALL TABLES, and its subscribers would continue without those of the shard: drop it."
+        yield f"Publication {publication} is FOR ALL TABLES. Its subscribers would no longer receive changes of the shard. Drop the publication."
     # Includes transactions on other tables and databases, because a replication slot is created only after all
     # transactions have ended.
     for gid, database, owner in source.rows(PREPARED) if row is None else []:
-        yield f"Prepared transaction {quote(printable(gid))} of database {database} is open: role {owner} has to commit it or roll it back."
+        yield f"Prepared transaction {quote(printable(gid))} of database {database} is open. Role {owner} must commit it or roll it back."
     encodings = [session.value(ENCODING) for session in (source, target)]
     if encodings[0] != encodings[1] and "SQL_ASCII" in encodings:
-        yield f"The source's database has encoding {encodings[0]}, the target's {encodings[1]}: SQL_ASCII does not say which bytes are which characters."
+        yield f"The encoding of the source database is {encodings[0]}, and that of the target database {encodings[1]}. Text in SQL_ASCII cannot be converted."
     layouts = [session.value("SELECT (bits, tick_ms, epoch, regions)::text FROM snowflake.layout") for session in (source, target)]
     if layouts[0] != layouts[1]:
-        yield f"The layouts differ: the source has {layouts[0]}, the target {layouts[1]}."
+        yield f"The layouts differ: the source has {layouts[0]}, and the target has {layouts[1]}."
         return
     yield from of_ids(move)
 
@@ -96,9 +98,9 @@ def of_rows(move):
     """What is recorded of moves, and what is in the way of this one."""
     here, there = move.source_row(), move.target_row()
     if is_elsewhere(here, move.target_identity):
-        yield f"Shard {move.shard} is on its way to another server, {here.other}: end that move first, take it back with --abort, or with --forget source if that server is gone for good."
+        yield f"A move of shard {move.shard} to another server, {here.other}, has not ended. Finish that move, or run it with --abort. If that server is permanently lost, run --forget source."
     if is_elsewhere(there, move.source_identity):
-        yield f"The target waits for shard {move.shard} from another server, {there.other}: end that move first, or run --forget target if that server is gone for good."
+        yield f"A move of shard {move.shard} from another server, {there.other}, to the target has not ended. Finish that move. If that server is permanently lost, run --forget target."
 
 
 def of_ids(move):
@@ -110,15 +112,15 @@ def of_ids(move):
         last = move.source.value("SELECT snowflake_fleet.last_id(%s)", (move.shard,))
     try:
         if move.target.value("SELECT snowflake.region_of(snowflake.next_id(%s))", (move.shard,)) == region:
-            yield f"Both servers mint ids of shard {move.shard} in region {region}: the same ids."
+            yield f"Both servers mint ids of shard {move.shard} in region {region}, so they could mint the same ids."
     except psycopg.Error as error:
         yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
     # Reads the target's clock after the source has minted the id. If the target's clock were read before, the id could
     # seem to be from the future.
     ahead = move.target.value("SELECT snowflake.time_of(%s) - pg_catalog.clock_timestamp() - pg_catalog.current_setting('snowflake.max_lead')::interval", (last,))
     if ahead.total_seconds() > 0:
-        yield (f"The source has minted ids of shard {move.shard} that are of the future by the target's clock, and the target would mint below them: "
-               f"wait for {ahead.total_seconds():.1f} s, and set the clocks.")
+        yield (f"The source has minted ids of shard {move.shard} that are ahead of the target's clock, and new ids of "
+               f"the target would be smaller. Set the clocks, and wait {ahead.total_seconds():.1f} s.")
 
 
 def of_schema(move):
@@ -131,8 +133,9 @@ def check(move):
     """Raises Refused with all sentences."""
     before = move.source.value("SELECT other FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target' AND state <> 'here'", (move.shard,))
     if before is not None:
-        raise Refused(f"the move of shard {move.shard} from {before} to {move.from_name} has not ended\n"
-                      f"  Run that one again, with --to {quote(move.from_name)}; or with --forget target, if {before} is gone for good.")
+        raise Refused(f"the move of shard {move.shard} from {before} to {move.from_name} has not ended\n  Finish that "
+                      f"move with --to {quote(move.from_name)}. If {before} is permanently lost, run --forget "
+                      "target.")
     try:
         kinds = refusals(move, move.source)
         sentences = kinds + list(of_rows(move)) + list(of_servers(move))
@@ -141,6 +144,6 @@ def check(move):
                 sentences += of_schema(move)
     except psycopg.errors.LockNotAvailable:
         raise Refused(f"a table of schema {move.schema} is locked, or vacuumed: the lock was not granted within {LOCK_MS} ms\n  Locks are held by "
-                      + ("; ".join(move.source.holders([move.schema])) or "a session that has gone since")) from None
+                      + ("; ".join(move.source.holders([move.schema])) or "a session that has ended")) from None
     if sentences:
         raise Refused(f"shard {move.shard} cannot be moved\n" + "\n".join(f"  {sentence}" for sentence in sorted(set(sentences))) + ("\n" + OTHER_WAYS if kinds else ""))

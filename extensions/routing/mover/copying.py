@@ -44,19 +44,19 @@ def believe(move):
     if here is None and there is None:
         return
     if here is None and move.target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
-        raise Refused("the target has rows of a move that the source has no record of, and may be the only ones\n  Run with --abort to throw them away, then again.")
+        raise Refused("the target has rows of a move that the source has not recorded, and these rows may be the only ones\n  To delete these rows, run with --abort. Then run the move again.")
     if here is None or there is None:
-        raise Stale("a move has not begun on both servers")
+        raise Stale("the move has not begun on both servers")
     if here.other_identity != move.target_identity or there.other_identity != move.source_identity:
-        raise Stale(f"the {'source' if there.other_identity != move.source_identity else 'target'} was restarted, promoted or restored since the copy began")
+        raise Stale(f"the {'source' if there.other_identity != move.source_identity else 'target'} was restarted, promoted or restored after the copy began")
     if there.state == "level":
-        raise Stale("the target has prepared to take over, and the source is not fenced")
+        raise Stale("the target is prepared for the take-over, but the source is not fenced")
     require_slot(move)
 
 
 def require_slot(move):
     if not move.has_slot():
-        raise Stale("the slot is gone, as after a failover of the source")
+        raise Stale("the replication slot does not exist any more, for example after a failover")
 
 
 def begin(move):
@@ -65,7 +65,7 @@ def begin(move):
     fingerprint = move.source.value("SELECT snowflake_fleet.fingerprint(%s)", (move.schema,))
     while not try_to_reserve(move):
         time.sleep(0.5)
-    say(f"schema {move.schema}: made on the target")
+    say(f"created schema {move.schema} on the target")
     subscription = move.target.value(f"SELECT oid FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,))
     slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{system})$"
 
@@ -78,7 +78,7 @@ def begin(move):
     move.source.patiently("recording the move", LOCK_MS, insert)
     make_slot(move)
     if move.is_altered():
-        raise Stale("the schema was altered while it was made on the target")
+        raise Stale("the schema was altered while it was created on the target")
 
 
 def try_to_reserve(move):
@@ -94,7 +94,7 @@ def try_to_reserve(move):
             return True
     if not move.waits:
         move.waits = True
-        say(f"the target has {workers} workers for subscriptions, and {used} are taken ({who}): waiting until one ends")
+        say(f"the target has {workers} workers for subscriptions, and {used} are used ({who}): waiting until one ends")
     return False
 
 
@@ -121,12 +121,13 @@ def reserve(move):
     except psycopg.Error as error:
         if error.diag.message_primary is None:
             raise
-        raise Refused(f"the target cannot be prepared, and nothing is begun: {error.diag.message_primary.strip()}\n"
-                      "  If it cannot connect to the source, see --source-for-target.") from None
+        raise Refused("the target could not be prepared, and nothing was changed: "
+                      f"{error.diag.message_primary.strip()}\n  If the target cannot connect to the source, use "
+                      "--source-for-target.") from None
     # Checks that no ordinary role has replaced an object that the statements name.
     found = refusals(move, target)
     if found:
-        raise Refused("the target cannot be prepared, and nothing is begun\n" + "\n".join(f"  On the target: {sentence}" for sentence in found))
+        raise Refused("the target could not be prepared, and nothing was changed\n" + "\n".join(f"  On the target: {sentence}" for sentence in found))
 
 
 def try_out(move):
@@ -143,7 +144,7 @@ def make_slot(move):
         source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
         source.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(move.name), sql.SQL(", ").join(move.tables(source))))
     source.execute("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active", (move.slot,))
-    say("the source makes a slot")
+    say("creating a replication slot on the source")
     began, limit = time.monotonic(), LOCK_MS
     while True:
         try:
@@ -155,7 +156,8 @@ def make_slot(move):
             # longer, so that short transactions cannot make all attempts fail.
             limit *= 2
             writers = [who for who, in source.rows(WRITERS)]
-            say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: " + ("; ".join(writers[:5]) or "none that is known"))
+            say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: "
+                + ("; ".join(writers[:5]) or "no known transaction"))
 
 
 def subscribe(move):
@@ -163,7 +165,7 @@ def subscribe(move):
     target, name = move.target, sql.Identifier(move.name)
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} CONNECTION {}").format(name, sql.Literal(move.source_for_target)))
     if not target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
-        say("the target subscribes")
+        say("enabling the subscription on the target")
         target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
 
@@ -188,7 +190,7 @@ def clear(move):
 def progress(move):
     row = move.target.row(PROGRESS, (move.name,))
     if row is None:
-        raise Refused(f"the target has no subscription {move.name} any more\n  Run with --abort, then again.")
+        raise Refused(f"subscription {move.name} no longer exists on the target\n  Run with --abort, then run the move again.")
     return row
 
 
@@ -200,9 +202,9 @@ def standing(move, stalled):
     else:
         text = f"copying: {ready} of {tables} tables, " + move.target.value("SELECT pg_catalog.pg_size_pretty(%s::bigint)", (size,))
     if errors:
-        text += f"; {errors} errors, which the logs of both servers explain"
+        text += f"; {errors} errors, see the logs of both servers"
     if workers == 0:
-        text += "; no worker runs for it: the subscription is disabled, or the target's workers are used up, or the source does not answer it"
+        text += "; no worker applies changes: the subscription is disabled, all workers of the target are in use, or the source does not answer"
     if stalled > STALLED:
         text += f"; no progress for {stalled:.0f} s"
         text += "".join(f"; {what}" for what, in move.target.rows(UNREADY, (move.name,))) + "".join(f"; waiting for {who}" for who in move.target.holders([move.schema]))

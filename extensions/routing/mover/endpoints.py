@@ -27,17 +27,17 @@ def require(session, *extensions):
     """What an ordinary role owns it may alter, and this program would run it as a superuser."""
     for extension, relation in (("snowflake_routing", "snowflake_fleet.map_state"), *extensions):
         if session.value("SELECT pg_catalog.to_regclass(%s)", (relation,)) is None:
-            raise Refused(f"{session.label}: extension {extension} has to be installed")
+            raise Refused(f"{session.label}: extension {extension} is not installed")
     owner = session.value(ORDINARY_OWNER)
     if owner is not None and session.value("SHOW is_superuser") == "on":
-        raise Refused(f"{session.label}: schema snowflake_fleet has objects of role {owner}, who is no superuser, and this would run them as one\n"
-                      f"  Connect as {owner} there.")
+        raise Refused(f"{session.label}: role {owner} owns objects in schema snowflake_fleet and is not a superuser, "
+                      f"so a superuser must not run these objects\n  Connect to this server as {owner}.")
 
 
 def require_data_server(session):
     require(session, ("snowflake", "snowflake.layout"))
     if session.value("SHOW is_superuser") != "on":
-        raise Refused(f"{session.label}: the role is no superuser")
+        raise Refused(f"{session.label}: the role is not a superuser")
     if session.value("SELECT pg_catalog.pg_is_in_recovery()"):
         raise Refused(f"{session.label}: the server is a standby")
 
@@ -68,11 +68,11 @@ class Move:
         """Name and connection string of a server, which with a map may be given by its name there."""
         if self.control is None:
             if "=" not in server and "://" not in server:
-                raise Refused("without --control, servers are given by connection strings")
+                raise Refused("without --control, --from and --to must be connection strings")
             return server, server
         row = self.control.row("SELECT name, conninfo FROM snowflake_fleet.map_server WHERE %s IN (name, conninfo)", (server,))
         if row is None:    # the argument may be a connection string with a password
-            raise Refused("the map has no server of this name or connection string")
+            raise Refused("no server in the map has this name or connection string")
         return row
 
     def open_control(self):
@@ -81,7 +81,7 @@ class Move:
         require(self.control)
         self.hold(self.control, "control")
         if self.control.value("SELECT is_copy FROM snowflake_fleet.map_state"):
-            raise Refused("the database of --control has a copy of the map: name the one that decides")
+            raise Refused("the database of --control has only a copy of the map: pass the control database")
         self.control.execute("SELECT snowflake_fleet.check_map_state(s) FROM snowflake_fleet.map_state AS s")
 
     def open_target(self):
@@ -110,7 +110,7 @@ class Move:
         # Slots belong to the server, not to a database.
         self.slot = f"snowflake_move_{database_of(self.source_identity)[1]}_{self.shard}"
         if self.target is not None and self.source_identity == self.target_identity:
-            raise Refused("source and target are one database")
+            raise Refused("source and target are the same database")
 
     def hold(self, session, role):
         """One at a time. A session of a program that was killed ends when its statement does, which may be the one that
@@ -118,8 +118,8 @@ class Move:
         until = time.monotonic() + self.options.wait
         while not self.options.check and (pid := session.value("SELECT snowflake_fleet.hold_move(%s, %s)", (self.shard, role))) is not None:
             if time.monotonic() > until:
-                raise Refused(f"shard {self.shard} is being moved by another snowflake-move-shard\n"
-                              f"  Its session in the {session.label} is process {pid}.")
+                raise Refused(f"another snowflake-move-shard moves shard {self.shard}\n  Its session on the "
+                              f"{session.label} is process {pid}.")
             time.sleep(0.1)
 
     # How far it is

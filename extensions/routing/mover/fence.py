@@ -20,8 +20,9 @@ MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet
 FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s)"
 TAKE_OVER = "SELECT snowflake_fleet.take_over(%s::jsonb, %s)"
 REHEARSAL_MS = 30_000     # no writer waits for this, and a busy server needs time for the first run of a statement
-FENCED = "The source refuses writes: run this again to continue, or with --abort to take the move back."
-BEFORE_THE_FENCE = "The source takes writes as before: run this again to continue, or with --abort to take the move back."
+FENCED = "The source refuses writes. Run this command again to continue, or with --abort to cancel the move."
+BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again to continue, or with --abort to cancel "
+                    "the move.")
 
 
 def rehearse(move):
@@ -61,7 +62,7 @@ def begin_control(move):
 def ask_control(move):
     """The control database is alive, and no other session changes the map until this one has."""
     if move.control is not None and (where := move.control.value(LOCK_MAP, (move.shard,))) != move.from_name:
-        raise Refused(f"the map now has shard {move.shard} on server {where}")
+        raise Refused(f"in the map, shard {move.shard} is now on server {where}")
 
 
 def begin_both(move):
@@ -76,7 +77,7 @@ def begin_both(move):
             session.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE MODE").format(sql.SQL(", ONLY ").join(sql.SQL(table) for table in tables)))
     found = of_schema(move)
     if found:
-        raise Refused("the schema cannot be moved as it is now\n" + "\n".join(f"  {sentence}" for sentence in found) + "\n  Mend that and run this again, or run with --abort.")
+        raise Refused("the schema cannot be moved in its present state\n" + "\n".join(f"  {sentence}" for sentence in found) + "\n  Correct this and run the command again, or run it with --abort.")
     for session in (move.source, move.target):
         session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (str(move.options.level_timeout + 5000),), seconds=30)
 
@@ -101,7 +102,7 @@ def fence(move):
         raise Refused(f"the target cannot take over\n  {words(error)}") from None
     move.target.commit()
     open_snapshot(move)
-    move.stands = "Whether the source is fenced is not known: run this again, or with --abort."
+    move.stands = "The source may be fenced. Run this command again, or with --abort."
     move.source.commit()
     move.stands = FENCED
     return began
@@ -133,13 +134,14 @@ def take_over(move):
             if attempts % 10 == 0:
                 schemas = [move.schema, "snowflake", "snowflake_fleet"]
                 who = [who for session in (move.source, move.target, move.control) if session is not None for who in session.holders(schemas)]
-                say(f"the writers were not done in {move.options.lock_timeout} ms, or other locks not free: attempt {attempts + 1}; waiting for "
-                    + ("; ".join(who) or "a session that has gone since"))
+                say(f"writers or other locks did not end within {move.options.lock_timeout} ms: "
+                    f"attempt {attempts + 1}; waiting for "
+                    + ("; ".join(who) or "a session that has ended"))
             attempts += 1
             time.sleep(0.1 * min(attempts, 20))
         except TimeoutError:
             back(move)
-            say(f"the target was not level within {move.options.level_timeout} ms: the writers continue, later again")
+            say(f"the target did not catch up within {move.options.level_timeout} ms: writers continue, and the fence is tried again later")
             require_slot(move)
             follow(move)
         except BaseException:
@@ -150,7 +152,7 @@ def take_over(move):
     flip(move)
     end = time.monotonic()
     stood, waited, closed = (f"{1000 * seconds:.1f} ms" for seconds in (end - began, refused - began, end - refused))
-    say(f"taken over, the fence took {stood}: writers waited {waited}, then were refused for {closed}")
+    say(f"the target has taken over, the fence took {stood}: writers waited {waited}, then were refused for {closed}")
 
 
 def resume(move):
@@ -160,8 +162,8 @@ def resume(move):
     there = move.target_row(here.fence_id)
     if there is None or there.fence_id != here.fence_id:
         lift(move)
-        raise Refused("the target has no record of having taken over, as after a restore or a failover\n  Run this again: the copy starts over.")
-    say("the source is fenced already")
+        raise Refused("the target has no record of the take-over, for example after a restore or a failover\n  Run this command again: the copy starts again.")
+    say("the source is already fenced")
     begin_control(move)
     ask_control(move)
     open_snapshot(move)
@@ -181,16 +183,16 @@ def flip(move):
         if not lost(error):
             move.control.rollback()
             lift(move)
-            raise Refused(f"the map could not be changed, and the fence is lifted: {words(error)}") from None
-        complain(f"the control database is lost: {words(error)}")
+            raise Refused(f"the map could not be changed, and the fence is removed: {words(error)}") from None
+        complain(f"the connection to the control database is lost: {words(error)}")
     if reconnected(move):
         # The earlier session has ended, so the map shows the committed state.
         if move.map_says() == move.to_name:
             return
     elif sent:
-        raise Refused("the control database does not answer, and whether it has changed the map is not known")
+        raise Refused("the control database does not answer, and may have changed the map")
     lift(move)
-    raise Refused("the control database did not change the map, and the fence is lifted: run this again")
+    raise Refused("the control database did not change the map, and the fence is removed: run this command again")
 
 
 def reconnected(move):
@@ -207,6 +209,6 @@ def reconnected(move):
 
 def lift(move):
     """Writers continue on the source. Only if it is certain that the map has not changed."""
-    move.source.patiently("lifting the fence", move.options.lock_timeout, lambda: move.source.execute("SELECT snowflake_fleet.release_shard(%s)", (move.shard,)))
+    move.source.patiently("removing the fence", move.options.lock_timeout, lambda: move.source.execute("SELECT snowflake_fleet.release_shard(%s)", (move.shard,)))
     move.stands = None
-    say("the fence is lifted: the source takes writes")
+    say("the fence is removed, and the source accepts writes")

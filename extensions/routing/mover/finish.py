@@ -12,9 +12,9 @@ from .copying import clear, forget, rest
 from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
-TAKEN_OVER = "The target has taken over: run this again to finish."
+TAKEN_OVER = "The target has taken over. Run this command again to finish the move."
 SECONDS = 3600    # the limit for reading a table; no writer waits for the read
-UNCOUNTED = "the program ended before it had counted the rows of both sides as of the fence"
+UNCOUNTED = "the program ended before it had counted the rows of source and target at the time of the fence"
 
 
 def rows_of(session, schema, verify=False):
@@ -39,7 +39,7 @@ def keep_source(move, row):
     """Renamed, so that a session with an old map does not find it, and fenced as it is."""
     name = move.source.patiently("renaming the schema", move.options.lock_timeout, lambda: move.source.value(
         "SELECT snowflake_fleet.release_shard(%s, %s::jsonb)", (move.shard, json.dumps({"id": row.fence_id}))))
-    say(f"the source's schema is kept as {name}, fenced: --drop-source drops it")
+    say(f"the schema of the source is kept as {name}, and is fenced: drop it with --drop-source")
 
 
 def push_map(move):
@@ -52,8 +52,8 @@ def push_map(move):
         ended = subprocess.run([sys.executable, program, "--timeout", str(seconds), move.options.control], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, timeout=5 * seconds, check=False)
     except subprocess.TimeoutExpired:
-        raise Refused("snowflake-push-map does not end: run it to see which server holds it up") from None
-    said = "the map is pushed" if ended.returncode == 0 else "the map is not on all servers: run snowflake-push-map for the others"
+        raise Refused("snowflake-push-map does not end: run it yourself to see which server does not answer") from None
+    said = "all servers have the new map" if ended.returncode == 0 else "some servers do not have the new map: run snowflake-push-map for these servers"
     say("\n  ".join([said, *ended.stdout.splitlines()]))
 
 
@@ -66,20 +66,20 @@ def differences(move, here):
     move.counting.rollback()
     wrong = [f"  Table {name}: {here[name]} on the source, {there.get(name)} on the target" for name in here if here[name] != there.get(name)]
     if not wrong:
-        say("the same rows were on both sides" if verify else "the same number of rows was on both sides")
-    return "\n".join(["the target took over with other rows than the source has", *wrong]) if wrong else ""
+        say("source and target had the same rows" if verify else "source and target had the same number of rows")
+    return "\n".join(["at the take-over, the target had different rows than the source", *wrong]) if wrong else ""
 
 
 def compare_rows(move, here):
     """The outcome is recorded with the fence, so that no later run passes it before somebody has looked."""
     found = before = here.fence.get("compared")
     if before is None:
-        found = differences(move, here) or ("the source's schema was altered while the target took over" if move.is_altered() else "")
+        found = differences(move, here) or ("the schema of the source was altered during the take-over" if move.is_altered() else "")
         move.source.execute("UPDATE snowflake_fleet.moving SET fence = fence || pg_catalog.jsonb_build_object('compared', %s::text) WHERE id = %s", (found, here.id))
     if found and not (before and move.options.force):
         move.stands = None    # this text would advise to finish
-        raise Refused(f"{found}\n  Nothing is finished, and the source is left as it is. Compare schema {move.schema} of both servers.\n"
-                      "  If the target has all rows, finish with --force.")
+        raise Refused(f"{found}\n  The move is not finished, and the source is unchanged. Compare schema "
+                      f"{move.schema} of both servers.\n  If the target has all rows, finish the move with --force.")
 
 
 def finish(move):
@@ -90,8 +90,8 @@ def finish(move):
     push_map(move)
     if here.state == "fenced":
         if not move.source.value("SELECT snowflake_fleet.fenced(%s)", (move.schema,)):
-            raise Refused(f"the source's schema {move.schema} is not fenced, and is left alone\n"
-                          "  The target has taken over; look for rows that were written to the source since.")
+            raise Refused(f"schema {move.schema} of the source is not fenced, and was not changed\n  The target has "
+                          "taken over. Search the source for rows that were written after that.")
         compare_rows(move, here)
         keep_source(move, here)
     # The target's record is deleted last. While the target's record exists, a later run looks for remains of the move.
@@ -104,7 +104,7 @@ def finish(move):
 
 def abort(move):
     if move.is_flipped():
-        raise Refused(f"shard {move.shard} is on the target already\n  Run without --abort to finish, then move it back.")
+        raise Refused(f"shard {move.shard} is already on the target\n  Run without --abort to finish the move. Then move the shard back.")
     here, there = move.source_row(), move.target_row()
     # If a server of this name has no record of the move, the server is a replacement, and the original server no longer
     # exists.
@@ -113,15 +113,15 @@ def abort(move):
             raise Refused(sentence)
     is_fenced = here is not None and here.state == "fenced"
     if is_fenced and move.control is None and (there is None or here.other != move.to_name):
-        raise Refused(f"shard {move.shard} is fenced, and the target has no record of this move, "
-                      "or it is the map that decides whether it has taken over\n"
-                      f"  If no server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, then run this again.")
+        raise Refused(f"shard {move.shard} is fenced, and it is not known whether the target has taken over\n  If no "
+                      f"server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, and "
+                      "run this command again.")
     if is_fenced:
         # the source refuses this call while the source's copy of the map assigns the shard to the target
         push_map(move)
         lift(move)
     clear(move)
-    say(f"shard {move.shard} is on the source, as before")
+    say(f"the move is canceled: shard {move.shard} is on the source, as before")
 
 
 def forget_side(move):
@@ -137,7 +137,7 @@ def forget_side(move):
             lift(move)
         move.control.rollback()
     left = forget(move.source or move.target, move, side, False)
-    say(f"the {side} has forgotten the move of shard {move.shard}" + (f": {left}" if left else ""))
+    say(f"the {side} no longer has a record of the move of shard {move.shard}" + (f": {left}" if left else ""))
 
 
 def drop_source(move):
@@ -145,7 +145,7 @@ def drop_source(move):
     source = move.source
     kept = move.kept_rows()
     if not kept:
-        raise Refused(f"nothing is kept of shard {move.shard} on {move.from_name}")
+        raise Refused(f"server {move.from_name} has no kept schema of shard {move.shard}")
     for row in kept:
         if move.has_schema(source, row.schema):
             drop_kept(move, row)
@@ -156,14 +156,15 @@ def drop_source(move):
 def drop_kept(move, row):
     source = move.source
     if move.is_altered(row.schema):
-        raise Refused(f"schema {row.schema} is not any more what was moved: drop it by hand, when you know what it has")
+        raise Refused(f"schema {row.schema} was changed after the move: check its contents, and drop it yourself")
     if not move.options.force:
         require_taker(move, row)
     try:
         source.patiently(f"dropping {row.schema}", move.options.lock_timeout, lambda: source.execute("SELECT snowflake_fleet.drop_schema(%s)", (row.schema,)))
     except psycopg.errors.DependentObjectsStillExist as error:
-        raise Refused(f"{source.label}: schema {row.schema} is not dropped, for something else hangs on it\n  {(error.diag.message_detail or '').strip()}\n"
-                      "  Drop that first, or keep the schema.") from None
+        raise Refused(f"{source.label}: schema {row.schema} is not dropped, because other objects depend on it\n  "
+                      f"{(error.diag.message_detail or '').strip()}\n  Drop these objects first, or keep the "
+                      "schema.") from None
 
 
 def require_taker(move, row):
@@ -173,11 +174,13 @@ def require_taker(move, row):
         move.open_target()
         there = move.target_row(row.fence_id)
     except (psycopg.Error, Refused) as error:
-        raise Refused(f"schema {row.schema} is not dropped, for the server that took over, {row.other}, cannot be asked: {str(error).strip().splitlines()[0]}\n"
-                      "  If it is gone for good, these may be the only rows. If you do not need them, run with --force.") from None
+        raise Refused(f"schema {row.schema} is not dropped, because the server that took over, {row.other}, cannot be "
+                      f"reached: {str(error).strip().splitlines()[0]}\n  If that server is permanently lost, these "
+                      "may be the only rows. If you do not need the rows, run with --force.") from None
     if there is None or there.state != "here":
-        raise Refused(f"schema {row.schema} is not dropped: {row.other} has no record of having taken over, as after a restore or a failover, and may lack rows\n"
-                      f"  Compare it with the rows of shard {move.shard}. If you do not need it, run with --force.")
+        raise Refused(f"schema {row.schema} is not dropped: {row.other} has no record of the take-over, for example "
+                      "after a restore or a failover, and may lack rows\n  Compare the schema with the rows of shard "
+                      f"{move.shard}. If you do not need the schema, run with --force.")
     if move.has_schema(move.target, move.schema):
         here, now = rows_of(move.source, row.schema), rows_of(move.target, move.schema)
         say(f"rows of {row.schema} and of the target now: " + "; ".join(f"{name} {here[name]} and {now.get(name, 'no table')}" for name in sorted(here)))

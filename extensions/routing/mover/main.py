@@ -34,32 +34,32 @@ def arguments():
     add("--shard", type=int, default=-1, metavar="N")
     add("--to", dest="target", metavar="TARGET")
     add("--from", dest="source", metavar="SOURCE")
-    add("--control", metavar="CONNINFO", help="the control database, which has the map")
+    add("--control", metavar="CONNINFO", help="connection string of the control database, which has the map")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", action="store_true", help="only says whether the shard can be moved")
-    what.add_argument("--abort", action="store_true", help="takes a move back that has not changed the map yet")
-    what.add_argument("--forget", choices=["source", "target"], help="ends a move on this side only, if the other server is gone for good")
-    what.add_argument("--until", choices=["copied"], help="stops when the target is level, before the pause; run again to continue")
-    what.add_argument("--drop-source", action="store_true", help="drops what --from kept of this shard, if nothing else hangs on it and the target has taken over")
-    add("--force", action="store_true", help="finishes a move whose rows an earlier run found to differ, or uncounted; "
-        "with --drop-source: although the server that took over cannot be asked, or has no record of that")
-    add("--verify", action="store_true", help="afterwards compares hashes of all rows, not only their number")
-    add("--schema", metavar="NAME", help="the schema, if it is not called shard_N")
-    add("--source-for-target", metavar="CONNINFO", help="how the target's server connects to the source, if not as this program does")
-    add("--lock-timeout", type=int, default=300, metavar="MS", help="how long one attempt to stop the writers may hold them up, all in all (300)")
-    add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may take to become level meanwhile (2000)")
-    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of shared tables may wait, all in all (10)")
-    add("--wait", type=int, default=30, metavar="SECONDS", help="how long to wait for what a program that was killed has left running, "
-        "for a control database that went away, and for each server to take the map (30)")
+    what.add_argument("--check", action="store_true", help="only show whether the shard can be moved")
+    what.add_argument("--abort", action="store_true", help="cancel a move that has not changed the map")
+    what.add_argument("--forget", choices=["source", "target"], help="end a move only on this side, if the other server is permanently lost")
+    what.add_argument("--until", choices=["copied"], help="stop when the target has caught up, before the pause; run the command again to continue")
+    what.add_argument("--drop-source", action="store_true", help="drop the schema that the source has kept, if no other object depends on it and the target has taken over")
+    add("--force", action="store_true", help="finish a move although the rows differ or were not counted; with "
+        "--drop-source: although the server that took over cannot be reached, or has no record of the take-over")
+    add("--verify", action="store_true", help="after the move, compare hashes of all rows, not only the number of rows")
+    add("--schema", metavar="NAME", help="name of the schema, if it is not shard_N")
+    add("--source-for-target", metavar="CONNINFO", help="connection string with which the target connects to the source, if this program uses another one")
+    add("--lock-timeout", type=int, default=300, metavar="MS", help="how long writers wait in one attempt to stop them, at most (300)")
+    add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may take to catch up during this attempt (2000)")
+    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of shared tables wait, at most (10)")
+    add("--wait", type=int, default=30, metavar="SECONDS", help="how long to wait for sessions of a killed program, "
+        "for a control database that does not answer, and for each server to receive the map (30)")
     options = parser.parse_args()
     if options.shard < 0 or not (options.source or options.control or options.forget == "target"):
-        parser.error("--shard, and --from or --control are needed")
+        parser.error("pass --shard, and --from or --control")
     elif options.target is None and not options.drop_source and options.forget != "source":
-        parser.error("--to is needed")
+        parser.error("pass --to")
     elif options.source is None and (options.drop_source or options.forget == "source"):
-        parser.error("--from is needed")
+        parser.error("pass --from")
     elif options.wait < 0 or min(options.lock_timeout, options.level_timeout, options.shared_timeout) < 1:
-        parser.error("a limit is too small")
+        parser.error("timeouts must be at least 1, and --wait at least 0")
     return options
 
 
@@ -71,11 +71,11 @@ def proceed(move):
             copy(move)
             if move.options.until:
                 move.stands = None
-                return say("the target is level")
+                return say("the target has caught up")
             take_over(move)
             return finish(move)
         except Stale as error:
-            say(f"{error}: the copy starts over")
+            say(f"{error}: the copy starts again")
             clear(move)
 
 
@@ -98,12 +98,12 @@ def run(move):
     if move.is_flipped():
         if not options.check:
             return finish(move)
-        return say(f"shard {move.shard} is on the target: run this without --check to finish the move")
+        return say(f"shard {move.shard} is on the target: run this command without --check to finish the move")
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
         # Only the server to which the fenced shard moves can have a record of the take-over.
         if is_elsewhere(row, move.target_identity):
-            raise Refused(f"shard {move.shard} is fenced on its way to another server, {row.other}\n  Run with --to of that server; or if it is gone for good, with --forget source.")
+            raise Refused(f"shard {move.shard} is fenced for a move to another server, {row.other}\n  Run with --to and that server. If that server is permanently lost, run with --forget source.")
         resume(move)
         return finish(move)
     check(move)
@@ -122,10 +122,10 @@ def has_source(move):
     if where != move.to_name or row or move.options.source:
         return True
     if move.options.abort:
-        raise Refused(f"shard {move.shard} is on the target already, and nothing of a move is left\n  Move it back.")
+        raise Refused(f"shard {move.shard} is already on the target, and the move has ended\n  Move the shard back.")
     if not move.has_schema(move.target, move.schema):
-        raise Refused(f"the map has shard {move.shard} on {move.to_name}, which has no schema {move.schema}\n"
-                      "  Correct the map, or name the server that has it with --from.")
+        raise Refused(f"in the map, shard {move.shard} is on {move.to_name}, which has no schema {move.schema}\n  "
+                      "Correct the map, or pass the server that has the schema with --from.")
     return False
 
 
@@ -139,7 +139,7 @@ def main():
     except Refused as error:
         complain(str(error))
     except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
-        complain(f"{words(error)}\n  It may have waited for somebody's lock, a migration's perhaps: see pg_locks, and run this again.")
+        complain(f"{words(error)}\n  The program may have waited for the lock of another session, such as a migration. See pg_locks, and run this command again.")
     except psycopg.Error as error:
         gone = [session.label for session in (move.control, move.source, move.target) if session is not None and session.connection.broken]
         complain("".join(f"{label}: " for label in gone) + words(error))

@@ -57,10 +57,10 @@ def parse(conninfo, what):
     try:
         options = conninfo_to_dict(conninfo)
     except psycopg.Error:
-        raise Refused(f"{what} is no connection string that libpq can read") from None
+        raise Refused(f"{what} is not a valid connection string of libpq") from None
     if any(options.get(option) for option in SECRET):
-        raise Refused(f"{what} has a password, which would be seen in lists of processes and in catalogues\n"
-                      "  Put it into a passfile, or name a service.")
+        raise Refused(f"{what} contains a password, which process lists and catalogs would show\n  Put the password "
+                      "into a passfile, or use a service.")
     return options
 
 
@@ -156,9 +156,9 @@ class Session:
                     return work()
             except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
                 if time.monotonic() > until:
-                    raise Refused(f"{self.label}: {what}: others have held locks for {seconds} s") from None
+                    raise Refused(f"{self.label}: {what}: other sessions have held locks for {seconds} s") from None
             if attempt % 20 == 1:
-                say(f"{self.label}: {what}: others are in the way, attempt {attempt}")
+                say(f"{self.label}: {what}: waiting for locks of other sessions, attempt {attempt}")
             time.sleep(0.5)
 
     def holders(self, schemas):

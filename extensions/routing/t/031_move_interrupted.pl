@@ -41,14 +41,14 @@ $fleet->control(<<~'SQL');
 	  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
 	SQL
 my @moments = (
-	[ 'as soon as the schema is made', undef, qr/made on the target/ ],
-	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/ ],
-	[ 'while it copies', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/the source makes a slot/, undef, 'LOCK TABLE shard_1.photos IN SHARE MODE', qr/copying/ ],
-	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers were not done/, 'copied' ],
+	[ 'as soon as the schema is made', undef, qr/created schema .* on the target/ ],
+	[ 'while the slot is made', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/creating a replication slot on the source/ ],
+	[ 'while it copies', sub { hold($north, 'SELECT pg_current_xact_id()') }, qr/creating a replication slot on the source/, undef, 'LOCK TABLE shard_1.photos IN SHARE MODE', qr/copying/ ],
+	[ 'before the fence', sub { hold($north, "UPDATE shard_1.users SET name = name WHERE id = (SELECT min(id) FROM shard_1.users)") }, qr/writers or other locks did not end/, 'copied' ],
 	[ 'between fence and map', sub { hold($fleet->node('control'), $commit_lock) }, undef ],
 		[ 'before the subscription is dropped', sub { hold($south, 'LOCK TABLE pg_subscription IN ACCESS SHARE MODE') }, qr/is kept as/, 'copied' ],
 	[ 'before the slot is dropped', sub { hold($north, 'LOCK TABLE pg_publication IN SHARE MODE') }, qr/is kept as/, 'copied' ],
-	[ 'as soon as the map is pushed', undef, qr/map is pushed/ ]);
+	[ 'as soon as all servers have the new map', undef, qr/all servers have the new map/ ]);
 my %rows = %{ rows_of($north, 1) };
 my @writers = map { $mover->start_writer(1, $_) } 1 .. 2;
 my ($from, $to) = ('a', 'b');
@@ -105,7 +105,7 @@ is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
 my $move = $mover->start('--shard' => 2, '--to' => 'b');
-$mover->wait_for($move, qr/writers were not done/);
+$mover->wait_for($move, qr/writers or other locks did not end/);
 $north->safe_psql('postgres', "BEGIN; UPDATE shard_2.users SET name = 'prepared' WHERE name = 'old_8'; PREPARE TRANSACTION 'p'");
 $session->query_safe('COMMIT');
 release();
@@ -119,7 +119,7 @@ is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name 
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
-my %fence = (sqlstate => 40001, message => 'shard 3 moves to another server', detail => 'takes no more changes', hint => 'retry');
+my %fence = (sqlstate => 40001, message => 'shard 3 moves to another server', detail => 'no longer accepts changes', hint => 'retry');
 $north->refuses($_->[1], \%fence, "the fence refuses: $_->[0]") foreach
   [ 'INSERT', "INSERT INTO shard_3.users (name) VALUES ('late')" ],
   [ 'UPDATE of nothing', "UPDATE shard_3.users SET name = '' WHERE false" ],
@@ -135,7 +135,7 @@ is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name =
 
 # A move can be aborted at any step before the map changes.
 my $stopped = $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
-like($stopped->{output}, qr/target is level/, 'the program stops before the fence');
+like($stopped->{output}, qr/target has caught up/, 'the program stops before the fence');
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort succeeds before the fence');
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($south->safe_psql('postgres', "SELECT to_regnamespace('shard_4') IS NULL"), 't', 'after --abort the target has no schema of the shard');
@@ -172,14 +172,14 @@ $north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slot
 $north->safe_psql('postgres', "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'; UPDATE shard_4.users SET name = 'since' WHERE name = 'old_9'");
 my $over = $mover->run('--shard' => 4, '--to' => 'b');
 is($over->{status}, 0, 'a move whose slot was lost succeeds') or diag($over->{output});
-like($over->{output}, qr/copy starts over/, 'the output shows that the copy starts again');
+like($over->{output}, qr/copy starts again/, 'the output shows that the copy starts again');
 is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'the target has all rows after the copy started again');
 
 # Runs two programs for the same shard at the same time.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 5, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;
-like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/being moved by another/, 'a second program for the same shard is refused');
+like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/another snowflake-move-shard moves/, 'a second program for the same shard is refused');
 release();
 is($mover->finish($move)->{status}, 0, 'the first program moves the shard');
 
@@ -188,14 +188,14 @@ $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
 # The rehearsal of the map's change may take longer than writers are allowed to wait.
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
-$mover->wait_for($move, qr/writers were not done in 1 ms, or other/);
+$mover->wait_for($move, qr/writers or other locks did not end within 1 ms/);
 $move->{run}->signal('TERM');
 is($mover->finish($move)->{status}, 1, 'a slow rehearsal does not stop the move');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--level-timeout' => 1000);
-$mover->wait_for($move, qr/writers were not done/);
+$mover->wait_for($move, qr/writers or other locks did not end/);
 my $behind = hold($south, 'LOCK TABLE shard_6.users IN SHARE MODE');
 $session->query_safe('COMMIT');
-$mover->wait_for($move, qr/not level within 1000 ms: the writers continue|taken over/);
+$mover->wait_for($move, qr/did not catch up within 1000 ms|has taken over/);
 is($fleet->control('SELECT snowflake_fleet.server_of_shard(6)'), 'a', 'the map does not change while the target is behind');
 is($north->safe_psql('postgres', "SET lock_timeout = '100s'; INSERT INTO shard_6.users (name) VALUES ('meanwhile') RETURNING name"), 'meanwhile', 'the source accepts writes while the target is behind');
 $mover->wait_for($move, qr/catching up/);

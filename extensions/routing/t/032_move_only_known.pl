@@ -26,42 +26,42 @@ my @refused = (
 	[ 'a deferrable one', 'Table shard_1.photos needs a primary key that is not deferrable', 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_pkey, ADD PRIMARY KEY (id) DEFERRABLE', 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_pkey, ADD PRIMARY KEY (id)' ],
 	[ 'an unlogged table', 'Table shard_1.photos is unlogged', 'ALTER TABLE shard_1.photos SET UNLOGGED', 'ALTER TABLE shard_1.photos SET LOGGED' ],
 	[ 'row security', 'Table shard_1.photos has row security', 'ALTER TABLE shard_1.photos ENABLE ROW LEVEL SECURITY', 'ALTER TABLE shard_1.photos DISABLE ROW LEVEL SECURITY' ],
-	[ 'a policy', 'policy p on table shard_1.photos hangs on table shard_1.photos', 'CREATE POLICY p ON shard_1.photos USING (true)', 'DROP POLICY p ON shard_1.photos' ],
+	[ 'a policy', 'policy p on table shard_1.photos depends on table shard_1.photos', 'CREATE POLICY p ON shard_1.photos USING (true)', 'DROP POLICY p ON shard_1.photos' ],
 	[ 'a generated column', 'Table shard_1.photos has the generated column g', 'ALTER TABLE shard_1.photos ADD g int GENERATED ALWAYS AS (1) STORED', 'ALTER TABLE shard_1.photos DROP g' ],
-	[ 'a child table', 'Table shard_1.users inherits, or is a partition', 'CREATE TABLE child () INHERITS (shard_1.users)', 'DROP TABLE child' ],
-	[ 'a partitioned table', 'table shard_1.parts is in the schema, and is not moved', 'CREATE TABLE shard_1.parts (id int PRIMARY KEY) PARTITION BY HASH (id)', 'DROP TABLE shard_1.parts' ],
-	[ 'a view', 'view shard_1.v is in the schema, and is not moved', 'CREATE VIEW shard_1.v AS SELECT 1', 'DROP VIEW shard_1.v' ],
-	[ 'a function', 'function shard_1.f\(\) is in the schema, and is not moved', "CREATE FUNCTION shard_1.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", 'DROP FUNCTION shard_1.f' ],
-	[ 'an enum of the schema', 'type shard_1.mood is in the schema, and is not moved', $mood, 'DROP TYPE shard_1.mood' ],
-	[ 'privileges by default', 'default privileges .* is in the schema, and is not moved', 'ALTER DEFAULT PRIVILEGES IN SCHEMA shard_1 GRANT SELECT ON TABLES TO tenant', 'ALTER DEFAULT PRIVILEGES IN SCHEMA shard_1 REVOKE SELECT ON TABLES FROM tenant' ],
+	[ 'a child table', 'Table shard_1.users is a parent or child in table inheritance, or is a partition', 'CREATE TABLE child () INHERITS (shard_1.users)', 'DROP TABLE child' ],
+	[ 'a partitioned table', 'table shard_1.parts is in the schema, but cannot be moved', 'CREATE TABLE shard_1.parts (id int PRIMARY KEY) PARTITION BY HASH (id)', 'DROP TABLE shard_1.parts' ],
+	[ 'a view', 'view shard_1.v is in the schema, but cannot be moved', 'CREATE VIEW shard_1.v AS SELECT 1', 'DROP VIEW shard_1.v' ],
+	[ 'a function', 'function shard_1.f\(\) is in the schema, but cannot be moved', "CREATE FUNCTION shard_1.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", 'DROP FUNCTION shard_1.f' ],
+	[ 'an enum of the schema', 'type shard_1.mood is in the schema, but cannot be moved', $mood, 'DROP TYPE shard_1.mood' ],
+	[ 'privileges by default', 'default privileges .* is in the schema, but cannot be moved', 'ALTER DEFAULT PRIVILEGES IN SCHEMA shard_1 GRANT SELECT ON TABLES TO tenant', 'ALTER DEFAULT PRIVILEGES IN SCHEMA shard_1 REVOKE SELECT ON TABLES FROM tenant' ],
 	[ 'money', 'Column shard_1.photos.price has type money', 'ALTER TABLE shard_1.photos ADD price money', 'ALTER TABLE shard_1.photos DROP price' ],
 	[ 'large objects', 'Column shard_1.photos.picture has type oid', 'ALTER TABLE shard_1.photos ADD picture oid[]', 'ALTER TABLE shard_1.photos DROP picture' ],
 	[ 'ENABLE ALWAYS', 'Table shard_1.users has the trigger audit, which is ENABLE ALWAYS or REPLICA',
 	  'CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$; CREATE TRIGGER audit AFTER INSERT ON shard_1.users FOR EACH ROW EXECUTE FUNCTION audit(); ALTER TABLE shard_1.users ENABLE ALWAYS TRIGGER audit',
 	  'DROP TRIGGER audit ON shard_1.users; DROP FUNCTION audit' ],
-	[ 'the name of a fence', 'Table shard_1.users has the trigger snowflake_move, which .* has the name of a fence',
+	[ 'the name of a fence', 'Table shard_1.users has the trigger snowflake_move, which .* has the same name as a fence',
 	  'CREATE TRIGGER snowflake_move BEFORE UPDATE ON shard_1.users FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()', 'DROP TRIGGER snowflake_move ON shard_1.users' ],
-	[ 'a domain with another default', 'The domain public.counted is not the same on both servers: the source has integer DEFAULT 1, the target integer DEFAULT 2', 'ALTER TABLE shard_1.users ADD c counted', 'ALTER TABLE shard_1.users DROP c' ],
+	[ 'a domain with another default', 'The domain public.counted differs between the servers: on the source it is integer DEFAULT 1, on the target integer DEFAULT 2', 'ALTER TABLE shard_1.users ADD c counted', 'ALTER TABLE shard_1.users DROP c' ],
 	[ 'another shard', 'default value for column id of table shard_1.users mints or compares another shard', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(2)', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(1)' ],
 	[ 'another form', 'default value for column id of table shard_1.users mints or compares another shard, or in another form', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(1) + 0', 'ALTER TABLE shard_1.users ALTER id SET DEFAULT snowflake.next_id(1)' ],
-	[ 'a sequence outside', 'default value for column number of table shard_1.users uses sequence public.numbers, which is neither', "CREATE SEQUENCE numbers; ALTER TABLE shard_1.users ADD number bigint DEFAULT nextval('numbers')",
+	[ 'a sequence outside', 'default value for column number of table shard_1.users uses sequence public.numbers, which cannot be moved', "CREATE SEQUENCE numbers; ALTER TABLE shard_1.users ADD number bigint DEFAULT nextval('numbers')",
 	  'ALTER TABLE shard_1.users DROP number; DROP SEQUENCE numbers' ],
-	[ 'a function outside', 'constraint good on table shard_1.users uses function public.good\(text\), which is neither', "CREATE FUNCTION good(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'; ALTER TABLE shard_1.users ADD CONSTRAINT good CHECK (good(name))",
+	[ 'a function outside', 'constraint good on table shard_1.users uses function public.good\(text\), which cannot be moved', "CREATE FUNCTION good(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true'; ALTER TABLE shard_1.users ADD CONSTRAINT good CHECK (good(name))",
 	  'ALTER TABLE shard_1.users DROP CONSTRAINT good; DROP FUNCTION good' ],
-	[ 'a function in an index', 'index shard_1.by_f uses function public.f\(bigint\), which is neither', "CREATE FUNCTION f(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE INDEX by_f ON shard_1.photos (f(id))", 'DROP INDEX shard_1.by_f; DROP FUNCTION f' ],
-	[ 'what an ordinary role has put into an extension', 'index shard_1.by_g uses function public.g\(bigint\), which is neither', "CREATE FUNCTION g(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1'; ALTER EXTENSION citext ADD FUNCTION g(bigint); ALTER FUNCTION g OWNER TO tenant; CREATE INDEX by_g ON shard_1.photos (g(id))",
+	[ 'a function in an index', 'index shard_1.by_f uses function public.f\(bigint\), which cannot be moved', "CREATE FUNCTION f(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE INDEX by_f ON shard_1.photos (f(id))", 'DROP INDEX shard_1.by_f; DROP FUNCTION f' ],
+	[ 'what an ordinary role has put into an extension', 'index shard_1.by_g uses function public.g\(bigint\), which cannot be moved', "CREATE FUNCTION g(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 1'; ALTER EXTENSION citext ADD FUNCTION g(bigint); ALTER FUNCTION g OWNER TO tenant; CREATE INDEX by_g ON shard_1.photos (g(id))",
 	  'DROP INDEX shard_1.by_g; ALTER EXTENSION citext DROP FUNCTION g(bigint); DROP FUNCTION g' ],
-	[ 'a range', 'column r of table shard_1.users uses type public.span, which is neither', 'CREATE TYPE span AS RANGE (subtype = int); ALTER TABLE shard_1.users ADD r span', 'ALTER TABLE shard_1.users DROP r; DROP TYPE span' ],
+	[ 'a range', 'column r of table shard_1.users uses type public.span, which cannot be moved', 'CREATE TYPE span AS RANGE (subtype = int); ALTER TABLE shard_1.users ADD r span', 'ALTER TABLE shard_1.users DROP r; DROP TYPE span' ],
 	[ 'a shared table that changes rows', 'Foreign key k of table shard_1.users changes rows when the shared table public.looked_up is changed', 'ALTER TABLE shard_1.users ADD k int, ADD CONSTRAINT k FOREIGN KEY (k) REFERENCES looked_up ON DELETE CASCADE', 'ALTER TABLE shard_1.users DROP k' ],
-	[ 'a shared table with other rows', 'The table public.looked_up, to which a foreign key refers, has other rows on the target', 'ALTER TABLE shard_1.users ADD k int REFERENCES looked_up', 'ALTER TABLE shard_1.users DROP k' ],
-	[ 'an enum with other labels', q{The enum public.other is not the same on both servers: the source has 'a', 'c', the target 'a', 'b'}, 'ALTER TABLE shard_1.users ADD o other', 'ALTER TABLE shard_1.users DROP o' ],
-	[ 'an enum that the target lacks', 'The target has no enum public.mood, which the schema uses', "CREATE TYPE mood AS ENUM ('a'); ALTER TABLE shard_1.users ADD m mood[]", 'ALTER TABLE shard_1.users DROP m; DROP TYPE mood' ],
-	[ 'a role that the target lacks', 'The target has no role only_here, which the schema uses', 'CREATE ROLE only_here; GRANT SELECT ON shard_1.users TO only_here', 'DROP OWNED BY only_here; DROP ROLE only_here' ],
-	[ 'an extension that the target lacks', ', and nothing is begun: type "public.hstore" does not exist', 'CREATE EXTENSION hstore; ALTER TABLE shard_1.users ADD h hstore', 'ALTER TABLE shard_1.users DROP h; DROP EXTENSION hstore' ],
-	[ 'a foreign key from outside', 'constraint likes_photo_id_fkey on table public.likes hangs on ', 'CREATE TABLE likes (photo_id bigint REFERENCES shard_1.photos)', 'DROP TABLE likes' ],
-	[ 'a view outside', 'rule _RETURN on view public.recent hangs on table shard_1.users', 'CREATE VIEW recent AS SELECT name FROM shard_1.users', 'DROP VIEW recent' ],
-	[ 'a column of a row type', 'column u of table public.notes hangs on type shard_1.users', 'CREATE TABLE notes (u shard_1.users)', 'DROP TABLE notes' ],
-	[ 'a publication', 'publication of table shard_1.users in publication cdc hangs on', 'CREATE PUBLICATION cdc FOR TABLE shard_1.users', 'DROP PUBLICATION cdc' ],
+	[ 'a shared table with other rows', 'A foreign key refers to table public.looked_up, which has different rows on source and target', 'ALTER TABLE shard_1.users ADD k int REFERENCES looked_up', 'ALTER TABLE shard_1.users DROP k' ],
+	[ 'an enum with other labels', q{The enum public.other differs between the servers: on the source it is 'a', 'c', on the target 'a', 'b'}, 'ALTER TABLE shard_1.users ADD o other', 'ALTER TABLE shard_1.users DROP o' ],
+	[ 'an enum that the target lacks', 'The schema uses enum public.mood, which does not exist on the target', "CREATE TYPE mood AS ENUM ('a'); ALTER TABLE shard_1.users ADD m mood[]", 'ALTER TABLE shard_1.users DROP m; DROP TYPE mood' ],
+	[ 'a role that the target lacks', 'The schema uses role only_here, which does not exist on the target', 'CREATE ROLE only_here; GRANT SELECT ON shard_1.users TO only_here', 'DROP OWNED BY only_here; DROP ROLE only_here' ],
+	[ 'an extension that the target lacks', ', and nothing was changed: type "public.hstore" does not exist', 'CREATE EXTENSION hstore; ALTER TABLE shard_1.users ADD h hstore', 'ALTER TABLE shard_1.users DROP h; DROP EXTENSION hstore' ],
+	[ 'a foreign key from outside', 'constraint likes_photo_id_fkey on table public.likes depends on ', 'CREATE TABLE likes (photo_id bigint REFERENCES shard_1.photos)', 'DROP TABLE likes' ],
+	[ 'a view outside', 'rule _RETURN on view public.recent depends on table shard_1.users', 'CREATE VIEW recent AS SELECT name FROM shard_1.users', 'DROP VIEW recent' ],
+	[ 'a column of a row type', 'column u of table public.notes depends on type shard_1.users', 'CREATE TABLE notes (u shard_1.users)', 'DROP TABLE notes' ],
+	[ 'a publication', 'publication of table shard_1.users in publication cdc depends on', 'CREATE PUBLICATION cdc FOR TABLE shard_1.users', 'DROP PUBLICATION cdc' ],
 	[ 'a publication of the schema', 'publication of schema shard_1 in publication cdc is in the schema', 'CREATE PUBLICATION cdc FOR TABLES IN SCHEMA shard_1', 'DROP PUBLICATION cdc' ],
 	[ 'a publication of everything', 'Publication cdc is FOR ALL TABLES', 'CREATE PUBLICATION cdc FOR ALL TABLES', 'DROP PUBLICATION cdc' ],
 	[ 'a subscription', 'Table shard_1.users is filled by subscription filled', q{CREATE SUBSCRIPTION filled CONNECTION 'dbname=none' PUBLICATION none WITH (connect = false); INSERT INTO pg_subscription_rel SELECT oid, 'shard_1.users'::regclass, 'r' FROM pg_subscription},
@@ -73,13 +73,13 @@ foreach my $case (@refused)
 	$north->safe_psql('postgres', $make);
 	my $run = $mover->run('--shard' => 1, '--to' => 'b', '--check');
 	is($run->{status}, 1, "a move is refused because of $what");
-	like($run->{output}, qr/(?:shard 1 cannot be moved|the target cannot be prepared)(?s:.*)(?:$sentence)/, "the message names $what");
+	like($run->{output}, qr/(?:shard 1 cannot be moved|the target could not be prepared)(?s:.*)(?:$sentence)/, "the message names $what");
 	like($run->{output}, qr/Other ways to move it are Citus/, 'the message names other ways to move the shard') if $what eq 'a view';
 	if ($what eq 'an extension that the target lacks') { is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 1, "the move without --check is also refused because of $what"); is($mover->leftovers, '', "nothing of the refused move remains"); }
 	$north->safe_psql('postgres', $unmake);
 }
 $south->safe_psql('postgres', 'CREATE SCHEMA shard_1');
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/the target cannot be prepared, and nothing is begun: schema "shard_1" already exists/, 'a move is refused if the target has a schema of this name');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/the target could not be prepared, and nothing was changed: schema "shard_1" already exists/, 'a move is refused if the target has a schema of this name');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_1');
 like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'a move is refused if the source has no schema of the shard');
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
@@ -95,11 +95,11 @@ $south->safe_psql('postgres', <<~'SQL');
 	  RAISE EXCEPTION 'as %, superuser %', current_user, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user);
 	END $$;
 	SQL
-like($mover->run('--shard' => 1, '--to' => 'b', @$_)->{output}, qr/the target cannot be prepared, and nothing is begun: as snowflake_move_\d+_1, superuser f/, 'a function with the same name on the target runs as the role of the move')
+like($mover->run('--shard' => 1, '--to' => 'b', @$_)->{output}, qr/the target could not be prepared, and nothing was changed: as snowflake_move_\d+_1, superuser f/, 'a function with the same name on the target runs as the role of the move')
   foreach ['--check'], [];
 is($mover->leftovers, '', 'nothing remains of the move that the function stopped');
 $south->safe_psql('postgres', q{CREATE OR REPLACE FUNCTION public.soundex(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'});
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: constraint sounds on table shard_1.users uses function public.soundex\(text\), which is neither/, 'a constraint that uses a function with the same name on the target is refused');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: constraint sounds on table shard_1.users uses function public.soundex\(text\), which cannot be moved/, 'a constraint that uses a function with the same name on the target is refused');
 $south->safe_psql('postgres', 'DROP FUNCTION public.soundex(text)');
 $north->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP CONSTRAINT sounds; DROP EXTENSION fuzzystrmatch');
 
@@ -107,7 +107,7 @@ $north->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP CONSTRAINT sounds;
 $south->safe_psql('postgres', "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
 $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
-	qr/The source's database has encoding UTF8, the target's SQL_ASCII/, 'a move is refused if only one side has encoding SQL_ASCII');
+	qr/The encoding of the source database is UTF8, and that of the target database SQL_ASCII/, 'a move is refused if only one side has encoding SQL_ASCII');
 
 # The program quotes names, so a role that may create objects cannot inject statements.
 $north->safe_psql('postgres', <<~'SQL');
@@ -150,11 +150,11 @@ $south->safe_psql('postgres', 'ALTER DOMAIN public.fine ADD CONSTRAINT evil CHEC
 $north->safe_psql('postgres', q{INSERT INTO shard_1.users (name, f) VALUES ('y', 'y')});
 $south->poll_query_until('postgres', q{SELECT count(*) > 0 FROM callers WHERE name ~ 'snowflake'}) or die;
 is($south->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE name ~ '^snowflake_move_') > 0, bool_or(super) FROM callers}), 't|f', 'the function of the tenant runs as the role of the move');
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.fine is not the same on both servers/, 'the changed domain is detected before the target takes over');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.fine differs between the servers/, 'the changed domain is detected before the target takes over');
 # After --forget the remaining rows still belong to the role of the move, because ANALYZE runs the expressions of
 # indexes as the owner.
 my $left = $mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target');
-like($left->{output}, qr/schema shard_1 has the rows that had arrived, and belongs to role snowflake_move_\d+_1: drop both/, '--forget target keeps the arrived rows and their role');
+like($left->{output}, qr/schema shard_1 contains the copied rows, and belongs to role snowflake_move_\d+_1\. Drop both/, '--forget target keeps the arrived rows and their role');
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE OR REPLACE FUNCTION own.evil(text) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

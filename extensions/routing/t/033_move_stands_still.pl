@@ -44,7 +44,7 @@ my @ddl = (
 	"COMMENT ON TABLE shard_1.users IS 'late'", "COMMENT ON COLUMN shard_1.users.name IS 'late'", "COMMENT ON SCHEMA shard_1 IS 'late'",
 	'CREATE POLICY q ON shard_1.users USING (false)', 'CREATE RULE r AS ON DELETE TO shard_1.users DO INSTEAD NOTHING', 'CREATE STATISTICS shard_1.more ON id, name FROM shard_1.users',
 	'SET session_replication_role = replica; ALTER TABLE shard_1.users ADD x int', "SET snowflake_fleet.altered = 'all'; ALTER TABLE shard_1.users ADD x int", 'DROP OWNED BY tenant CASCADE');
-my %refusal = (sqlstate => 55006, message => 'schema shard_1 moves to another server', detail => 'would change it', hint => '--abort');
+my %refusal = (sqlstate => 55006, message => 'schema shard_1 is being moved to another server', detail => 'would change the schema', hint => '--abort');
 $north->refuses($_, \%refusal, "refused: $_") foreach @ddl;
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE shard_2.more (id int PRIMARY KEY)', 'CREATE TABLE public.more (id int)', 'CREATE TEMPORARY TABLE x ()', 'VACUUM FULL shard_1.users', 'ANALYZE shard_1.users', 'REINDEX TABLE shard_1.users',
   'TRUNCATE shard_1.photos', "DROP TABLE public.more", 'CREATE INDEX CONCURRENTLY ON shard_2.users (name)';
@@ -55,10 +55,10 @@ $north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE public.other (n int)', 'ALTER TABLE public.other ALTER n TYPE int USING n + 1', 'DROP TABLE public.other', 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 my $moved = $mover->run('--shard' => 1, '--to' => 'b');
 is($moved->{status}, 0, 'DDL on other schemas and maintenance do not stop the move') or diag($moved->{output});
-$north->refuses('CREATE TABLE shard_1_moved.late ()', { sqlstate => 55006, message => 'what was left of shard 1', hint => '--drop-source' }, 'DDL on the kept schema is refused');
+$north->refuses('CREATE TABLE shard_1_moved.late ()', { sqlstate => 55006, message => 'was kept when shard 1 moved', hint => '--drop-source' }, 'DDL on the kept schema is refused');
 $south->safe_psql('postgres', 'CREATE TABLE shard_1.after ()');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE');
-like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or not ENABLE ALWAYS/, 'a move is refused if an event trigger is not ENABLE ALWAYS');
+like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or is not ENABLE ALWAYS/, 'a move is refused if an event trigger is not ENABLE ALWAYS');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS');
 
 # DDL begins while the move, before locking the schema's tables, waits for a long transaction.
@@ -67,13 +67,13 @@ my $writer = $north->session;
 $writer->query_safe('BEGIN');
 $writer->query_safe("INSERT INTO shard_2.users (name) VALUES ('begun before')");
 my $move = $mover->start('--shard' => 2, '--to' => 'b');
-$mover->wait_for($move, qr/writers were not done in 300 ms, or other locks not free: attempt 1; waiting for process \d+/);
-$north->refuses('CREATE TABLE shard_2.late (id bigint PRIMARY KEY); INSERT INTO shard_2.late SELECT generate_series(1, 500)', { sqlstate => 55006, message => 'schema shard_2 moves' }, 'CREATE TABLE is refused while the fence waits');
+$mover->wait_for($move, qr/writers or other locks did not end within 300 ms: attempt 1; waiting for process \d+/);
+$north->refuses('CREATE TABLE shard_2.late (id bigint PRIMARY KEY); INSERT INTO shard_2.late SELECT generate_series(1, 500)', { sqlstate => 55006, message => 'schema shard_2 is being moved' }, 'CREATE TABLE is refused while the fence waits');
 my $waits = $north->start_writer('ALTER TABLE shard_2.users ADD balance int DEFAULT 100;');
 $north->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER TABLE shard_2%'") or die;
 $writer->query_safe('COMMIT');
 $writer->quit;
-like($north->finish_writer($waits)->{errors}, qr/schema shard_2 moves to another server/, 'ALTER TABLE that waits for the same transaction is refused afterwards');
+like($north->finish_writer($waits)->{errors}, qr/schema shard_2 is being moved to another server/, 'ALTER TABLE that waits for the same transaction is refused afterwards');
 is($mover->finish($move)->{status}, 0, 'the move succeeds after the refused DDL');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'the target has the row of the long transaction');
 
@@ -116,7 +116,7 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	$writer->query_safe('BEGIN');
 	$writer->query_safe("INSERT INTO shard_$shard.photos (user_id) SELECT 1 WHERE false; LOCK shard_$shard.photos IN ROW EXCLUSIVE MODE");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b');
-	$mover->wait_for($move, qr/writers were not done/);
+	$mover->wait_for($move, qr/writers or other locks did not end/);
 	# REINDEX waits for the transaction in which the program tries to lock the table. The result is a deadlock, so
 	# PostgreSQL ends one of the two transactions.
 	while ((my $error = $north->error_of($ddl)) !~ /^no error/)
@@ -130,7 +130,7 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	$writer->quit;
 	my $finished = $mover->finish($move);
 	is($finished->{status}, 1, "the move fails because of $ddl");
-	like($finished->{output}, qr/schema shard_$shard was altered since the move began(?s:.*)--abort|the schema cannot be moved as it is now/, "the output explains that the schema was altered: $ddl");
+	like($finished->{output}, qr/schema shard_$shard was altered since the move began(?s:.*)--abort|the schema cannot be moved in its present state/, "the output explains that the schema was altered: $ddl");
 	is($north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) VALUES ('on') RETURNING 1"), '1', "the source accepts writes after the failed move: $ddl");
 	is($mover->run('--shard' => $shard, '--to' => 'b', '--abort')->{status}, 0, "--abort succeeds after $ddl");
 	is($mover->leftovers, '', "nothing of the move remains after $ddl");

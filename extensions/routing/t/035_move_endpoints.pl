@@ -57,7 +57,7 @@ like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'a move 
 is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'the first move has copied its rows');
 my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
 is($elsewhere->{status}, 1, '--check refuses another target while a move is open');
-like($elsewhere->{output}, qr/Shard 2 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'the message names the move that must end first');
+like($elsewhere->{output}, qr/A move of shard 2 to another server, b, has not ended\. Finish that move, or run it with --abort\. If that server is permanently lost, run --forget source/, 'the message names the move that must end first');
 is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, 'the program does not move a shard that is on its way to another server');
 is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, 'another target cannot abort the move');
 is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first move continues');
@@ -74,7 +74,7 @@ $south->restart;
 my @moves = map { $mover->start('--shard' => $_, '--to' => 'b') } 4 .. 8;
 my @ends = map { $mover->finish($_) } @moves;
 is(join(' ', map { $_->{status} } @ends), '0 0 0 0 0', 'five moves to one server at once') or diag(map { $_->{output} } @ends);
-like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subscriptions, and 3 are taken \(snowflake_move_/, 'if no worker is free, the program waits and names the subscriptions that use the workers');
+like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subscriptions, and 3 are used \(snowflake_move_/, 'if no worker is free, the program waits and names the subscriptions that use the workers');
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
@@ -87,7 +87,7 @@ $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0
 $north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[12,12]')");
 $fleet->control("SELECT snowflake_fleet.assign('[12,12]', 'a')");
 my $waits = $mover->start('--shard' => 12, '--to' => 'b');
-$mover->wait_for($waits, qr/the target has 2 workers for subscriptions, and 1 are taken \(snowflake_move_9\): waiting until one ends/);
+$mover->wait_for($waits, qr/the target has 2 workers for subscriptions, and 1 are used \(snowflake_move_9\): waiting until one ends/);
 is($south->safe_psql('postgres', 'SELECT shard, schema, side, state, other, is_running, wal_status FROM snowflake_fleet.moves'), '9|shard_9|target|arriving|a|f|', 'the move that rests is shown');
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 DISABLE');
 $north->poll_query_until('postgres', "SELECT bool_and(NOT active) FROM pg_replication_slots WHERE slot_name ~ '_9\$'") or die;
@@ -100,17 +100,17 @@ $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
 # The move that has lost its slot still occupies its worker.
 my $ended = $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied');
 is($ended->{status}, 0, 'the copy is made again') or diag($ended->{output});
-like($ended->{output}, qr/the slot is gone, .*: the copy starts over/, 'if the slot is lost, the copy starts over');
+like($ended->{output}, qr/the replication slot does not exist any more, .*: the copy starts again/, 'if the slot is lost, the copy starts again');
 is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move whose slot was lost');
 is($mover->finish($waits)->{status}, 0, 'the waiting move succeeds');
 
 # The program checks limits of the servers before it starts. CREATE SUBSCRIPTION would fail only after the move has
 # begun.
-foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has 1 workers for subscriptions' ],
-	[ $north, 'max_replication_slots', 1, 'The source has 1 replication slots and ' ],
-	[ $north, 'max_wal_senders', 1, ' and 1 WAL senders left' ],
-	[ $south, 'max_sync_workers_per_subscription', 0, ' and 0 workers that copy for each subscription' ],
-	[ $south, 'max_replication_slots', 1, ' and 1 replication origins left' ])
+foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has 1 free workers for subscriptions' ],
+	[ $north, 'max_replication_slots', 1, 'The source has 1 free replication slots and ' ],
+	[ $north, 'max_wal_senders', 1, ' and 1 free WAL senders' ],
+	[ $south, 'max_sync_workers_per_subscription', 0, ' max_sync_workers_per_subscription is 0.' ],
+	[ $south, 'max_replication_slots', 1, ' and 1 free replication origins' ])
 {
 	my ($node, $setting, $value, $sentence) = @$case;
 	$node->safe_psql('postgres', "ALTER SYSTEM SET $setting = $value");
@@ -121,7 +121,7 @@ foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target ha
 	$node->safe_psql('postgres', "ALTER SYSTEM RESET $setting");
 	$node->restart;
 }
-like($mover->run('--shard' => 9, '--to' => 'b', '--check', '--source-for-target' => 'host=/nowhere dbname=x')->{output}, qr/the target cannot be prepared, and nothing is begun: could not connect to the publisher(?s:.*)see --source-for-target/, 'refused: a target that cannot connect to the source');
+like($mover->run('--shard' => 9, '--to' => 'b', '--check', '--source-for-target' => 'host=/nowhere dbname=x')->{output}, qr/the target could not be prepared, and nothing was changed: could not connect to the publisher(?s:.*)use --source-for-target/, 'refused: a target that cannot connect to the source');
 like($mover->run('--shard' => 9, '--to' => 'b', '--check')->{output}, qr/shard 9 can be moved/, 'without such an object the shard can be moved');
 
 done_testing();

@@ -59,7 +59,7 @@ foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control d
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => 3);
-	$mover->wait_for($move, qr/writers were not done/);
+	$mover->wait_for($move, qr/writers or other locks did not end/);
 	$node->stop('immediate');
 	if ($node != $north) { $writer->query_safe('COMMIT'); }
 	$writer->quit;
@@ -88,7 +88,7 @@ foreach my $back ('', 'soon')
 	# The trigger is enabled after the rehearsal, so that only the real change of the map waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
-	$mover->wait_for($move, qr/writers were not done/);
+	$mover->wait_for($move, qr/writers or other locks did not end/);
 	$fleet->control('ALTER TABLE snowflake_fleet.map_shard ENABLE TRIGGER held_up');
 	my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 	$writer->query_safe('COMMIT');
@@ -104,11 +104,11 @@ foreach my $back ('', 'soon')
 	my $finished = ends_within($move, 60, 'the control database crashes behind the fence' . ($back ? ', and is back' : ''));
 	if ($back)
 	{
-		like($finished->{output}, qr/control database did not change the map, and the fence is lifted: run this again/, 'if the control database fails, the map is unchanged and the fence is lifted');
+		like($finished->{output}, qr/control database did not change the map, and the fence is removed: run this command again/, 'if the control database fails, the map is unchanged and the fence is lifted');
 		is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, 'if the program is run again after the control database failed, the shard moves');
 		next;
 	}
-	like($finished->{output}, qr/control database did not change the map, and the fence is lifted/, 'if the control database fails, the fence is lifted');
+	like($finished->{output}, qr/control database did not change the map, and the fence is removed/, 'if the control database fails, the fence is lifted');
 	is(takes_writes($north, $shard), '1', 'the source accepts writes after the fence is lifted');
 	$control->start;
 	$fleet->control('ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up');
@@ -126,7 +126,7 @@ sleep 1;
 $control->stop('immediate');
 eval { $holder->quit };
 my $doubt = ends_within($move, 60, 'the control database crashes in the commit');
-like($doubt->{output}, qr/whether it has changed the map is not known\n.*The source refuses writes: run this again to continue, or with --abort/, 'if it is not known whether the map changed, the program describes what to do');
+like($doubt->{output}, qr/may have changed the map\n.*The source refuses writes\. Run this command again to continue, or with --abort/, 'if it is not known whether the map changed, the program describes what to do');
 $control->start;
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard');
 is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move whose result is not known');
@@ -141,11 +141,11 @@ $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
 $north->poll_query_until('postgres', "SELECT server = 'b' FROM snowflake_fleet.map_shard WHERE shard = 7") or die;
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_7') IS NOT NULL"), 't', 'the other servers have the map before the schema is renamed');
 $move->{run}->pump_nb;
-unlike($move->{output}, qr/map is pushed/, 'the other servers have the map before the program gives up the silent server');
+unlike($move->{output}, qr/all servers have the new map/, 'the other servers have the map before the program gives up the silent server');
 my $mute_end = ends_within($move, 90, 'a server that says nothing');
-unlike($mute_end->{output}, qr/map is pushed/, 'the program does not report the map as pushed');
+unlike($mute_end->{output}, qr/all servers have the new map/, 'the program does not report the map as pushed');
 is($mute_end->{status}, 0, 'the shard is moved although a server is silent');
-like($mute_end->{output}, qr/the map is not on all servers: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, 'the program names the server without the map');
+like($mute_end->{output}, qr/some servers do not have the new map: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, 'the program names the server without the map');
 $fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
 
 # The program is suspended while writers wait. Timeouts of the servers end the program's sessions.
@@ -179,7 +179,7 @@ $_->safe_psql('postgres', q{CREATE TABLE looked_up (id int PRIMARY KEY, t text);
 $north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[13,14]'); ALTER TABLE shard_13.users ADD l int REFERENCES looked_up; INSERT INTO shard_13.users (name) VALUES ('old'); INSERT INTO shard_14.users (name) VALUES ('old')");
 $fleet->control("SELECT snowflake_fleet.assign('[13,14]', 'a')");
 my $lock = hold($north, 'LOCK TABLE looked_up');
-like($mover->run('--shard' => 13, '--to' => 'b', '--check', '--shared-timeout' => 1)->{output}, qr/source: the rows of public.looked_up cannot be compared within 1 s\n  Run with a larger --shared-timeout/, 'a shared table that takes longer than the limit');
+like($mover->run('--shard' => 13, '--to' => 'b', '--check', '--shared-timeout' => 1)->{output}, qr/source: the rows of table public.looked_up could not be compared within 1 s\n  Run the program with a larger --shared-timeout/, 'a shared table that takes longer than the limit');
 $move = $mover->start('--shard' => 13, '--to' => 'b', '--check', '--shared-timeout' => 4);
 my $pid = backend($north, "wait_event_type = 'Lock' AND query LIKE 'COPY%'");
 $move->{run}->signal('STOP');

@@ -85,7 +85,7 @@ put_back($north, $copy);
 insert(0, 'since', 200);
 my $result = $mover->run('--shard' => 0, '--to' => 'b');
 is($result->{status}, 0, 'a move from a restored source succeeds') or diag($result->{output});
-like($result->{output}, qr/the source was restarted, promoted or restored since the copy began: the copy starts over/, 'the program detects that the source was restored');
+like($result->{output}, qr/the source was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
 # The target fails over to a standby that lags. The source does not repeat changes that the old target had confirmed.
@@ -98,7 +98,7 @@ $north->poll_query_until('postgres', "SELECT confirmed_flush_lsn >= '$end' FROM 
 put_back($south, $copy, 'promoted');
 $result = $mover->run('--shard' => 1, '--to' => 'b');
 is($result->{status}, 0, 'a move to a promoted target succeeds');
-like($result->{output}, qr/the target was restarted, promoted or restored since the copy began: the copy starts over/, 'the program detects that the target was promoted');
+like($result->{output}, qr/the target was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the target was promoted');
 is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
 # The target is restored after the map has changed. The source never failed, so its committed rows must be kept.
@@ -128,26 +128,26 @@ is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'the move ends befor
 put_back($south, $copy);
 $result = $mover->run('--shard' => 3, '--from' => 'a', '--drop-source');
 is($result->{status}, 1, '--drop-source fails after the target was restored to a time before the move');
-like($result->{output}, qr/b has no record of having taken over(?s:.*)--force/, 'the program reports that the target has no record');
+like($result->{output}, qr/b has no record of the take-over(?s:.*)--force/, 'the program reports that the target has no record');
 $south->stop;
-like($mover->run('--shard' => 3, '--from' => 'a', '--drop-source')->{output}, qr/the server that took over, b, cannot be asked/, '--drop-source fails if the target cannot be asked');
+like($mover->run('--shard' => 3, '--from' => 'a', '--drop-source')->{output}, qr/the server that took over, b, cannot be reached/, '--drop-source fails if the target cannot be asked');
 is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{status}, 0, '--drop-source --force succeeds although the target cannot be asked');
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', 'the kept schema is dropped');
 $south->start;
 
-# The program must detect that the target took over with other rows than the source has.
+# The program must detect that at the take-over, the target had different rows than the source.
 copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
 is($result->{status}, 1, 'the move fails if the target lacks a row when it takes over');
-like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows on the source, 0 rows on the target/, 'the program detects the missing row by the counts of rows');
-unlike($result->{output}, qr/run this again to finish/, 'the program does not advise to finish');
-like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this without --check to finish/, '--check does not finish the move');
+like($result->{output}, qr/the target had different rows than the source\n  Table users: 1 rows on the source, 0 rows on the target/, 'the program detects the missing row by the counts of rows');
+unlike($result->{output}, qr/Run this command again to finish/, 'the program does not advise to finish');
+like($mover->run('--shard' => 4, '--to' => 'b', '--check')->{output}, qr/run this command without --check to finish/, '--check does not finish the move');
 foreach my $what ('again', 'and again')
 {
 	$result = $mover->run('--shard' => 4, '--to' => 'b');
 	is($result->{status}, 1, "a later run does not finish the move: $what");
-	like($result->{output}, qr/took over with other rows than the source has\n  Table users: 1 rows/, 'a later run reports the same counts of rows');
+	like($result->{output}, qr/the target had different rows than the source\n  Table users: 1 rows/, 'a later run reports the same counts of rows');
 }
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_4') FROM shard_4.users"), '1|t', 'the source is unchanged if the counts of rows differ');
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
@@ -163,7 +163,7 @@ $pushed->quit;
 foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' => 'b'))
 {
 	is($run->{status}, 1, 'the move fails if the fenced schema was altered');
-	like($run->{output}, qr/the source's schema was altered while the target took over\n.*the source is left as it is/, 'the program detects that the schema was altered');
+	like($run->{output}, qr/the schema of the source was altered during the take-over\n.*the source is unchanged/, 'the program detects that the schema was altered');
 }
 is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '--force finishes a move after the source\'s schema was altered');
 
@@ -179,12 +179,12 @@ sub clean
 }
 my @missing = (
 	# each line: shard, state, the missing server, options, the message, and a statement that then succeeds
-	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source has forgotten the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
-	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 has the rows that had arrived, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
-	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is lifted: the source takes writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
-	[ 8, 'fenced', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_8 stays as it was taken over/, "INSERT INTO shard_8.users (name) VALUES ('on'); ALTER TABLE shard_8.users ADD x int" ],
-	[ 9, 'flipped', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_9 stays as it was taken over/, "INSERT INTO shard_9.users (name) VALUES ('on'); ALTER TABLE shard_9.users ADD x int" ],
-	[ 10, 'flipped', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source's schema is kept as shard_10_moved/, 'SELECT 1 FROM shard_10_moved.users' ]);
+	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source no longer has a record of the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
+	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 contains the copied rows, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
+	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is removed, and the source accepts writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
+	[ 8, 'fenced', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_8 is kept as it was after the take-over/, "INSERT INTO shard_8.users (name) VALUES ('on'); ALTER TABLE shard_8.users ADD x int" ],
+	[ 9, 'flipped', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_9 is kept as it was after the take-over/, "INSERT INTO shard_9.users (name) VALUES ('on'); ALTER TABLE shard_9.users ADD x int" ],
+	[ 10, 'flipped', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the schema of the source is kept as shard_10_moved/, 'SELECT 1 FROM shard_10_moved.users' ]);
 foreach my $case (@missing)
 {
 	my ($shard, $state, $gone, $options, $said, $passes) = @$case;
@@ -214,7 +214,7 @@ my @alone = ('--from' => $fleet->conninfo('a'), '--forget' => 'source');
 is($mover->run_without_map('--shard' => 11, @alone)->{status}, 0, 'without the control database the source can forget a move that only copied');
 $result = $mover->run_without_map('--shard' => 12, @alone);
 is($result->{status}, 1, 'the program fails if the schema is fenced');
-like($result->{output}, qr/shard 12 is fenced here, and the target may have taken over(?s:.*)release_shard\(12\) first/, 'the program describes how to lift a fence of an earlier move');
+like($result->{output}, qr/shard 12 is fenced in this database, and the target may have taken over(?s:.*)release_shard\(12\), and repeat this call/, 'the program describes how to lift a fence of an earlier move');
 $north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(12)');
 is(takes_writes($north, 12), '1', 'the fence can be lifted by hand');
 is($mover->run_without_map('--shard' => 12, @alone)->{status}, 0, 'after the fence is lifted the move can be forgotten');
@@ -228,7 +228,7 @@ my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rol
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
 $result = $mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target');
 is($result->{status}, 0, '--forget target succeeds although the role of the move was dropped') or diag($result->{output});
-like($result->{output}, qr/schema shard_13 has the rows that had arrived/, 'the program reports that a schema has the rows that had arrived');
+like($result->{output}, qr/schema shard_13 contains the copied rows/, 'the program reports that a schema has the rows that had arrived');
 $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move that the target has forgotten');
 is($mover->leftovers, '', 'nothing of the forgotten move is left over');
@@ -239,7 +239,7 @@ copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b') =~ s/dbname=postgres/dbname=again/r) . ')');
-like($mover->run('--shard' => 13, '--to' => 'b')->{output}, qr/Shard 13 is on its way to another server, b: end that move first, take it back with --abort, or with --forget source/, 'the program refuses a target that was created again');
+like($mover->run('--shard' => 13, '--to' => 'b')->{output}, qr/A move of shard 13 to another server, b, has not ended\. Finish that move, or run it with --abort\. If that server is permanently lost, run --forget source/, 'the program refuses a target that was created again');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort takes the move to the former target back');
 clean($north, 'a');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b')) . ')');
@@ -249,27 +249,27 @@ is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}
 $fleet->push_map('a', 'b');
 killed_after_the_map(14);
 is(takes_writes($south, 14), '1', 'the target has taken over before the program was killed');
-like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has a copy of the map/, 'a copy of the map does not decide');
+like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has only a copy of the map/, 'a copy of the map does not decide');
 like($mover->run_without_map('--shard' => 14, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'), '--abort')->{output},
-	qr/shard 14 is fenced(?s:.*)the map that decides(?s:.*)release_shard\(14\)/, 'without a map --abort refuses to discard the rows of the target');
+	qr/shard 14 is fenced(?s:.*)not known whether the target has taken over(?s:.*)release_shard\(14\)/, 'without a map --abort refuses to discard the rows of the target');
 my $state = $fleet->control('SELECT system_identifier FROM snowflake_fleet.map_state');
 $fleet->control("ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up; UPDATE snowflake_fleet.map_shard SET server = 'a' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = 1");
 like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map in this database may be older than its copies/, "a control database that was restored does not decide: $_") foreach '--abort', '--verify';
 $fleet->control("UPDATE snowflake_fleet.map_shard SET server = 'b' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = $state");
 $result = $mover->run('--shard' => 14, '--to' => 'b', '--force');
 is($result->{status}, 1, '--force does not finish a move before another run has reported that the rows were not counted');
-like($result->{output}, qr/the program ended before it had counted the rows of both sides as of the fence\n.*\n  If the target has all rows, finish with --force/, 'the program explains that the rows were not counted');
+like($result->{output}, qr/the program ended before it had counted the rows of source and target at the time of the fence\n.*\n  If the target has all rows, finish the move with --force/, 'the program explains that the rows were not counted');
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'after this report --force finishes the move');
 is(names($south, 14), 'old 1 on 1', 'the finished move has lost no row');
 
 # The fence of the source was removed for a while, so its schema may have changed. The program must detect that.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
-like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/the source's schema shard_15 is not fenced, and is left alone/, 'the program refuses a source that is not fenced');
+like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/schema shard_15 of the source is not fenced, and was not changed/, 'the program refuses a source that is not fenced');
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users ENABLE ALWAYS TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 is($mover->run_again('--shard' => 15, '--to' => 'b')->{status}, 0, 'when the source is fenced again, the move is finished');
 $north->safe_psql('postgres', ($north->pg_version >= 17 ? 'SET event_triggers = off; ' : '') . 'REINDEX TABLE CONCURRENTLY shard_15_moved.users');
-like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, qr/not any more what was moved: drop it by hand/, '--drop-source does not drop a kept schema that was altered');
+like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, qr/was changed after the move: check its contents, and drop it yourself/, '--drop-source does not drop a kept schema that was altered');
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
 is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '--drop-source succeeds when the altered schema was dropped by hand');
 

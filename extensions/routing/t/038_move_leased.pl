@@ -96,7 +96,7 @@ $fleet->{a} = $standby;
 $fleet->control("SELECT snowflake_fleet.set_server('a', '" . $fleet->conninfo('a') . "')");
 $standby->safe_psql('postgres', "UPDATE shard_5.users SET name = 'since' WHERE name = 'old_9'");
 my $over = $mover->run('--shard' => 5, '--to' => 'b');
-like($over->{output}, qr/cannot mint|copy starts over/, 'the output shows that the copy starts again, or that the standby cannot mint yet') or diag($over->{output});
+like($over->{output}, qr/cannot mint|copy starts again/, 'the output shows that the copy starts again, or that the standby cannot mint yet') or diag($over->{output});
 is($over->{status}, 0, 'the move from the promoted standby succeeds') or diag($over->{output});
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_5.users WHERE name = 'since'"), '1', 'the target has the row that was written on the promoted standby');
 

@@ -27,10 +27,10 @@ $north->refuses('SELECT snowflake_fleet.fence_shard(7)', { %order, message => 's
 
 my $fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
 $north->refuses("INSERT INTO shard_1.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, 'fenced');
-$north->refuses('SELECT snowflake_fleet.fence_shard(1)', { %order, message => 'shard 1 is fenced already', hint => 'release_shard\(1\)' }, 'not twice');
+$north->refuses('SELECT snowflake_fleet.fence_shard(1)', { %order, message => 'shard 1 is already fenced', hint => 'release_shard\(1\)' }, 'not twice');
 my $take = sub { return 'SELECT snowflake_fleet.take_over(' . quote($fence) . ", 'mine')" };
-$south->refuses($take->(), { %order, message => 'is not filled completely by subscription mine', detail => 'does not have the table', hint => 'subscription copy it' }, 'taking over fails without a subscription');
-like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/shard 1 is fenced on its way to another server, replication of your own/, 'snowflake-move-shard refuses a shard with such a fence');
+$south->refuses($take->(), { %order, message => 'is not copied completely by subscription mine', detail => 'does not have the table', hint => 'subscription copy the table' }, 'taking over fails without a subscription');
+like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/shard 1 is fenced for a move to another server, replication of your own/, 'snowflake-move-shard refuses a shard with such a fence');
 is($north->safe_psql('postgres', "SELECT snowflake_fleet.fenced('shard_1')"), 't', 'the shard is still fenced after the refused program');
 is($north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(1)'), 'shard_1', 'release_shard() without a receipt removes the fence');
 is($north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('between') RETURNING name"), 'between', 'the shard accepts writes after release_shard()');
@@ -46,7 +46,7 @@ foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update,
 	$north->safe_psql('postgres', "ALTER PUBLICATION mine $part");
 	$fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
 	$south->poll_query_until('postgres', "SELECT snowflake_fleet.has_applied('mine', (" . quote($fence) . "::jsonb ->> 'lsn')::pg_lsn)") or die;
-	$south->refuses($take->(), { %order, message => 'table shard_1.\w+ is not filled completely by subscription mine', detail => 'row filter', hint => 'Publish all' }, "taking over fails with this change of the publication: $part");
+	$south->refuses($take->(), { %order, message => 'table shard_1.\w+ is not copied completely by subscription mine', detail => 'row filter', hint => 'Publish the whole table' }, "taking over fails with this change of the publication: $part");
 	$north->safe_psql('postgres', "SELECT snowflake_fleet.release_shard(1); ALTER PUBLICATION mine SET (publish = 'insert, update, delete, truncate'); ALTER PUBLICATION mine SET TABLE shard_1.users, shard_1.photos");
 }
 # The lock delays the apply worker, so the subscription is behind.
@@ -54,7 +54,7 @@ my $lock = $south->session;
 $lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');
 $north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('last')");
 $fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
-$south->refuses($take->(), { %order, message => 'subscription mine has not applied all that the source committed before the fence', detail => 'The fence is at', hint => 'Wait' }, 'taking over fails while the subscription is behind');
+$south->refuses($take->(), { %order, message => 'subscription mine has not applied all transactions that the source committed before the fence', detail => 'The WAL position of the fence is', hint => 'Wait' }, 'taking over fails while the subscription is behind');
 $lock->query_safe('COMMIT');
 $lock->quit;
 $south->poll_query_until('postgres', "SELECT snowflake_fleet.has_applied('mine', (" . quote($fence) . "::jsonb ->> 'lsn')::pg_lsn)") or die;

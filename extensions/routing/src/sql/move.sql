@@ -24,10 +24,10 @@ CREATE TABLE snowflake_fleet.moving (
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
-  'Moves of shards from and to this database, and how far they are: see the table in extensions/routing/README.md. '
-  '`schema` is its name here; `other` and `other_identity` are the other side, which is not believed with another '
-  'identity; `fence` is what fence_shard() returned, and on the source `compared`: what was found when the rows of '
-  'both sides were counted, empty if they were the same';
+  'Moves of shards from and to this database, and their states: see the table in extensions/routing/README.md. '
+  '`schema` is the name of the schema in this database. `other` and `other_identity` are the other side of the move. '
+  'If the identity of that side changes, the copy starts again. `fence` is the result of fence_shard(). On the source, '
+  'its key `compared` has the differences between the rows of both sides, and is empty if there are none';
 
 -- The table has one row for each session that moves a shard. A row counts while the backend of the session lives. Any
 -- role can take an advisory lock, and a row lock would delay the replication slots of other moves.
@@ -39,7 +39,7 @@ CREATE TABLE snowflake_fleet.move_holder (
   PRIMARY KEY (shard, role)
 );
 COMMENT ON TABLE snowflake_fleet.move_holder IS
-  'The session of snowflake-move-shard that moves a shard: a row counts while its backend lives';
+  'The session of snowflake-move-shard that moves a shard. A row is valid while its backend runs';
 
 -- The identity changes if the server is promoted, restored, copied or restarted. Restoring a disk needs a restart.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
@@ -103,7 +103,8 @@ CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETUR
    WHERE subname = subscription AND subdbid = (SELECT d.oid FROM pg_database AS d WHERE datname = current_database())
 $$;
 COMMENT ON FUNCTION snowflake_fleet.has_applied(name, pg_lsn) IS
-  'Whether a subscription has copied its tables and applied what its source committed before a position in the WAL';
+  'Whether a subscription has copied its tables, and has applied all transactions that the source committed before a '
+  'WAL position';
 
 CREATE VIEW snowflake_fleet.moves AS
   SELECT shard, schema, side, state, other, began, changed,
@@ -118,8 +119,8 @@ CREATE VIEW snowflake_fleet.moves AS
       ON database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND slot_name OPERATOR(pg_catalog.~) slots
    WHERE state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON VIEW snowflake_fleet.moves IS
-  'Moves of shards that are open, and schemas that are kept; whether a program runs; whether the slot is lost, and the '
-  'bytes of WAL that it holds';
+  'Open moves of shards, and schemas that are kept after a move. Shows whether a program runs, whether the '
+  'replication slot is lost, and the bytes of WAL that the slot holds';
 
 -- snowflake-move-shard runs statements from the following tables as a superuser. So the policies forbid members of
 -- pg_write_all_data to write the tables. The policies do not apply to the owner and to superusers.

@@ -9,8 +9,8 @@ CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
     MESSAGE = pg_catalog.format('shard %s moves to another server', TG_ARGV[0]),
-    DETAIL = pg_catalog.format('Table %I.%I takes no more changes.', TG_TABLE_SCHEMA, TG_TABLE_NAME),
-    HINT = 'Read the map again and retry the transaction.';
+    DETAIL = pg_catalog.format('Table %I.%I no longer accepts changes.', TG_TABLE_SCHEMA, TG_TABLE_NAME),
+    HINT = 'Read the map again, and retry the transaction on the new server.';
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS 'Internal: the trigger that fences the tables of a shard';
@@ -84,12 +84,13 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I is filled by subscription %I', moving.schema, this.subname),
-      DETAIL = 'A fence does not stop what a subscription writes.', HINT = 'Drop the subscription first.';
+      DETAIL = 'A fence does not stop the writes of a subscription.',
+      HINT = 'Drop the subscription, and repeat the call.';
   END IF;
   IF snowflake_fleet.is_altered(moving) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I was altered since the move began', moving.schema),
-      HINT = 'Run snowflake-move-shard --abort, then move it again.';
+      HINT = 'Run snowflake-move-shard --abort, and then move the shard again.';
   END IF;
 END
 $$;
@@ -180,7 +181,7 @@ BEGIN
   schema := coalesce(moving.schema, schema, 'shard_' || shard);
   IF moving.state = 'fenced' OR NOT EXISTS (SELECT FROM snowflake_fleet.tables_of(schema)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = CASE moving.state WHEN 'fenced' THEN format('shard %s is fenced already', shard)
+      MESSAGE = CASE moving.state WHEN 'fenced' THEN format('shard %s is already fenced', shard)
                                   ELSE format('schema %I has no tables', schema) END,
       HINT = CASE moving.state WHEN 'fenced'
                                THEN format('Use the fence of snowflake_fleet.moving, or call release_shard(%s).', shard)
@@ -209,8 +210,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer) IS
-  'On the source: waits up to lock_ms for the writers of a shard, and refuses all others from the commit on; returns '
-  'what take_over() needs';
+  'Call this function on the source. It waits up to lock_ms for the writers of a shard. From the commit on, it '
+  'refuses all writes. Returns the argument for take_over()';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -233,17 +234,18 @@ BEGIN
                         AND fence -> 'published' -> publication ? name);
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s is not filled completely by subscription %I', this.name, subscription),
+      MESSAGE = format('table %s is not copied completely by subscription %I', this.name, subscription),
       DETAIL = 'The subscription does not have the table, or its publication has a row filter or a column list, or '
                'omits an operation.',
-      HINT = 'Publish all of the table, have the subscription copy it, and fence the shard again.';
+      HINT = 'Publish the whole table, let the subscription copy the table, and fence the shard again.';
   END IF;
   IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('subscription %I has not applied all that the source committed before the fence', subscription),
-      DETAIL = format('The fence is at %s, the subscription at %s.', fence ->> 'lsn',
-                      coalesce((SELECT max(latest_end_lsn)::text
-        FROM pg_stat_subscription WHERE subname = subscription AND relid IS NULL), 'no position')),
+      MESSAGE = format('subscription %I has not applied all transactions that the source committed before the fence',
+                       subscription),
+      DETAIL = format('The WAL position of the fence is %s. The WAL position of the subscription is %s.',
+                      fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text FROM pg_stat_subscription
+                                                  WHERE subname = subscription AND relid IS NULL), 'unknown')),
       HINT = 'Wait, and call take_over() again.';
   END IF;
 END
@@ -290,8 +292,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
-  'On the target: sets sequences, and mints above the ids of a shard that was fenced; refuses while a subscription '
-  'lacks rows from before the fence; returns the receipt for release_shard()';
+  'Call this function on the target. It sets sequences, and makes new ids greater than the ids of the fenced shard. '
+  'Raises an error while a subscription lacks rows from before the fence. Returns the receipt for release_shard()';
 
 CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -329,7 +331,7 @@ BEGIN
       MESSAGE = CASE WHEN moving.id IS NULL THEN format('shard %s is not fenced', shard)
                      WHEN receipt IS NULL THEN format('shard %s is on server %s by the map', shard, server)
                      ELSE format('the receipt is of another fence of shard %s', shard) END,
-      HINT = CASE WHEN moving.id IS NULL THEN 'See snowflake_fleet.moving.'
+      HINT = CASE WHEN moving.id IS NULL THEN 'Find the state of the move in the table snowflake_fleet.moving.'
                   WHEN receipt IS NULL THEN 'Pass the receipt of take_over().'
                   ELSE 'Pass the receipt for the fence of snowflake_fleet.moving.' END;
   END IF;
@@ -354,5 +356,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
-  'On the source: with the receipt of take_over() renames the fenced schema, which stays fenced; without it, takes the '
-  'fence away. Returns the schema';
+  'Call this function on the source. With the receipt of take_over(), it renames the schema, which stays fenced. '
+  'Without a receipt, it removes the fence. Returns the name of the schema';

@@ -72,11 +72,11 @@ BEGIN
       -- CONCURRENTLY commits before the command ends, so an error at the end could not roll back the command.
       ELSE NOT (tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), this.schema) > 0) END;
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-      MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I is what was left of shard %s when it moved away', this.schema, this.shard)
-                     ELSE format('schema %I moves to another server', this.schema) END,
-      DETAIL = format('%s would change it.', tg_tag),
-      HINT = CASE WHEN this.state = 'kept' THEN 'To remove it, run snowflake-move-shard --drop-source.'
-                  ELSE 'Repeat it when the move has ended, or end the move with snowflake-move-shard --abort.' END;
+      MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I was kept when shard %s moved away', this.schema, this.shard)
+                     ELSE format('schema %I is being moved to another server', this.schema) END,
+      DETAIL = format('%s would change the schema.', tg_tag),
+      HINT = CASE WHEN this.state = 'kept' THEN 'To drop the schema, run snowflake-move-shard --drop-source.'
+                  ELSE 'Repeat the command after the move, or end the move with snowflake-move-shard --abort.' END;
   END LOOP;
   IF tg_event = 'ddl_command_start' THEN
     PERFORM set_config('snowflake_fleet.altered', note, true);
@@ -96,9 +96,12 @@ BEGIN
     RETURN;
   END IF;
   FOR guard, event, what IN VALUES
-    ('snowflake_move_guard', 'ddl_command_end', 'A schema stands still while snowflake-move-shard moves it'),
-    ('snowflake_move_guard_start', 'ddl_command_start', 'The same for CONCURRENTLY, which commits while it runs; and records what is altered already'),
-    ('snowflake_move_guard_rewrite', 'table_rewrite', 'The same for other rows under an unchanged definition')
+    ('snowflake_move_guard', 'ddl_command_end',
+     'Refuses changes of a schema while snowflake-move-shard moves the schema'),
+    ('snowflake_move_guard_start', 'ddl_command_start',
+     'The same for CONCURRENTLY commands, which commit while they run. Also records schemas that were already altered'),
+    ('snowflake_move_guard_rewrite', 'table_rewrite',
+     'The same for commands that rewrite rows under an unchanged definition')
   LOOP
     EXECUTE pg_catalog.format('CREATE EVENT TRIGGER %I ON %I EXECUTE FUNCTION snowflake_fleet.refuse_ddl()', guard, event);
     EXECUTE pg_catalog.format('ALTER EVENT TRIGGER %I ENABLE ALWAYS; COMMENT ON EVENT TRIGGER %1$I IS %L', guard, what);

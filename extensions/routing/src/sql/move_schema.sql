@@ -57,13 +57,15 @@ CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
   SELECT format('Table %s %s.', name, why) FROM tab, LATERAL (VALUES
       (CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab.oid AND indisprimary AND indimmediate) OR relreplident = 'n'
             THEN 'needs a primary key that is not deferrable, and a replica identity' END),
-      (CASE WHEN relpersistence <> 'p' THEN 'is unlogged: its rows are not in the WAL' END),
+      (CASE WHEN relpersistence <> 'p' THEN 'is unlogged, so its rows are not in the WAL' END),
       (CASE WHEN relrowsecurity OR relforcerowsecurity THEN 'has row security' END),
-      (CASE WHEN relispartition OR EXISTS (SELECT FROM pg_inherits WHERE tab.oid IN (inhrelid, inhparent)) THEN 'inherits, or is a partition' END),
+      (CASE WHEN relispartition OR EXISTS (SELECT FROM pg_inherits WHERE tab.oid IN (inhrelid, inhparent))
+            THEN 'is a parent or child in table inheritance, or is a partition' END),
       (CASE WHEN reloftype <> 0 OR reltablespace <> 0 OR relam <> (SELECT oid FROM pg_am WHERE amname = 'heap')
-            THEN 'is of a type, in a tablespace of its own, or no heap' END),
+            THEN 'is a typed table, has its own tablespace, or has an access method other than heap' END),
       ((SELECT format('has the generated column %I', min(attname)) FROM pg_attribute WHERE attrelid = tab.oid AND attgenerated <> '' HAVING count(*) > 0)),
-      ((SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA, or has the name of a fence', min(tgname))
+      ((SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA, or has the same name as a fence',
+                      min(tgname))
           FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
          WHERE tgrelid = tab.oid AND (tgenabled NOT IN ('O', 'D') OR tgname = 'snowflake_move')
            AND NOT (tgname = 'snowflake_move' AND proname = 'refuse_write' AND pronamespace = 'snowflake_fleet'::regnamespace) HAVING count(*) > 0)),
@@ -71,7 +73,8 @@ CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
           FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = tab.oid GROUP BY subname LIMIT 1))
     ) AS v (why) WHERE why IS NOT NULL
   UNION ALL
-  SELECT format('Column %s has type %s, whose values mean something else on another server.', col, format_type(type, NULL))
+  SELECT format('Column %s has type %s, whose values have another meaning on another server.',
+                col, format_type(type, NULL))
     FROM snowflake_fleet.types_of(schema) WHERE type IN ('oid'::regtype, 'money'::regtype)
   UNION ALL
   SELECT format('Foreign key %I of table %s changes rows when the shared table %s is changed.', conname, conrelid::regclass, confrelid::regclass)
@@ -85,10 +88,12 @@ CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
   WITH part AS MATERIALIZED (
     SELECT p.* FROM snowflake_fleet.parts_of(schema) AS p
   )
-  SELECT format('%s is in the schema, and is not moved.', pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend AS d
+  SELECT format('%s is in the schema, but cannot be moved.',
+                pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend AS d
    WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(quote_ident(schema)) AND (d.classid, d.objid) NOT IN (SELECT p.classid, p.objid FROM part AS p)
   UNION ALL
-  SELECT DISTINCT format('%s uses %s, which is neither of a known extension nor an enum, a domain, a trigger''s function or a table that a foreign key refers to.',
+  SELECT DISTINCT format('%s uses %s, which cannot be moved. A schema may use only known extensions, enums, domains, '
+                         'trigger functions, and tables to which a foreign key refers.',
                 pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
     FROM part AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid
    WHERE (d.refclassid, d.refobjid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
@@ -98,7 +103,8 @@ CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
      AND NOT EXISTS (SELECT FROM pg_trigger WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND (tgisinternal OR tgfoid = d.refobjid))
      AND NOT EXISTS (SELECT FROM pg_constraint WHERE d.classid = 'pg_constraint'::regclass AND oid = d.objid AND contype = 'f' AND d.refobjid IN (confrelid, conindid))
   UNION ALL
-  SELECT DISTINCT format('%s hangs on %s.', pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
+  SELECT DISTINCT format('%s depends on %s.',
+                         pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
     FROM part AS p JOIN pg_depend AS d ON d.refclassid = p.classid AND d.refobjid = p.objid
    WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
      AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
@@ -122,7 +128,9 @@ BEGIN
     RETURN;
   END IF;
   IF (SELECT count(*) FROM pg_event_trigger WHERE evtname ~ '^snowflake_move_guard' AND evtenabled = 'A') <> 3 THEN
-    RETURN NEXT 'An event trigger snowflake_move_guard, snowflake_move_guard_start or snowflake_move_guard_rewrite is missing, or not ENABLE ALWAYS: without it the schema could be altered.';
+    RETURN NEXT 'An event trigger snowflake_move_guard, snowflake_move_guard_start or snowflake_move_guard_rewrite is '
+                'missing, or is not ENABLE ALWAYS. Without this trigger, the schema could be altered during the '
+                'move.';
   END IF;
   RETURN QUERY
   SELECT t FROM snowflake_fleet.refused_tables(schema) AS t
@@ -315,11 +323,11 @@ BEGIN
   ELSIF drop_rows AND moving.state <> 'here' THEN
     PERFORM snowflake_fleet.drop_schema(moving.schema);
   ELSIF moving.state = 'arriving' THEN
-    left_over := format('schema %I has the rows that had arrived, and belongs to role %s: '
-                          'drop both; or give the schema to its owner with REASSIGN OWNED, and drop the role',
+    left_over := format('schema %I contains the copied rows, and belongs to role %s. Drop both, or give the schema to '
+                        'its owner with REASSIGN OWNED and drop the role',
                         moving.schema, (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = moving.schema));
   ELSE
-    left_over := format('schema %I stays as it was taken over', moving.schema);
+    left_over := format('schema %I is kept as it was after the take-over', moving.schema);
   END IF;
   -- A superuser must not own the received tables, because ANALYZE and autovacuum evaluate expressions of indexes as the
   -- table's owner.
@@ -348,11 +356,12 @@ BEGIN
    ORDER BY m.state IN ('kept', 'here'), m.changed DESC LIMIT 1 FOR UPDATE;
   IF moving.state = 'fenced' THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('shard %s is fenced here, and the target may have taken over', shard),
-      HINT = format('If the target never took over, call snowflake_fleet.release_shard(%s) first; otherwise pass it the receipt.', shard);
+      MESSAGE = format('shard %s is fenced in this database, and the target may have taken over', shard),
+      HINT = format('If the target never took over, call snowflake_fleet.release_shard(%s), and repeat this call. '
+                    'Otherwise call release_shard() with the receipt.', shard);
   END IF;
   IF moving.id IS NULL THEN
-    RETURN 'nothing of a move is here';
+    RETURN 'this database contains no part of a move';
   END IF;
   IF side = 'target' THEN
     RETURN snowflake_fleet.forget_arrival(moving, drop_rows);
@@ -376,4 +385,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
-  'Ends a move on this side (source or target) only, when the other server is gone for good; returns what is left. A fence stays: see release_shard()';
+  'Ends a move only on this side (source or target), after the other server is permanently lost. Returns a '
+  'description of the remaining objects. Keeps a fence: see release_shard()';
