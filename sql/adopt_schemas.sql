@@ -91,7 +91,7 @@ RESET ROLE;
 -- Makes triggers, rules and policies that name ids, in each state. Makes tables that inherit: a key from a parent, or
 -- only other columns.
 CREATE TABLE visit (id serial PRIMARY KEY, guest integer, day date) WITH (fillfactor = 90);
-CREATE TABLE visit_1 (PRIMARY KEY (id), CHECK (day < '2026-02-01'), FOREIGN KEY (guest) REFERENCES customer) INHERITS (visit);
+CREATE TABLE visit_1 (UNIQUE (id), CHECK (day < '2026-02-01'), FOREIGN KEY (guest) REFERENCES customer) INHERITS (visit);
 CREATE TABLE visit_2 (CHECK (day >= '2026-02-01')) INHERITS (visit);
 CREATE TABLE visit_3 (id integer) INHERITS (visit_2);
 CREATE TABLE stamped (made date);
