@@ -29,7 +29,7 @@ $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->start;
 $node->mint($ledger, $mint);
-my $other = "SET dynamic_library_path = '" . Snowflake::Form::directory($node, abi => 7) . "'";
+my $other = "SET dynamic_library_path = '" . Snowflake::Form::directory($node, abi => 7) . ':$libdir\'';
 my %missing = (
 	sqlstate => '55000',
 	message => 'another version of the library snowflake created the shared memory of this server',
