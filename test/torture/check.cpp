@@ -125,8 +125,8 @@ void check_answers() {
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
     // Skips results for which the clock may have been stepped during the call or shortly before. A
-    // server uses a clock reading for up to 50 us (core/tick_clock.hpp), so after a step an id may
-    // still have a time from before the step.
+    // server uses a clock reading for up to 50 us (core/tick_clock.hpp). So an id may have a time
+    // from before the step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;

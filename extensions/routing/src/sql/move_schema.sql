@@ -253,8 +253,8 @@ BEGIN
   UNION ALL
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- If an owner has all privileges that this server knows, the owner also gets the privileges that only a newer target
-  -- knows.
+  -- If an owner has all privileges that exist on this server, the owner also gets the privileges that exist only on a
+  -- newer target.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
                      EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
