@@ -228,15 +228,19 @@ void World::observe(Server& s, Session& session) {
   happened("observe");
 }
 
-// Drops a database and restores it from a backup of any age, while the server runs.
+// Drops a database and restores it from a backup of any age, while the server runs. PostgreSQL drops
+// a database only after the sessions of the database have ended.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;
   s.disk.mark[database] = backup.mark[database];
   s.disk.observed[database] = backup.observed[database];
   s.slots[database] = {};
-  for (Session& session : s.sessions)
-    if (static_cast<size_t>(session.database) == database) session.attached = false;
+  for (Session& session : s.sessions) {
+    if (static_cast<size_t>(session.database) != database) continue;
+    session = Session{};
+    session.database = static_cast<int>(database);
+  }
   happened("database restored");
 }
 
