@@ -1,4 +1,3 @@
-// The maximum of values that several processes write.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -9,8 +8,8 @@
 
 namespace snowflake {
 
-// Raises the word to at least `value`. Relaxed: the caller must order accesses to memory outside
-// this word.
+// Raises an atomic variable to at least `value`. Relaxed: the caller must order accesses to other
+// memory.
 template <template <class> class Word, class T>
 void raise_to(Word<T>& word, std::type_identity_t<T> value) noexcept {
   T seen = word.load(std::memory_order_relaxed);

@@ -1,5 +1,5 @@
 // Crockford's base32, https://www.crockford.com/base32.html: five bits a symbol, without I, L, O
-// and U. An id has thirteen symbols, so text sorts in the order of ids. An optional check symbol
+// and U. An id has thirteen symbols, so texts sort in the order of ids. An optional check symbol
 // detects each wrong symbol and each swap of two symbols. Readers accept lower case, o for 0, i and
 // l for 1, and hyphens anywhere.
 #pragma once
@@ -12,7 +12,7 @@ namespace snowflake {
 
 inline constexpr size_t kBase32Length = 13;
 
-// 128 bits as two words, for UUIDs and ULIDs.
+// 128 bits, for UUIDs and ULIDs.
 struct Wide {
   uint64_t high;
   uint64_t low;
@@ -21,7 +21,7 @@ struct Wide {
 
 namespace detail {
 
-// The last five symbols have the values 32 to 36 and are used only as check symbols.
+// The last five symbols are used only as check symbols.
 inline constexpr std::string_view kBase32Symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
 inline constexpr uint8_t kNoBase32 = 0xFF;
 inline constexpr uint8_t kHyphen = 0xFE;
@@ -38,7 +38,7 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // Alternative symbols that readers accept. Indexed as bytes, because char may be signed.
+  // Symbols that readers also accept. The index is a byte, because char may be signed.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;
@@ -47,15 +47,14 @@ inline constexpr Base32Values kBase32Values = [] {
 }();
 
 struct ParsedBase32 {
-  Wide value;     // of the last 128 bits
-  uint8_t first;  // the first symbol's value, to detect overflow
+  Wide value;     // the last 128 bits
+  uint8_t first;  // first symbol, to detect overflow
   uint8_t check;
   NumeralError error;
   size_t at;
 };
 
-// Reads `length` symbols. If `check_symbol` is set, also reads one check symbol after the `length`
-// symbols.
+// Reads `length` symbols. If `check_symbol` is set, one check symbol follows.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};
@@ -86,9 +85,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
-// Reads the usual form, thirteen symbols without hyphens. Returns false for a text with hyphens or
-// of another length. Thirteen symbols contain 65 bits. `value` gets the lower 64 bits, and `carry`
-// gets the top bit.
+// Reads thirteen symbols without hyphens, the usual form. Returns false for other texts. Thirteen
+// symbols contain 65 bits: `value` gets the lower 64 bits, and `carry` the top bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -111,8 +109,7 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
   return detail::kBase32Symbols[value % 37];
 }
 
-// Reads an id. If `check_symbol` is set, the text must have a correct check symbol as the
-// fourteenth symbol.
+// If `check_symbol` is set, a correct check symbol must follow the thirteen symbols.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
   uint64_t plain = 0;
   uint8_t carry = 0;
@@ -131,11 +128,10 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
 }
 
 // The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols. The first symbol is at
-// most 7. The reader of ULIDs also accepts lower case, o for 0, i and l for 1, and hyphens.
+// most 7.
 inline constexpr size_t kUlidLength = 26;
 
-// The last thirteen symbols contain 65 bits: the lowest bit of the upper word, and the whole lower
-// word.
+// The last thirteen symbols contain 65 bits: the lower word, and the lowest bit of the upper word.
 constexpr void write_ulid(Wide value, char* out) noexcept {
   write_base32(value.high >> 1, out);
   write_base32(value.low, out + kBase32Length);

@@ -1,5 +1,5 @@
-// Base62: an id in eleven characters 0-9A-Za-z, in the order of ASCII. The width is fixed, so text
-// sorts byte by byte in the order of ids. Each number has only one spelling.
+// Base62: an id in eleven characters 0-9A-Za-z. The width is fixed, so texts sort byte by byte in
+// the order of ids. Each number has only one spelling.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,7 @@ constexpr char base62_symbol(unsigned digit) noexcept {
                                         : 'a' + digit - 36);
 }
 
-// Two tables: pairs of characters for writing, and the value of each character for reading.
+// `pairs` is for writing, and `digits` for reading.
 struct Base62Tables {
   char pairs[62 * 62][2];
   uint8_t digits[256];
@@ -46,8 +46,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// Writes eleven characters for any 64-bit number. The split into 3 + 4 + 4 digits makes most
-// divisions 32-bit and independent of each other.
+// Writes eleven characters for any 64-bit number. With the split into 3 + 4 + 4 digits, most
+// divisions are 32-bit and independent of each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;
@@ -63,9 +63,9 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
   detail::write_base62_pair(low % kTwo, out + 9);
 }
 
-// Reads an id that write_base62() wrote. Numbers above kGreatestId overflow.
+// Inverse of write_base62(). Numbers above kGreatestId are errors.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
-  uint64_t head = 0;  // ten digits cannot overflow, because 62^10 < 2^60; the last digit can
+  uint64_t head = 0;  // ten digits, less than 2^60
   uint64_t last = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const uint8_t digit = detail::kBase62.digits[static_cast<uint8_t>(text[i])];

@@ -1,5 +1,5 @@
-// Decides which blocker prevents minting, for calls and for `health`. The input is a set of facts,
-// and the result is the first blocker. The decision depends only on the facts.
+// Decides which blocker prevents minting in a database. A blocker is a state such as "standby" or
+// "clock jumped". Calls and the view `health` use the same decision.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,45 +18,45 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server. If several blockers apply, the first blocker in this
-  // order is shown.
-  not_preloaded,     // but a setting requires the preload
-  setting_rejected,  // by a session that loaded the library
-  other_library,     // another version of the library made the shared memory
+  // Blockers of the whole database or server. If several blockers apply, the first in this order is
+  // reported.
+  not_preloaded,     // a setting requires the preload
+  setting_rejected,  // when the library was loaded
+  other_library,     // another version created shared memory
   standby,
-  setting_invalid,       // the region or the shards of the database
-  node_without_origin,   // Citus node with the default region and shards
-  read_only_by_default,  // default_transaction_read_only is on for new sessions
-  flush_stalled,         // the disk of the WAL does not answer
+  setting_invalid,       // region or shards
+  node_without_origin,   // Citus, default region and shards
+  read_only_by_default,  // default_transaction_read_only is on
+  flush_stalled,         // WAL flushes do not return
   clock_before_epoch,
   layout_exhausted,
   clock_jumped,
-  unsynchronized,  // the clock is not synchronized, and a setting forbids minting
+  unsynchronized,  // and a setting forbids minting
   lease_worker_gone,
   no_region,
   region_begins_later,
   lease_ended,
   not_installed,    // in this database
-  other_extension,  // another extension has the name snowflake
-  state_missing,    // a sequence of the extension
-  state_locked,     // a sequence of the extension is being altered or dropped
-  seal_gone,        // a sequence was dropped between its look-up and its reading
+  other_extension,  // another extension is named snowflake
+  state_missing,    // a sequence does not exist
+  state_locked,     // a sequence is altered or dropped
+  seal_gone,        // sequence dropped during the check
   seal_unset,
   seal_restored,
   seal_not_carried,
   region_outside_layout,
   layout_not_leased,  // the lease server uses another layout
-  fleet_left,         // ids were minted under leases, but leases are off here
-  other_fleet,        // ids were minted under leases of another fleet
-  cloned,             // the database last minted elsewhere, and accept_clone() was not called
+  fleet_left,         // leased before, leases now off
+  other_fleet,        // leased before by another fleet
+  cloned,             // and accept_clone() was not called
   mark_not_permanent,
   mark_lost,
-  mark_ahead,  // the mark is ahead of the clock
+  mark_ahead,  // of the clock
   too_many_databases,
-  clock_behind,     // the clock is behind the ids of a shard
-  commits_refused,  // commits of transactions that mint wait for the clock's synchronization
+  clock_behind,     // the ids of a shard
+  commits_refused,  // until the clock is synchronized
 
-  // The following blockers block a single call.
+  // Blockers of a single call.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,
@@ -70,14 +70,14 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// A database stores this number as its fleet until a lease server has answered. Real fleets have
-// numbers below 2^48. The value is far below INT64_MAX, so that monitors do not report an exhausted
-// sequence.
+// Stored as the fleet of a database until a lease server has answered. Numbers of real fleets are
+// below 2^48. The value is far below INT64_MAX, because monitoring tools report sequences near
+// their maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Leases of another fleet do not cover the ids of a database. `remembered` is the fleet under which
-// the database has minted, or 0 if the database has minted without leases. `present` is the fleet
-// of the present lease server, or 0 if the fleet is not known yet.
+// the database has minted; 0: without leases. `present` is the fleet of the present lease server;
+// 0: unknown.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;
@@ -85,14 +85,13 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// If a stored mark is before the epoch, the real value of the mark was lost. The loss does no harm
-// if this server still has the mark in memory.
+// A stored mark before the epoch shows that the real mark was lost. The loss does no harm while
+// this server has the mark in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
 
-// Whether a mark, or the first time of a leased region, is so far ahead of the clock that calls
-// must wait.
+// True if calls must wait for the clock. `ms` is the durable mark or the start of a leased region.
 constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock_ms,
                                  int64_t max_lead_ms) {
   if (clock_ms < layout.epoch_ms) return ms > layout.epoch_ms;
@@ -106,11 +105,10 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
   return Blocker::none;
 }
 
-// The input. Times are milliseconds since 1970. Except for the clock, a field that is zero never
-// blocks. So a call can fill in one fact after another, in the order of the checks, and check after
-// each fact.
+// The input of blocker(). Times are in ms since 1970. Except for the clock, a field that is zero
+// never blocks. So a call can fill in one fact after another, and check after each fact.
 struct Facts {
-  bool layout_unknown;  // the seal was not read yet, so checks of the layout are skipped
+  bool layout_unknown;  // the seal was not read yet
   bool recovery;
   bool setting_invalid;
   bool node_without_origin;
@@ -120,31 +118,31 @@ struct Facts {
   int64_t clock_ms;
   int64_t max_lead_ms;
   bool clock_jumped;
-  bool unsynchronized;  // the clock is not synchronized, and minting must wait
+  bool unsynchronized;  // and a setting forbids minting
 
-  bool leased;  // whether the region is leased
+  bool leased;
   bool lease_worker_runs;
-  int32_t region;  // the configured or leased region; kNoRegion: no region is leased now
+  int32_t region;  // kNoRegion: no region is leased
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  int64_t leased_seal;  // the seal of the lease server's layout; 0: not known
-  uint64_t position;    // the position to claim; 0: none, so the lease's end is not checked
+  int64_t leased_seal;  // the lease server's; 0: unknown
+  uint64_t position;    // to claim; 0: none
 
-  Blocker state;      // not_installed, other_extension, state_missing, or none
-  bool state_locked;  // if true, the fields from here to the mark are unknown
-  Blocker seal;       // the fault of the seal, or none
+  Blocker state;      // not_installed, other_extension, state_missing, none
+  bool state_locked;  // fields down to mark_ms are unknown
+  Blocker seal;       // the seal's fault, or none
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
-  Moved moved;  // the parts that changed since the database last minted
+  Moved moved;
   bool clones_refused;
-  Blocker mark;             // the problem of the mark's relation, or none
-  bool mark_known;          // false: mark_ms was not read, but is the highest known mark
-  int64_t mark_ms;          // the mark as stored in the sequence
-  int64_t highest_mark_ms;  // the highest mark of this server run; 0: none
+  Blocker mark;             // fault of the mark's sequence, or none
+  bool mark_known;          // false: mark_ms was not read
+  int64_t mark_ms;          // stored, or the highest known
+  int64_t highest_mark_ms;  // of this server run; 0: none
 
-  bool no_slot;          // the database has no slot, and all slots are in use
-  int64_t lead_ms;       // by how much the newest id is ahead of the clock
+  bool no_slot;          // all slots are in use
+  int64_t lead_ms;       // newest id minus clock
   bool commits_refused;  // transactions that mint cannot commit
 };
 
@@ -153,7 +151,7 @@ constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
   const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
   if (facts.leased) {
-    // A missing worker does not block before the lease ends, because the worker may come back.
+    // A missing lease worker does not block before the lease ends, because the worker may restart.
     if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
       return Blocker::lease_worker_gone;
     if (facts.region == kNoRegion) return Blocker::no_region;
@@ -185,8 +183,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first blocker that applies. The checks have this order: first the server, second the
-// database, third the position of the next id.
+// Returns the first blocker that applies. Checks the server, then the database, then the next
+// position.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;
@@ -202,8 +200,8 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
-  // If the clock was not set back, the newest id is ahead of the clock by the lead and one tick at
-  // most.
+  // If the clock was not set back, the newest id is ahead of the clock by at most the lead and one
+  // tick.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;
   if (facts.commits_refused) return Blocker::commits_refused;

@@ -1,5 +1,4 @@
-// The only system calls of the core. The core's functions take the time as an argument, so the
-// tests' clock is a number.
+// Readings of the system's clocks. Unit tests pass other times.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -33,21 +32,19 @@ inline int64_t wall_clock_us() noexcept {
   return read_clock_us(CLOCK_REALTIME);
 }
 
-// Measures durations, independent of steps of the wall clock.
+// For durations: steps of the wall clock have no effect.
 inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
 
-// Time since boot, suspension included. The offset of the wall clock from the time since boot shows
-// steps of the wall clock.
+// Time since boot, including suspension.
 inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// The wall clock minus the time since boot, which includes suspension. Only steps of the wall clock
-// change this offset. Rate corrections change the wall clock and the time since boot equally. The
-// wall clock and the time since boot cannot be read at once. If an interruption separates the two
-// clock readings, both clocks are read again.
+// The wall clock minus the time since boot. Only steps of the wall clock change this offset,
+// because rate corrections apply to both clocks. The two clocks cannot be read at the same instant.
+// If an interruption separates the two readings, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -1,15 +1,15 @@
-// The base: the offset of the wall clock from the time since boot. Jumps of the wall clock are
-// measured against the base. The time since boot is never stepped. The base is taken when the
-// server starts, and again at accept().
+// Detects jumps of the wall clock. The base is the offset of the wall clock from the time since
+// boot, which is never stepped. A jump is a change of this offset since the base was taken. The
+// base is taken when the server starts, and again in accept().
 //
-// When the server starts, the clock may be wrong. A server writes a mark only a little ahead of the
-// clock, so a durable mark can prove that the clock was wrong. If the mark is much further ahead,
-// and this server run saw no step of the clock, an earlier run wrote the mark. So the clock was
-// behind when the present run started. If the mark proves that the clock was wrong, the base is
-// *void*. When the clock reaches the mark, the base is taken again. While the base is void, a step
-// of the clock counts as a jump in two cases. In the first case, the clock is still before the mark
-// after the step. In the second case, ids were minted in this run before the step, so the mark may
-// be wrong although the clock is right.
+// A durable mark can prove that the clock was behind when the server started, because a server
+// writes its mark only a little ahead of its clock. If a mark is much further ahead, and the clock
+// was not stepped in this server run, an earlier run wrote the mark. Then the base is *void*, and
+// is taken again when the clock reaches the mark. While the base is void, a step of the clock
+// counts as a jump in two cases:
+//  - The clock is still before the mark after the step.
+//  - Ids were minted in this server run before the step, so the mark may be wrong and the clock
+//    right.
 //
 // The base is in the postmaster's memory. A process that writes the base may be killed at any
 // instant.
@@ -33,14 +33,13 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // Returns by how much the wall clock was stepped since the base was taken; negative if the clock
-  // went back.
+  // By how much the wall clock was stepped since the base was taken; negative: back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted under the present clock. After ids were minted, a mark cannot
-  // replace the base.
+  // Records that ids were minted under the present clock. After that, no mark can make the base
+  // void.
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -63,16 +62,15 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // Returns whether the base is void and the clock has nearly reached the mark. "Nearly" means
-  // within `ahead_ms`, because a server writes a mark by up to `ahead_ms` ahead of its clock.
+  // True if the base is void and the clock is at most `ahead_ms` before the mark, because a server
+  // writes a mark by up to `ahead_ms` ahead of its clock.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
   // Takes the base again if may_be_replaced() is true. If the caller is killed half-way, the old
-  // base stays valid. With the old base, the step of the clock counts as a jump. An operator must
-  // confirm a jump.
+  // base stays valid, and an operator must confirm the step of the clock as a jump.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -81,7 +79,7 @@ class ClockBase {
   }
 
  private:
-  // The states are in order: state_ only changes to a later state.
+  // The state only changes from undecided to void (a time), and from void to in use.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

@@ -1,4 +1,4 @@
-// How wrong a clock may be.
+// How wrong the system's clock may be.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -10,12 +10,12 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // as the kernel reports, and the error is at most snowflake.max_clock_error
-  bool known;         // whether the kernel or a setting provides the fields below
-  bool from_setting;  // whether the maximum error comes from the setting snowflake.clock_error
-  int64_t offset_us;  // the correction that the kernel still has to make
+  bool synchronized;  // and within snowflake.max_clock_error
+  bool known;         // the fields below are set
+  bool from_setting;  // the error is snowflake.clock_error
+  int64_t offset_us;  // correction that the kernel still makes
   int64_t estimated_error_us;
-  int64_t maximum_error_us;  // the largest possible difference between the true time and the clock
+  int64_t maximum_error_us;  // greatest difference from true time
 };
 
 }  // namespace snowflake

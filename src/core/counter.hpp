@@ -1,24 +1,20 @@
-// Decides whether TickClock may use the processor's counter to limit how long a reading of the
-// kernel's clock is reused.
+// Decides whether TickClock may use the processor's counter (TSC).
 //
 // TickClock needs a counter that runs at one rate on every processor, even while a processor
 // sleeps. The name of the kernel's clock source shows whether the counter meets these needs:
-//  - "tsc": the kernel has compared the processors' counters, and computes the time from the
+//  - "tsc": the kernel has compared the counters of all processors, and computes the time from the
 //    counter.
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the counter by a
-//    factor from the hypervisor. With a clock source of a hypervisor, the counters of two
-//    processors can differ. So TickClock uses a reading only on the processor that took the
-//    reading. The flags constant_tsc and nonstop_tsc guarantee a constant rate, and a counter that
-//    runs in sleep states.
-//  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
-// If the kernel uses a clock source that is not in this list, the counter may have failed the
-// kernel's tests.
+//    factor from the hypervisor. The counters of two processors can differ, so TickClock uses a
+//    reading only on the processor that took the reading. The processor flags constant_tsc and
+//    nonstop_tsc guarantee a constant rate that continues in sleep states.
+//  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0. With any
+//    other clock source, the counter may have failed the kernel's tests.
 //
-// Limits. After a live migration, the counter can have another rate or another value. TickClock
-// discards a reading if the counter goes back. TickClock measures the rate again if the counter has
-// become slower than the kernel's clock. A hypervisor can make each reading of the counter trap,
-// and an emulator can compute the counter. A counter that traps or is computed is slow, so the cost
-// of a reading is measured at start.
+// A live migration can change the rate or the value of the counter. TickClock discards a reading if
+// the counter goes back. TickClock measures the rate again if the counter has become slower than
+// the kernel's clock. A hypervisor or an emulator can make the counter slow to read, so the cost of
+// a reading is measured at start.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -61,8 +57,6 @@ constexpr bool has_constant_counter(std::string_view flags) noexcept {
   return has_flag(flags, "constant_tsc") && has_flag(flags, "nonstop_tsc");
 }
 
-// `constant` is the result of has_constant_counter(). `cost_ns` is the time of one reading of the
-// counter.
 constexpr CounterUse judge_counter(std::string_view source, bool constant, int64_t cost_ns,
                                    Processor processor = kProcessor) noexcept {
   const bool known = processor == Processor::arm ? source == "arch_sys_counter"
@@ -75,8 +69,8 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// Returns the time of one reading of the counter: the least of several rounds, because a round may
-// be interrupted. A counter that stands still counts as infinitely slow.
+// Time to read the counter once. Takes the least of several rounds, because a round may be
+// interrupted. A counter that stands still has the cost INT64_MAX.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

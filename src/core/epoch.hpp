@@ -1,6 +1,6 @@
-// Parses an epoch. An epoch is an ISO 8601 date with an optional time and offset from UTC, or 13
-// digits. The 13 digits are milliseconds since 1970, the form in which some products publish an
-// epoch. Other formats are errors, because the meaning of "01.02.2025" depends on a setting.
+// Parses an epoch: an ISO 8601 date with an optional time and offset from UTC, or 13 digits. The 13
+// digits are milliseconds since 1970, the form in which some products publish an epoch. Other
+// formats are errors, because the meaning of "01.02.2025" depends on DateStyle.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -21,8 +21,8 @@ struct ParsedEpoch {
 
 namespace detail {
 
-// Removes exactly `digits` digits from the front and returns the value of the digits, or -1 if the
-// text has fewer digits.
+// Removes exactly `digits` digits from the front of a text. Returns their value, or -1 if the text
+// has fewer digits.
 constexpr int take_digits(std::string_view& text, size_t digits) noexcept {
   if (text.size() < digits) return -1;
   int value = 0;
@@ -55,7 +55,7 @@ constexpr bool take_offset(std::string_view& text, int& minutes) noexcept {
   return true;
 }
 
-// Reads up to three digits of a fraction of a second, in ms.
+// Reads up to three digits of a fraction of a second, in ms. Returns -1 if no digit follows.
 constexpr int take_fraction(std::string_view& text) noexcept {
   int ms = 0;
   int digits = 0;

@@ -1,33 +1,26 @@
-// A generator for programs outside PostgreSQL. The generator returns only ids below a mark, which
-// is stored in a file.
+// Generates ids in a program outside PostgreSQL. The generator returns only ids below a durable
+// mark, which is stored in a file (mark_file.hpp). So a new run begins above every id of the
+// earlier runs, even if the clock was set back.
 //
-// In the following states, ids may repeat, and the generator cannot detect the state:
-//  - Another program or a server mints in the same region as the generator, with another file or on
-//    another machine.
+// The generator cannot detect the following faults. In each case, ids may repeat:
+//  - Another program or a server mints in the same region, with another mark file or on another
+//    machine.
 //  - The machine or container was cloned together with the mark file.
-//  - The mark file was restored from a backup, or deleted and created again, while some returned
-//    ids are still ahead of the clock.
-//  - The file system does not enforce locks between machines. Some network file systems do not.
-// The generator also cannot detect that the clock is wrong at start. If the clock is wrong, the
-// times in the ids are wrong, but ids do not repeat.
+//  - The mark file was restored from a backup, or deleted and created again, while returned ids are
+//    still ahead of the clock.
+//  - The file system does not enforce locks between machines. Some network file systems do not. If
+//    the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
 //
-// The generator uses the classes of the server, and follows the rules of the server:
-//  - The generator returns an id only after a mark above the id is durable in the file (limits.hpp,
-//    mark_file.hpp). So a new run begins above every id of the earlier runs, although the clock may
-//    have been set back.
-//  - An id is at most `max_lead_ms` ahead of the clock. A call waits if no tick up to `max_lead_ms`
-//    ahead has a free sequence number. A call also waits if the clock is behind the last id or the
-//    mark. If a call would wait for more than `max_wait_ms`, the call fails.
-//  - If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer raised (see
-//    clock_base.hpp). Calls fail as soon as the ids reach the mark. After a jump ahead, calls
-//    succeed again if the clock is corrected or the program is restarted.
-//  - A call that fails returns no id. Ids that a failed call had already claimed are never
-//    returned.
+// An id is at most `max_lead_ms` ahead of the clock. A call waits for the clock if no earlier id is
+// free, or if the clock is behind the last id or the mark. A call fails if it would wait for more
+// than `max_wait_ms`. If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer
+// raised. Then calls fail as soon as ids reach the mark, until the clock is corrected or the
+// program is restarted. A failed call returns no id. Ids that a failed call has claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
 // `reserve_ms`, one thread writes the mark, and the other threads wait. After fork(), calls in the
-// child process fail, because the child process would repeat the ids of the parent process. A child
-// process needs a region and a mark file that no other process uses.
+// child process fail, because they would repeat ids of the parent process. A child process needs
+// its own region and mark file.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -62,12 +55,12 @@ struct GeneratorStatus {
 // The defaults are equal to the defaults of the server's settings.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // how far ahead of the clock the mark is written; at least two ticks
+  int64_t reserve_ms = 1000;  // lead of the mark over the clock; at least two ticks
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };
 
-// The clocks of the present machine. Tests pass other clocks.
+// The clocks of this machine. Unit tests pass simulated clocks.
 struct GeneratorClocks {
   static int64_t wall_ms() noexcept { return wall_clock_ms(); }
   static int64_t boot_us() noexcept { return snowflake::boot_us(); }
@@ -79,8 +72,8 @@ struct GeneratorClocks {
 
 namespace detail {
 
-// The number of forks between the first process and the present process. The handler runs in the
-// child of each fork().
+// The number of forks between the first process and this process. pthread_atfork() increments the
+// number in each child process.
 inline std::atomic<uint32_t> forks{0};
 inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
@@ -100,9 +93,8 @@ class BasicGenerator {
     return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
   }
 
-  // Locks the mark file until the generator is destroyed, and begins at the stored mark. If
-  // `status()` shows an error after the constructor, every call fails with this error. `path`
-  // should be absolute.
+  // Locks the mark file until the generator is destroyed. Ids begin at the stored mark. If status()
+  // shows an error after construction, every call fails with this error. `path` should be absolute.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {
@@ -174,13 +166,12 @@ class BasicGenerator {
   static int64_t reserve_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return std::max(options.reserve_ms, 2 * int64_t{layout.tick_ms});
   }
-  // Returns the greatest time by which a written mark is ahead of the clock.
+  // How far a written mark can be ahead of the clock.
   static int64_t ahead_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }
 
-  // Makes `position` available: writes a mark above `position` to the file, and then raises the
-  // limit.
+  // Makes `position` available: raises first the mark in the file, and then the limit.
   GeneratorStatus extend(uint64_t position) noexcept {
     const std::lock_guard<std::mutex> locked(extending_);
     if (limits_.read() > position) return {};
@@ -196,13 +187,13 @@ class BasicGenerator {
     return {};
   }
 
-  // Sleeps until the clock has reached the tick, at most until `left_ms` is used up.
+  // Sleeps until the clock reaches a tick, for at most 100 ms and at most `left_ms`.
   GeneratorStatus wait(uint64_t tick, int64_t now_ms, int64_t& left_ms) const noexcept {
     const int64_t behind_ms = layout_.ms_of_tick(tick) - now_ms;
     if (left_ms <= 0)
       return {limits_.read() == 0 ? GeneratorError::mark_ahead : GeneratorError::clock_behind,
               behind_ms};
-    // The function sleeps in short parts, because the clock may be corrected in the meantime.
+    // The sleep is short, because the clock may be corrected in the meantime.
     const int64_t part_ms = std::min({behind_ms, left_ms, int64_t{100}});
     Clocks::sleep_ms(part_ms);
     left_ms -= part_ms;

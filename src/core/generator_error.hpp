@@ -1,4 +1,3 @@
-// The errors of the generator outside PostgreSQL (core/generator.hpp).
 #pragma once
 
 #ifdef POSTGRES_H
@@ -26,7 +25,7 @@ enum class GeneratorError : uint8_t {
   clock_behind,
 };
 
-// A message has two sentences: the error, and what to do.
+// Each message states the error, and then what to do.
 constexpr const char* describe(GeneratorError error) noexcept {
   switch (error) {
     case GeneratorError::none:

@@ -1,9 +1,9 @@
-// Computes a shard for any key: the first 32 bits of the SHA-256 of the key as text, scaled to the
+// Computes the shard of a key: the first 32 bits of the SHA-256 of the key as text, scaled to the
 // number of shards.
 //
-// The function shard_for() must never change, because the result determines where rows are stored.
-// A number is hashed as its decimal digits, and a UUID as its 36 characters in lower case. So the
-// number 5 and the text '5' are the same key. A client in any language can compute the shard.
+// shard_for() must never change, because its result determines where rows are stored. A number is
+// hashed as its decimal digits, and a UUID as its 36 characters in lower case. So the number 5 and
+// the text '5' are the same key. A client in any language can compute the shard.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,8 +18,8 @@
 
 namespace snowflake {
 
-// The shard of a text in UTF-8. The hash is multiplied by the number of shards. A modulo is not
-// used. If the number of shards is doubled, each shard is split in two.
+// `key` is a text in UTF-8. The hash is multiplied instead of taken modulo `shards`, so doubling
+// the number of shards splits each shard in two.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }
@@ -36,7 +36,7 @@ inline uint32_t shard_for(int64_t key, uint32_t shards) noexcept {
   return shard_for(std::string_view{text + first, sizeof(text) - first}, shards);
 }
 
-// The shard of a UUID: sixteen bytes, the most significant first.
+// `uuid` has sixteen bytes, the most significant first.
 inline uint32_t shard_for(const uint8_t (&uuid)[16], uint32_t shards) noexcept {
   constexpr char kDigits[] = "0123456789abcdef";
   char text[36];

@@ -1,9 +1,9 @@
-// The greatest value per key, for a bounded number of keys. KeyedMax uses no lock, because
-// processes share the memory and any process may be killed at any instant.
+// Stores the greatest value per key in shared memory, for at most kEntries keys. No lock is used,
+// because any process may be killed at any instant.
 //
-// A value is never discarded. When all entries are in use, all further keys share one value, which
-// may be too high but never too low. Keys are not 0, and values are positive. A zeroed object is
-// empty.
+// Values are never removed. When all entries are in use, all further keys share one value, which
+// may be too high but never too low. Keys are not 0, and values are positive. Zeroed memory is an
+// empty object.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class KeyedMax {
     raise_to(entry == nullptr ? others_ : entry->value, value);
   }
 
-  // The value of a key, or 0.
+  // The greatest value of a key, or 0.
   int64_t read(uint32_t key) noexcept {
     const Entry* const entry = find(key, false);
     return (entry == nullptr ? others_ : entry->value).load(std::memory_order_relaxed);
@@ -33,8 +33,7 @@ class KeyedMax {
     std::atomic<int64_t> value;
   };
 
-  // A key takes the first free entry in the order of probing, and an entry is never freed. So a
-  // search ends at the first free entry.
+  // An entry is never freed, so a search ends at the first free entry.
   Entry* find(uint32_t key, bool take) noexcept {
     for (size_t i = 0; i < kEntries; ++i) {
       Entry& entry = entries_[(key + i) % kEntries];

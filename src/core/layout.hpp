@@ -1,12 +1,12 @@
-// The id: the meaning of its bits.
+// The bit fields of an id:
 //
 //   63                                                             0
 //   | time: ticks since the epoch | region | shard | sequence |
 //
-// The region identifies the server that mints the id. The shard identifies the place of the row.
-// Region and shard together are the origin of the id. A *position* is an id without its region and
-// shard: tick << sequence_bits | sequence. The state of a shard is a position, and every bound is a
-// position. All functions here depend only on the layout.
+// A tick is the unit of time, 1 to 1000 ms. The region is the number of the server that minted the
+// id. The shard is a number that the caller chose for a group of rows. Region and shard together
+// are the origin of the id. A *position* is an id without its origin: tick << sequence_bits |
+// sequence.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,7 +18,7 @@
 
 namespace snowflake {
 
-// The allowed lengths of a tick, in ms.
+// Allowed lengths of a tick, in ms.
 inline constexpr uint32_t kTicks[] = {1, 10, 100, 1000};
 
 constexpr bool is_tick(uint32_t ms) noexcept {
@@ -32,7 +32,7 @@ struct Layout {
   uint8_t region_bits;
   uint8_t shard_bits;
   uint8_t sequence_bits;
-  uint32_t tick_ms;  // length of a tick, one of kTicks
+  uint32_t tick_ms;  // one of kTicks
   int64_t epoch_ms;  // start of tick 0, in ms since 1970-01-01 UTC
 
   constexpr unsigned origin_bits() const noexcept { return unsigned{region_bits} + shard_bits; }
@@ -41,15 +41,14 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // The greatest tick that the time field can hold, and the greatest tick of a minted id. If the
-  // fields have 64 bits together, times in the upper half of the range would make the bigint
-  // negative. Ids with a negative bigint are not minted.
+  // A layout of 64 bits mints only the lower half of its ticks, because ids of the upper half would
+  // be negative bigints.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
   }
 
-  // Returns the first position after the last position that can be minted.
+  // First position after all positions that can be minted.
   constexpr uint64_t end_position() const noexcept {
     return (last_minted_tick() + 1) << sequence_bits;
   }
@@ -83,31 +82,29 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
-  // Returns whether a time is within an hour of the epoch. Small numbers, such as the values of a
-  // sequence, decode to times within an hour of the epoch.
+  // True for times in the first hour after the epoch. Small integers, such as the values of a plain
+  // sequence, decode to such times.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }
 
-  // The greatest id that any server can mint. is_id() returns whether any server can mint a number.
+  // Greatest id that any server can mint with this layout.
   constexpr uint64_t last_id() const noexcept {
     return ~uint64_t{0} >> (id_bits() == 64 ? 1 : 64 - id_bits());
   }
   constexpr bool contains(uint64_t id) const noexcept { return id <= last_id(); }
 
-  // The first position of `origin` whose id is greater than `id`, which may have any origin.
+  // First position at which `origin` mints an id greater than `id`. `id` may have any origin.
   constexpr uint64_t first_position_after(uint64_t id, uint32_t origin) const noexcept {
     if (origin == origin_of(id)) return position_of(id) + 1;
     return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));
   }
 
-  // The start of a tick in ms since 1970. The result cannot overflow for any tick of the time
-  // field, see check().
+  // Start of a tick, in ms since 1970. If check() accepts the layout, the result does not overflow.
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
-  // The tick that contains a time, and the first tick that begins at that time or later. Both
-  // functions REQUIRE ms >= epoch.
+  // tick_at() rounds a time down to a tick, and tick_from() rounds up. Both REQUIRE ms >= epoch_ms.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
     if (tick_ms == 1) [[likely]]
@@ -121,7 +118,7 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// The accepted range of each field. The epoch must fit the 41 bits of the seal.
+// Accepted range of each field. A seal (seal.hpp) has 41 bits for the epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;
@@ -144,7 +141,7 @@ enum class LayoutError : uint8_t {
   end_of_time,
 };
 
-// The fault is a full sentence, for the detail of an error.
+// Returns a full sentence for the detail of an error message.
 constexpr const char* describe(LayoutError error) noexcept {
   switch (error) {
     case LayoutError::none:
@@ -199,8 +196,8 @@ struct ParsedLayout {
 
 namespace detail {
 
-// Removes a decimal number from the front and returns the number. Returns -1 if the text has no
-// number, or the number has a leading zero or is far too large.
+// Removes a decimal number from the front of a text, and returns the number. Returns -1 for a
+// number above 999, a leading zero, or no digit.
 constexpr int take_number(std::string_view& text) noexcept {
   int value = -1;
   if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') return -1;
@@ -231,8 +228,9 @@ inline constexpr Preset kPresets[] = {
 
 }  // namespace detail
 
-// Reads a preset's name, `time/region+shard/sequence` or `time/shard/sequence`. If tick_ms is 0, a
-// preset keeps the tick of the preset, and a layout given as numbers of bits has a tick of 1 ms.
+// Parses the name of a preset, or numbers of bits: `time/region+shard/sequence` or
+// `time/shard/sequence`. If tick_ms is 0, a preset keeps its own tick, and numbers of bits get a
+// tick of 1 ms.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
@@ -255,8 +253,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // Compares the numbers as int, before the numbers are converted to the eight bits of the layout's
-  // members.
+  // Checks the ranges before the numbers are narrowed to 8 bits.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
     return {nothing, LayoutError::origin_bits};

@@ -1,16 +1,16 @@
-// The lease state of a server that mints: the server's incarnation, and how an answer of the lease
-// server changes the state.
+// The lease state of a server that mints: its incarnation, and the effects of the lease server's
+// answers.
 //
-// The memory belongs to the postmaster. The memory survives a crash of a backend. The memory is
-// empty after a restart, in a clone and in a promoted standby. Only the lease worker writes the
-// lease memory. A session that publishes a limit raises `highest`, and holds the lock that cover()
-// requires. Worker and sessions may be killed between two stores. The members other than the region
-// are valid only while a region is set. So the region is stored last and cleared first.
+// The state is in the postmaster's memory, and survives a crash of a backend. After a restart, in a
+// clone and in a promoted standby, the state is empty. Only the lease worker writes the state,
+// except for `highest`: a session that publishes a limit raises `highest`, under the lock that
+// cover() requires. The worker and sessions may be killed between two stores. The other members are
+// valid only while a region is set, so the region is stored last and cleared first.
 //
-// Invariants
+// Invariants:
 //  1. While a region is held, every published limit is at most `highest`, and floor <= highest <=
 //     until.
-//  2. A region is taken only if no region is held and no region is being given back.
+//  2. A region is taken only if no region is held or being given back.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,7 @@
 
 namespace snowflake {
 
-// A copy of the members of the lease memory. The worker may read this copy without the lock.
-// Sessions need the lock.
+// A copy of the lease state. Sessions need the lock to read the state. The lease worker does not.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -32,29 +31,28 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// Returns the region that this server holds, or kNoRegion. A database that is new in the region
-// mints from the time `begin_ms`.
+// The region that this server holds, or kNoRegion. A database without ids in the region mints from
+// the time `begin_ms`.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
 };
 
-// What an answer of the lease server means for the current incarnation.
+// What the lease worker must do with an answer of the lease server.
 enum class LeaseEvent : uint8_t {
-  stale,       // ignored: the answer is for another incarnation, or not newer than the last answer
-  taken,       // a region is granted: take()
-  extended,    // the held region got more time: extend()
-  given_back,  // the lease server has recorded the return of the region
-  lost,        // the incarnation has ended: begin() a new incarnation
-  ask_again,   // record() the answer, and send the next request at once
-  full,        // send the request again when a region is free
-  refused,     // send the request again later; an operator must act
-  apart,       // the clocks of the two servers are too far apart: the answer is discarded
+  stale,       // ignore: other incarnation, or old
+  taken,       // region granted: call take()
+  extended,    // more time: call extend()
+  given_back,  // the return is recorded
+  lost,        // incarnation ended: call begin()
+  ask_again,   // record(), then ask again now
+  full,        // repeat when a region is free
+  refused,     // repeat later; an operator must act
+  apart,       // clocks differ too much: ignore
 };
 
-// If `giving_back` is set, the worker has cleared its region in order to give the region back.
-// REQUIRES: `sent_ms` and `received_ms` are readings of the server's clock before the request and
-// after the answer.
+// `giving_back`: the worker has cleared its region in order to give the region back. `sent_ms` and
+// `received_ms` are readings of the server's clock before the request and after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -64,11 +62,10 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (answer.term < mine.term || (answer.term == mine.term && answer.number <= mine.newest))
     return LeaseEvent::stale;
   if (giving_back) {
-    // Answers to earlier requests are ignored.
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // The answer is for a worker that was killed while that worker gave the region back. The present
-  // worker does not return the killed worker's region, but requests a region.
+  // A worker that was killed while it gave a region back sent this request. The present worker
+  // requests a region instead.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -77,26 +74,24 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If region or floor in an answer differs from the held lease, the answer belongs to an old
-    // request. After an old request, this server lost the region, and another server may have held
-    // the region.
+    // If the region or the floor differs from the held lease, the answer belongs to an old request.
+    // Since that request, another server may have held the region.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
-  // An answer to a renewal is stale, because the region was cleared in the meantime.
+  // An answer to a renewal is stale if the region was cleared in the meantime.
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// Contains the numbers in a worker's requests by which the lease server detects a copy of the
+// Random numbers in the lease worker's requests. They let the lease server detect a copy of the
 // worker's memory.
 struct LeaseNonce {
-  int64_t next;   // the nonce of each request until a request is granted
-  int64_t acked;  // the nonce of the last granted request; 0: none yet
+  int64_t next;   // sent until a request is granted
+  int64_t acked;  // last granted nonce; 0: none
 
   // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
-  // when the lease server grants a request. So after a refusal, the worker sends its nonce again.
-  // If the worker changed its nonce after a refusal, the lease server would detect a copy of the
-  // worker.
+  // when it grants a request. So a worker must send the same nonce after a refusal. With a changed
+  // nonce, the worker would look like a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -104,29 +99,27 @@ struct LeaseNonce {
   }
 };
 
-// The template argument Word is std::atomic. Tests pass a type that stops the writer between two
-// stores.
+// `Word` is std::atomic. Unit tests pass a type that stops the writer between two stores.
 template <template <class> class Word>
 class BasicLeaseMemory {
  public:
   LeaseView view() const noexcept {
-    // Reads the region first, because the writer stores the region after the members that belong to
-    // the region.
+    // Reads the region first, because the writer stores the region last.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
     return {read(incarnation_), read(newest.term), read(newest.number), region,
             read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
-  // Begins a new incarnation and clears the state of the earlier incarnation. `newest` is the
-  // answer that ended the earlier incarnation. `end_limits` withdraws the limits of all databases.
-  // REQUIRES the lock.
+  // Begins a new incarnation and clears the state of the old incarnation. `newest` is the answer
+  // that ended the old incarnation. `end_limits` withdraws the limits of all databases. REQUIRES
+  // the lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // The new number is stored before the other members are cleared. If the worker were killed
-    // after the members were cleared, the old incarnation could get its region again without the
-    // record of its limits.
+    // Stores the new incarnation before the other members are cleared. In the opposite order, a
+    // worker that was killed in between could get the region again without the record of its
+    // limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -135,7 +128,7 @@ class BasicLeaseMemory {
     record(newest);
   }
 
-  // REQUIRES LeaseEvent::taken, and the lock.
+  // REQUIRES the lock, and LeaseEvent::taken.
   void take(const LeaseAnswer& answer) noexcept {
     record(answer);
     store(grant_, answer.grant);
@@ -153,7 +146,7 @@ class BasicLeaseMemory {
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
-  // Records only the term and the number of the newest answer.
+  // Records the term and the number of the newest answer, but not the grant.
   void record(const LeaseAnswer& answer) noexcept {
     // If the worker is killed before the last store, the old term and number stay valid.
     const int64_t next = 1 - read(newest_now_);
@@ -163,8 +156,8 @@ class BasicLeaseMemory {
     newest_now_.store(next, std::memory_order_release);
   }
 
-  // Clears the region, but the incarnation continues. Returns the state of the region that is given
-  // back. No limit above the returned `highest_ms` will be published. REQUIRES the lock.
+  // Clears the region, but the incarnation continues. Returns the state of the cleared region.
+  // After the call, no limit above the returned `highest_ms` is published. REQUIRES the lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();
@@ -173,15 +166,15 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // Returns the time up to which a database with this mark may issue ids. Records the returned time
-  // in `highest` before the function returns. REQUIRES the lock.
+  // The time up to which a database with this mark may issue ids. Raises `highest` to this time.
+  // REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);
     return covered_ms;
   }
 
-  // Returns the region that a database passes to Limits::bind(). REQUIRES the lock.
+  // The region to pass to Limits::bind(). REQUIRES the lock.
   RegionHold region() const noexcept {
     const LeaseView now = view();
     return {now.region, now.highest_ms};
@@ -193,7 +186,7 @@ class BasicLeaseMemory {
   }
 
  private:
-  // The term and the number of an answer. The newest answer is newest_[newest_now_].
+  // newest_[newest_now_] is the newest answer.
   struct NewestAnswer {
     Word<int64_t> term;
     Word<int64_t> number;
@@ -209,7 +202,7 @@ class BasicLeaseMemory {
   Word<int64_t> incarnation_;
   NewestAnswer newest_[2];
   Word<int64_t> newest_now_;    // 0 or 1
-  Word<int64_t> region_after_;  // the region plus 1, so that zeroed memory means no region
+  Word<int64_t> region_after_;  // region + 1; 0: no region
   Word<int64_t> grant_;
   Word<int64_t> floor_;
   Word<int64_t> until_;

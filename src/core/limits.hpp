@@ -1,23 +1,20 @@
-// The published limit of a database: sessions of the database may claim only positions below the
-// limit. The limit follows from the stored mark and the lease. All sessions of the database share
-// the limit and the shard counters.
+// The published limit of a database, in shared memory. Sessions of the database claim only
+// positions below the limit. The limit is computed from the durable mark and the lease.
 //
-// The caller provides exclusion. Each member of Limits names the kind of exclusion that the member
-// needs:
-//  - *the lock* excludes bind(), publish(), withdraw() and end_region() from one another. The lock
-//    also excludes the members of LeaseMemory that require the lock;
-//  - *the page* excludes adopt() and record_written() of one stored mark from one another;
-//  - members that name neither the lock nor the page may be called at any time.
+// The caller must hold the locks that a member of Limits requires:
+//  - *the lock* excludes bind(), publish(), withdraw(), end_region() and the members of LeaseMemory
+//    that require the lock from one another;
+//  - *the page* excludes adopt() and record_written() of one stored mark from one another.
 //
-// Invariants
-//  1. A limit is valid only in the generation in which the limit was published. The generation
-//     increases before the limit is withdrawn, and a session compares generations after the session
-//     has read a limit. So a session uses only limits of the session's generation.
-//  2. Within a generation the limit only rises.
-//  3. A limit follows from a mark and from the start of a region. The shard counters are raised to
-//     the mark and to the start of the region before the limit is published (release). A claimer
-//     reads the limit (acquire), then the counter.
-//  4. highest_ms() is at least every mark that a published limit follows from.
+// Invariants:
+//  1. A limit is valid only in the generation in which the limit was published. withdraw()
+//     increases the generation before it clears the limit. A session compares the generation after
+//     it has read the limit.
+//  2. The limit does not fall within a generation.
+//  3. Before a limit is published (release), all shard counters are raised to the mark and to the
+//     start of the region. A session that claims reads the limit (acquire) before the shard
+//     counter.
+//  4. highest_ms() is at least every mark from which a published limit was computed.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -32,27 +29,24 @@
 
 namespace snowflake {
 
-// The binding of a session to the mark. While `generation` is current, the bound session mints in
-// this region.
+// Attaches a session to the durable mark. The session mints in `region` while `generation` is
+// current.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
 };
 
-// The template argument Word is std::atomic, or a type with which tests interrupt readers and kill
-// writers.
+// `Word` is std::atomic. Unit tests pass a type that interrupts readers and kills writers.
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Binds a session to the mark: from now on, published limits follow from this mark. `mark` is a
-  // number other than 0 that the caller chose, and `stored_ms` is the stored value. If the present
-  // limit follows from another mark, or from a value above the stored value, the generation of the
-  // limit ends. The first call after the region was taken sets the start of the region. Later calls
-  // of bind() do not change the start of the region. REQUIRES the lock.
+  // Attaches a session to a durable mark. `mark` is a number other than 0 that identifies the mark,
+  // and `stored_ms` is the stored value of the mark. If the published limit was computed from
+  // another mark, or from a later time than `stored_ms`, the generation ends. Only the first call
+  // after a region was taken sets the start of the region. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // If no limit is published, a lowered mark does not end the generation. If a lowered mark ended
-    // the generation, each session that binds while the mark is low would invalidate the bindings
-    // of all other sessions.
+    // A lowered mark ends the generation only if a limit is published. Otherwise, while the mark is
+    // low, each session that attaches would end the generation of all other sessions.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -64,7 +58,7 @@ class BasicLimits {
     return {generation_.load(std::memory_order_relaxed), held};
   }
 
-  // Publishes the limit that follows from a durable mark and from the lease. `lease` is null if the
+  // Publishes the limit that follows from a durable mark and the lease. `lease` is null if the
   // region is static. Returns false if the generation has ended. REQUIRES the lock.
   template <class Lease>
   bool publish(const Layout& layout, uint32_t generation, int64_t mark_ms, Lease* lease) noexcept {
@@ -77,29 +71,29 @@ class BasicLimits {
     return true;
   }
 
-  // Ends the generation, so that every session must bind again. REQUIRES the lock.
+  // Ends the generation, so that every session must attach to the mark again. REQUIRES the lock.
   void withdraw() noexcept {
-    // Only withdraw() changes the generation, so load and store need not be one atomic step. A
-    // later publisher sees this store, because the publisher holds the lock. A reader of a later
-    // limit sees this store, because the later limit is published with release.
+    // Only withdraw() changes the generation, under the lock, so load and store need not be one
+    // atomic operation. A session that reads a later limit also sees the new generation, because
+    // publish() holds the lock and stores with release.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
   }
 
-  // Ends the generation before the region is cleared. REQUIRES the lock.
+  // Must be called before the leased region is cleared. REQUIRES the lock.
   void end_region() noexcept {
     withdraw();
     begin_ms_.store(0, std::memory_order_relaxed);
   }
 
-  // Whether a stored mark was written or adopted since shared memory was created.
+  // True if a mark of `stored_ms` or later was written or adopted since shared memory was created.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a stored mark of an earlier server run, or a stored mark that was raised outside this
-  // class. `raise_counters` raises all shard counters of the database to at least its argument.
-  // REQUIRES the page: other sessions must not see has_recorded() true before the shard counters
-  // are raised.
+  // Adopts a stored mark that was not written through this object, such as the mark of an earlier
+  // server run. `raise_counters` raises all shard counters of the database to at least its
+  // argument. REQUIRES the page: other sessions must not see has_recorded() true before the shard
+  // counters are raised.
   template <class RaiseCounters>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {
     if (has_recorded(stored_ms)) return;
@@ -108,45 +102,43 @@ class BasicLimits {
     raise_to(highest_ms_, stored_ms);
   }
 
-  // Records that the mark is stored with the value `mark_ms`. The caller flushes the mark before it
-  // publishes the value. REQUIRES the page.
+  // Records that the sequence contains the mark `mark_ms`. The caller must flush the mark before it
+  // publishes a limit. REQUIRES the page.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region. After bind(), a session with a region
-  // must call this function before anything else. Before a crash, or in another database of this
-  // server, ids may have been minted in the same shard and region. The ids from before must not be
-  // repeated.
+  // Raises the shard counters to the start of the region, so that no earlier id of the region is
+  // minted again. Earlier ids may come from before a crash, or from another database of this
+  // server. A session with a region must call reopen() directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
     raise_counters(position_from(layout, binding.region.begin_ms));
   }
 
-  // Returns the limit of the session's generation, or no value if the generation has ended.
+  // Returns the published limit, or no value if the session's generation has ended.
   std::optional<uint64_t> take(uint32_t generation) const noexcept {
     const uint64_t limit = read();
     if (!is_current(generation)) return std::nullopt;
     return limit;
   }
 
-  // Returns the published limit of any generation, or 0. A claim must use take() instead.
+  // The published limit of any generation; 0: none. Claims must use take() instead.
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // Relaxed: a claim just after the end of the generation is as safe as a claim just before the
-  // end. The limit that the claim has read covers the claimed ids before and after the end of the
-  // generation.
+  // Relaxed: a session that misses the end of a generation is safe, because the limit that it read
+  // covers its ids.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // The mark from which the limit follows, or 0. REQUIRES the lock, shared.
+  // Identifies the mark from which the limit was computed; 0: none. REQUIRES the lock in shared
+  // mode.
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // highest_ms() is the greatest mark that was written or adopted, or 0. floor_ms() is the greatest
-  // mark that was adopted, or 0.
+  // The greatest mark that was written or adopted, and the greatest mark that was adopted; 0: none.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
-  // Returns the start of the held region's ids in this database, or 0 if the start is not set yet.
+  // Start of the region's ids in this database; 0: not set.
   int64_t begin_ms() const noexcept { return begin_ms_.load(std::memory_order_relaxed); }
 
  private:

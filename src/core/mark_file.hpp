@@ -1,9 +1,9 @@
-// A durable mark outside PostgreSQL: one line of text in a file that one process at a time locks.
+// A durable mark in a file outside PostgreSQL, as one line of text. Only one process at a time can
+// lock the file.
 //
-// The line is written in place. The line is shorter than a disk sector, and a disk writes a sector
-// as a whole. If the line is incomplete or was changed, the checksum of the line does not match,
-// and open() refuses the file. The lock belongs to the open file, so the lock ends when the process
-// ends for any reason.
+// The line is overwritten in place. A disk writes a sector as a whole, and the line is shorter than
+// a sector. open() refuses a file whose checksum does not match. The lock belongs to the open file,
+// so the lock ends with the process.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -36,9 +36,8 @@ class MarkFile {
     if (file_ >= 0) ::close(file_);
   }
 
-  // Makes the file of a layout and region. If the call succeeds, the file is durable. If the call
-  // fails, no new file remains. If create() or open() returns GeneratorError::file_system, `errno`
-  // shows the reason.
+  // Creates the mark file of a region, durably. If the call fails, no new file remains. If create()
+  // or open() returns GeneratorError::file_system, `errno` shows the reason.
   static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
                                int64_t mark_ms) noexcept {
     MarkFile made;
@@ -47,7 +46,7 @@ class MarkFile {
       return errno == EEXIST ? GeneratorError::file_exists : GeneratorError::file_system;
     made.seal_ = seal_of(layout);
     made.region_ = region;
-    // The new file is locked, because another process could open the file before the first line is
+    // Locks the new file, because another process could open the file before its first line is
     // durable.
     if (::flock(made.file_, LOCK_EX | LOCK_NB) == 0 && made.put(mark_ms) && sync_folder(path))
       return GeneratorError::none;
@@ -57,7 +56,7 @@ class MarkFile {
     return GeneratorError::file_system;
   }
 
-  // Locks the file and reads the mark. REQUIRES that no file is open.
+  // Locks the file and reads the mark. REQUIRES that this object has no open file.
   GeneratorError open(const std::string& path, const Layout& layout, uint32_t region) noexcept {
     seal_ = seal_of(layout);
     region_ = region;
@@ -70,10 +69,9 @@ class MarkFile {
     return is_in_place() ? read() : GeneratorError::file_system;
   }
 
-  // The mark that was read.
   int64_t mark_ms() const noexcept { return mark_ms_; }
 
-  // Writes the mark, and returns true when the mark is durable. On failure, `errno` has the reason.
+  // Returns true after the mark is durable. On failure, `errno` shows the reason.
   bool write(int64_t mark_ms) noexcept { return is_in_place() && put(mark_ms); }
 
  private:
@@ -113,7 +111,7 @@ class MarkFile {
   }
 
   // Whether the path still refers to the locked file. If the file was moved or replaced, another
-  // process may lock the file that is now at the path.
+  // process can lock the file that is now at the path.
   bool is_in_place() const noexcept {
     struct stat mine {};
     struct stat there {};

@@ -1,10 +1,8 @@
-// The region and the shards that a database mints, as the newest session of the database is
-// configured.
+// The region and the shards in which a database mints.
 //
-// A session reads its configuration when the session starts, so the session that started last has
-// the newest configuration. The choice of the newest session applies to all sessions of the
-// database. If an older session mints its first id after the newest session, the choice does not
-// change.
+// A session reads its configuration at its start, so the session that started last has the newest
+// configuration. All sessions of the database mint with the configuration of the session that
+// started last.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -19,8 +17,8 @@
 
 namespace snowflake {
 
-// When a session started. The time since boot is never stepped, but has a coarse resolution. If two
-// sessions have the same time since boot, the wall clock orders the sessions.
+// Start time of a session. The time since boot is never stepped, but coarse, so the wall clock
+// orders sessions with the same time since boot.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;
@@ -28,21 +26,18 @@ struct SessionStart {
   constexpr auto operator<=>(const SessionStart&) const = default;
 };
 
-// A zeroed object has no choice yet. REQUIRES exclusion by the caller.
+// Zeroed memory is an object without a choice. REQUIRES that the caller excludes concurrent calls.
 class MintOrigin {
  public:
   bool is_chosen() const noexcept { return start_ != SessionStart{}; }
-  // Whether the choice of a session that started at `start` replaces the present choice.
   bool yields_to(SessionStart start) const noexcept { return start > start_; }
 
-  // Whether offer() would change the present choice.
   bool would_change(SessionStart start, int32_t region, ShardSet shards) const noexcept {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Offers the choice of a session. Returns whether the present choice changed. A newer session
-  // with the same choice also confirms the choice, so sessions that started in between do not
-  // change the choice.
+  // Offers the configuration of a session, and returns whether the choice changed. If a newer
+  // session makes the same choice, sessions that started before it can no longer change the choice.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -1,4 +1,4 @@
-// The result of reading a number from text, for every text form.
+// The result of parsing an id in any text form.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -10,15 +10,15 @@
 
 namespace snowflake {
 
-// The greatest id that a text form can represent is the greatest bigint.
+// The greatest bigint.
 inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 
 enum class NumeralError : uint8_t {
   none,
-  symbol,  // `at` is the byte offset of a character that is not a symbol
+  symbol,  // `at`: offset of the character
   length,
-  overflow,  // greater than the form can hold
-  check,     // the check symbol does not match; `at` is the offset of the check symbol
+  overflow,
+  check,  // `at`: offset of the check symbol
 };
 
 struct ParsedNumeral {

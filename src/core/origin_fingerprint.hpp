@@ -1,6 +1,6 @@
-// The origin fingerprint identifies the place where a database last minted. The number contains
-// bits of the system identifier, the machine, the disk and the files. A copied data directory
-// contains the number of the original, but runs in another place.
+// The origin fingerprint shows where a database last minted. It consists of hashes of the system
+// identifier, the machine, the disk and the files. A copied data directory contains the fingerprint
+// of the original, but runs in another place.
 //
 // If a part is not available (no machine id in a container, a disk without a name), the part is
 // stored as 0 and is not compared.
@@ -15,7 +15,7 @@
 namespace snowflake {
 
 struct OriginFingerprint {
-  uint16_t system;   // less than 2^14; available if any other part is available
+  uint16_t system;   // less than 2^14
   uint16_t machine;  // 0: not available
   uint16_t disk;     // 0: not available
   uint16_t files;    // 0: not available
@@ -23,7 +23,7 @@ struct OriginFingerprint {
   bool operator==(const OriginFingerprint&) const = default;
 };
 
-// A part from a hash of an available value, never 0. Two different values have the same part with
+// A part is computed from a hash and is never 0. Two different values have the same part with
 // probability 1/65535, or 1/16382 for the system identifier.
 constexpr uint16_t system_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0x3ffe);
@@ -32,8 +32,8 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// The form that a sequence stores, 0 before the first id. The number is less than half of
-// INT64_MAX, because monitors report sequences that run out.
+// The integer that a sequence stores; 0 before the first id. The integer is less than half of
+// INT64_MAX, because monitoring tools report sequences near their maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -44,20 +44,19 @@ constexpr OriginFingerprint unpack(int64_t packed) {
           static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits)};
 }
 
-// The parts that differ from the place where the database last minted.
+// Parts of the origin fingerprint that changed since the database last minted.
 struct Moved {
   bool machine;
   bool disk;
   bool files;
 
-  // If one part differs, the database is a clone. Files are copied between disks, and disks and
-  // machines are cloned with their files.
+  // One changed part is enough for a clone. Files are copied between disks, and disks and machines
+  // are cloned with their files.
   constexpr bool any() const { return machine || disk || files; }
 };
 
-// Compares two fingerprints. A different system identifier means that initdb made the cluster, and
-// that pg_upgrade brought the database into the cluster. A database after pg_upgrade is not a
-// clone, so no part counts as moved.
+// A different system identifier shows that pg_upgrade moved the database into a new cluster. Such a
+// database is not a clone, so no part counts as moved.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };
@@ -65,9 +64,8 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// The origin fingerprint to store if no part has moved, or if the move was accepted. The stored
-// origin fingerprint has the present parts. A part that is not available now keeps its stored
-// value.
+// The fingerprint to store if no part has moved, or if the move was accepted. A part that is not
+// available now keeps its stored value.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

@@ -1,13 +1,14 @@
-// The seal: a layout encoded in one number, so that a sequence can store the layout.
+// The seal: a layout encoded as one integer that a sequence can store.
 //
-// The seal is a mixed-radix number with the following digits, most significant first:
+// The seal is a mixed-radix number. The digits, with their radix in parentheses, most significant
+// first:
 //
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |
 //
-// Every seal is less than 2^62, half of the greatest value of a sequence. Monitors report sequences
-// whose value is near the greatest value. 0 means "not sealed": 0 is not a valid seal, because no
-// valid layout has 19 time bits.
+// Every seal is less than 2^62, half of the greatest value of a sequence, because monitoring tools
+// report sequences near their maximum. 0 means "not sealed", because no valid layout has 19 time
+// bits.
 #pragma once
 
 #include "core/layout.hpp"
@@ -24,7 +25,6 @@ static_assert(uint64_t{kEpochEnd} * kSealTimes * kSealOrigins * kSealOrigins * k
                   kSealTicks <
               uint64_t{1} << 62);
 
-// Removes the last digit and returns the digit.
 constexpr uint64_t take_digit(uint64_t& number, uint64_t radix) noexcept {
   const uint64_t digit = number % radix;
   number /= radix;
@@ -45,8 +45,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// The layout of a seal. `seal` may be any number, because a superuser can write any number to the
-// table. Use the returned layout only if check() accepts it.
+// `value` may be any integer, because a superuser can change the stored seal. The returned layout
+// is valid only if check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
   auto seal = static_cast<uint64_t>(value);
   Layout layout{};
@@ -60,12 +60,12 @@ constexpr Layout layout_of(int64_t value) noexcept {
   return layout;
 }
 
-// A database can have two seals: one seal from CREATE EXTENSION, and one seal from a restored dump.
+// A database can have two seals: one from CREATE EXTENSION, and one from a restored dump.
 struct Seals {
   int64_t local;
   int64_t dumped;
-  bool used;         // ids of the layout may exist, so the seal is permanent
-  bool uncommitted;  // this transaction adopted the seal, but may be rolled back
+  bool used;         // ids may exist, so the seal is permanent
+  bool uncommitted;  // the transaction may still roll back
 };
 
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==

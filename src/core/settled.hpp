@@ -1,36 +1,32 @@
-// A cursor for consumers: the tick below which no id can appear any more.
+// Computes the tick S before which no new id can become visible. Consumers use S to read rows in
+// the order of ids.
 //
-// A transaction claims ids before the transaction commits. So a consumer that reads all ids greater
-// than the last id read skips rows that commit late. The ids of rows that commit late have two
-// lower bounds, which are ticks. The first bound is the least tick in the slots. Each session
-// records the tick of the first claim of its open transaction in its slot (OpenMints). The second
-// bound is a floor, to which all counters are raised: no id below the floor is claimed any more. S
-// is the smaller of the two bounds.
+// A transaction claims ids before it commits, so rows with smaller ids may become visible later. A
+// consumer that stores only the last id that it read would miss these rows. S is the smaller of two
+// lower bounds of the ids of such rows:
+//  - the least tick in the slots of all sessions. A session stores the tick of the first claim of
+//    its open transaction in its slot (OpenMints).
+//  - the floor. settle() raises all shard counters to the floor, so later claims get higher ids.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
-// tick before S. The guarantee holds for a row if the transaction that inserts the row has also
-// claimed the id.
+// tick before S. The transaction that inserts the row must also have claimed the id.
 //
-// Proof, for a claim of a tick before S, and the call of settle() that returned S:
-//  1. The floor is S or more. So in the modification order of the counter, the claim precedes the
-//     exchange that raises the counter to the floor. All changes of the counter are exchanges.
-//  2. The exchange of the claim is a release. The exchange that raises the counter to the floor
-//     acquires that release. The exchange that reads a later stored value also acquires the release
-//     of the claim. So the settle() that raised the counters sees everything that the claiming
-//     session did before the claim. Before the claim, the session had recorded a tick that is not
-//     later than the claimed tick.
-//  3. S is at most every tick in the slots. So the claiming session had closed its slot when
-//     settle() read the slots, because the slot no longer contained the recorded tick. A session
-//     closes its slot with release, after the session's commit is visible. settle() reads the slot
-//     with acquire.
-//  4. So any later snapshot shows the commit of the claiming transaction.
-//  5. settle() may use a floor or a result of another call. `raised_` and `settled_` are written
-//     with release and read with acquire. So steps 2 to 4 also hold for a floor or a result of
-//     another call.
+// Proof for a claim of a tick before S:
+//  1. The floor is S or more. So in the modification order of the shard counter, the claim is
+//     before the exchange that raised the counter to the floor.
+//  2. Every change of a shard counter is an atomic exchange. The exchange of the claim is a
+//     release, and raising the counter is an acquire. So settle() sees everything that the session
+//     stored before the claim. That includes the session's slot, whose tick is not after the
+//     claimed tick.
+//  3. S is at most every tick in the slots, so the session had cleared its slot before settle()
+//     read the slot. A session clears its slot with release, after its commit is visible. settle()
+//     reads the slot with acquire.
+//  4. So every later snapshot contains the commit of the transaction that claimed.
+//  5. settle() may use the floor or the result of another call. Steps 2 to 4 also hold for these
+//     values, because `raised_` and `settled_` are written with release and read with acquire.
 //
-// The tick of a claim is not less than the clock reading of the claim. If the clock is set back, a
-// later claim of the same transaction may have an earlier reading. After the clock was set back,
-// the earlier reading is recorded.
+// A claimed tick is not before the clock reading of the claim. If the clock is set back during a
+// transaction, the earlier clock reading is recorded.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -45,22 +41,22 @@
 
 namespace snowflake {
 
-// The slot of a session in shared memory. All claims of the session's open transaction have the
-// recorded tick or a later tick. Only the session writes its slot, and all sessions read the slot.
+// A session's slot in shared memory. The slot contains a tick that is not after any claim of the
+// session's open transaction. Only the session itself writes its slot, and all sessions read the
+// slot.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
   // Returns kNone unless the session has an open transaction that has claimed ids. Acquire: pairs
-  // with the stores below.
+  // with the stores in open() and close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // Records the tick before a claim. Release, as in close(): a reader of the recorded tick must see
-  // the commit of the previous transaction. The reader may have missed the close of the previous
-  // transaction.
+  // Must be called before a claim. Release: a reader that missed close() of the previous
+  // transaction must see the commit of that transaction.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
-  // Clears the slot after the transaction has become visible or was rolled back.
+  // Must be called after the transaction has become visible or was rolled back.
   void close() noexcept { since_.store(kNone, std::memory_order_release); }
 
  private:
@@ -69,7 +65,7 @@ class OpenMints {
 
 static_assert(sizeof(OpenMints) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
-// The session's local copy of its slot, so that a transaction writes the slot only once.
+// A session's private copy of its slot, which saves writes to shared memory.
 class MintRecord {
  public:
   constexpr MintRecord() noexcept = default;
@@ -91,8 +87,8 @@ class MintRecord {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Records the tick before the call of Shard::claim(). `slot()` returns the session's OpenMints, and
-// is called only for the first claim of a transaction.
+// Records the tick of the clock in the session's slot, and then claims. `slot()` returns the slot,
+// and is called only if the slot must be written.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
@@ -101,15 +97,15 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
   return counter.claim(layout, bounds, wanted);
 }
 
-// Computes S for the sessions that share shard counters.
+// One object for all sessions that use the same shard counters.
 class Settled {
  public:
-  // Raises the counters to `tick`, at most once for all callers, and returns S. Rows with ids of
-  // ticks before S cannot be added later. The result never goes down. `open_since()` returns the
-  // least since() of all sessions that use the same counters as the caller. `prepared_since()`
-  // returns the least tick of prepared transactions, whose sessions have closed their slots. After
-  // settle() has raised the floor, settle() calls open_since() and then prepared_since(). `spread`
-  // must be the spread that the sessions pass to Shard::claim().
+  // Raises the shard counters to `tick` and returns S, which never falls. The first call with a
+  // tick raises the counters for all callers. `open_since()` returns the least since() of all
+  // sessions that use the same counters. `prepared_since()` returns the least tick of prepared
+  // transactions, whose sessions have cleared their slots. After the counters are raised, settle()
+  // calls open_since() and then prepared_since(). `spread` must be equal to Bounds::spread of all
+  // claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {
@@ -122,11 +118,11 @@ class Settled {
     return publish(settled_, std::min(open, static_cast<uint64_t>(prepared_since())));
   }
 
-  // The tick to which settle() raised the counters.
+  // The tick to which settle() raised the shard counters.
   uint64_t raised() const noexcept { return raised_.load(std::memory_order_acquire); }
 
  private:
-  // Raises `word` to at least `value`, and returns the new value with acquire.
+  // Raises `word` to at least `value`, with acquire and release.
   static uint64_t publish(std::atomic<uint64_t>& word, uint64_t value) noexcept {
     uint64_t seen = word.load(std::memory_order_acquire);
     while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {

@@ -1,5 +1,4 @@
-// SHA-256 as defined by FIPS 180-4, for shard_for(). Clients in every language must compute the
-// same shards, permanently. The hash protects no secret here.
+// SHA-256 (FIPS 180-4) for shard_for(). The hash protects no secret here.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,9 +17,8 @@ using Sha256 = std::array<uint32_t, 8>;
 
 namespace detail {
 
-// The constants of FIPS 180-4. The first group is the first 32 bits of the fractional parts of the
-// cube roots of the first 64 primes. The second group comes from the square roots of the first
-// eight primes.
+// Constants of FIPS 180-4: the first 32 bits of the fractional parts of the cube roots of the first
+// 64 primes, and of the square roots of the first eight primes.
 inline constexpr uint32_t kSha256Rounds[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -72,8 +70,7 @@ constexpr Sha256 sha256(std::string_view text) noexcept {
     for (size_t i = 0; i < 64; ++i) block.put(i, static_cast<uint8_t>(text[at + i]));
     detail::add_block(hash, block);
   }
-  // The last block, or the last two blocks, contain the remaining bytes, a bit 1, zeros, and the
-  // length in bits.
+  // The last one or two blocks contain the remaining bytes, a bit 1, zeros, and the length in bits.
   detail::Sha256Block block;
   const size_t rest = text.size() - at;
   for (size_t i = 0; i < rest; ++i) block.put(i, static_cast<uint8_t>(text[at + i]));

@@ -1,29 +1,27 @@
-// The state of a shard is one 64-bit word, the shard counter. Ids are claimed from the shard
-// counter.
+// Claims ids of one shard. The state of a shard is one 64-bit integer, the shard counter. The shard
+// counter contains the last claimed position (time and sequence number of an id).
 //
 // Thread safety: any number of threads and processes may call every member of Shard on the same
-// memory. No member blocks, allocates or makes a system call.
+// memory. No member of Shard blocks, allocates memory or makes a system call.
 //
-// Invariants for the ids claimed from one shard counter:
-//  1. A position is claimed at most once, and later claims get higher positions. Each claim
-//     replaces the value of the counter, `last`, by the last claimed position in one
-//     compare-and-swap.
-//  2. No claimed tick is more than `lead` ahead of the clock reading of the claim.
-//  3. No claimed position is at or above the limit of the claim.
-//  4. After raise_floor(p) returns, no position below p is claimed any more.
+// Invariants of the positions that are claimed from one shard counter:
+//  1. No position is claimed twice, and later claims get higher positions. A claim sets the shard
+//     counter to the last claimed position with one compare-and-swap.
+//  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
+//  3. A claimed position is below the limit of the claim.
+//  4. After raise_floor(p) returns, no claim gets a position below p.
 //
-// Memory order: uniqueness needs only the modification order of the counter, for which relaxed
-// operations would be enough. A visible floor, and visible stores of sessions, need stronger memory
-// orders.
-//  - A floor must be visible before the limit that relies on the floor. The publisher of a limit
-//    raises the floor first and publishes the limit with release. A claimer reads the limit with
-//    acquire, and then reads the raised counter (see pg/mark/high_water.cpp).
-//  - After raise_floor() returns, the caller must see all stores of a session before the session's
-//    claim of a position below the floor (see core/settled.hpp). The exchange of a claim is a
-//    release, and raise_floor() acquires the value that raise_floor() reads or replaces. Only
-//    exchanges change the counter, so every later raise_floor() acquires the release of every
-//    earlier claim.
-// On x86, a release or acquire operation is the same instruction as a relaxed operation.
+// Memory order: relaxed operations on the shard counter are enough to make positions unique. Two
+// other guarantees need acquire and release:
+//  - A session that sees a new limit must also see the floor that was raised for the limit.
+//    Publishers raise the floor before they store the limit with release (see
+//    pg/mark/high_water.cpp). Claimers load the limit with acquire before they load the shard
+//    counter.
+//  - The caller of raise_floor() must see all stores that a session made before a claim below the
+//    floor (see core/settled.hpp). So a claim is a release, and raise_floor() is an acquire. Only
+//    read-modify-write operations change the shard counter, so raise_floor() acquires the release
+//    of every earlier claim. On x86, acquire and release operations are the same instructions as
+//    relaxed operations.
 #pragma once
 
 #include <algorithm>
@@ -36,32 +34,32 @@
 
 namespace snowflake {
 
-// The bounds that a claim must not exceed.
 struct Bounds {
-  uint64_t now;    // the tick of the clock reading
-  uint64_t lead;   // how many ticks ids may be ahead of `now`
-  uint64_t limit;  // first position that the durable mark does not cover
-  // If `spread` is 0, each new tick begins at sequence 0, else at (last sequence + 1) % spread.
+  uint64_t now;    // clock reading, in ticks
+  uint64_t lead;   // how many ticks ids may be ahead of the clock
+  uint64_t limit;  // first position after the durable mark
+  // If `spread` is 0, each new tick begins at sequence number 0. Otherwise, each new tick begins at
+  // (last sequence number + 1) % spread.
   uint64_t spread;
 };
 
 enum class Outcome : uint8_t {
   claimed,
-  ahead_of_clock,  // `first` is ahead of the clock by more than the lead: wait
-  at_limit,        // the mark does not cover `first`: raise the mark
-  exhausted,       // `first` is after the last position of the layout: no later claim can succeed
+  ahead_of_clock,  // wait until the clock advances
+  at_limit,        // raise the durable mark first
+  exhausted,       // the layout has no later position
 };
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;     // the first claimed position, or the position that could not be claimed
-  uint64_t count;     // the number of claimed positions, from `first` upwards
-  uint64_t borrowed;  // the number of ticks ahead of the clock that only this claim has used so far
+  uint64_t first;  // first claimed position, or the position that was refused
+  uint64_t count;
+  uint64_t borrowed;  // ticks ahead of the clock that no earlier claim had used
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
 
-// Tells the processor that the present loop waits for another thread.
+// CPU hint for a spin-wait loop.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -70,16 +68,16 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Statistics, in the cache line of the counter. If a session reads the statistics during an update,
-// the values are approximate.
+// Statistics of a shard, in the same cache line as the shard counter. A concurrent reader may see
+// only a part of an update.
 struct Counters {
-  std::atomic<uint64_t> last_id;  // the greatest id that was counted
+  std::atomic<uint64_t> last_id;  // greatest counted id
   std::atomic<uint64_t> ids;
   std::atomic<uint64_t> batches;   // calls that returned an array
   std::atomic<uint64_t> borrowed;  // ticks, see Claim
   std::atomic<uint64_t> waits;
   std::atomic<uint64_t> waited_us;
-  std::atomic<uint64_t> refusals;  // calls that failed because the clock was behind
+  std::atomic<uint64_t> refusals;  // calls failed by a late clock
 
   void add(uint64_t issued, uint64_t arrays, uint64_t ticks, uint64_t last) noexcept {
     ids.fetch_add(issued, std::memory_order_relaxed);
@@ -88,7 +86,6 @@ struct Counters {
     raise_to(last_id, last);
   }
 
-  // A reset does not change last_id, because last_id is not a count.
   void reset() noexcept {
     for (auto* counter : {&ids, &batches, &borrowed, &waits, &waited_us, &refusals})
       if (counter->load(std::memory_order_relaxed) != 0)
@@ -98,9 +95,8 @@ struct Counters {
 
 class alignas(64) Shard {
  public:
-  // Claims at least one position and at most `wanted` positions, as many as the bounds allow.
-  // REQUIRES wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <=
-  // layout.ids_per_tick().
+  // Claims 1 to `wanted` consecutive positions, as many as the bounds allow. REQUIRES wanted > 0,
+  // bounds.now <= layout.last_minted_tick(), bounds.spread <= layout.ids_per_tick().
   Claim claim(const Layout& layout, const Bounds& bounds, uint64_t wanted) noexcept {
     const uint64_t now = layout.first_position(bounds.now);
     const uint64_t stop = std::min(
@@ -119,35 +115,34 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // After a failed exchange, a pause lets the claimer that has the cache line claim a few more
-      // ids. If two claimers exchanged the cache line for every id, the claimers would mint a fifth
-      // fewer ids.
+      // A pause after a failed compare-and-swap lets the session that has the cache line claim
+      // several ids. Without the pause, two competing sessions mint a fifth fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
   }
 
-  // After raise_floor(), every claimed position is at least `floor`. After raise_floor(), the
-  // caller sees all stores that sessions made before the sessions claimed positions below `floor`.
+  // Raises the shard counter, so that later claims get positions of at least `floor`. Acquire: the
+  // caller sees all stores that sessions made before claims below `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the floor to the first position of a tick. The sequence begins at the number that a
-  // claim would choose, so ids stay spread if a floor is raised between two claims.
+  // Raises the floor to the start of a tick. The first sequence number of the tick depends on
+  // `spread`, as in a claim.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
-  // The last position that was claimed or skipped by a floor.
+  // Last position that was claimed, or skipped by a raised floor.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters statistics;
 
  private:
-  // Checks the lead before the limit, because a call that fails due to the clock must not raise the
-  // mark.
+  // Checks the lead before the limit, because a claim that must wait for the clock must not raise
+  // the durable mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
@@ -161,12 +156,12 @@ class alignas(64) Shard {
     return tick - std::max(bounds.now, layout.tick_of_position(last));
   }
 
-  // Returns the start of the sequence in a new tick after a position. REQUIRES spread != 0.
+  // First sequence number of a new tick after position `last`. REQUIRES spread != 0.
   static uint64_t start(const Layout& layout, uint64_t last, uint64_t spread) noexcept {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
 
-  // Raises the counter to at least `floor` plus `skipped(last)`.
+  // Raises the shard counter, so that the next claim begins at or after `floor` + skipped(last).
   template <class Skipped>
   void raise(uint64_t floor, Skipped skipped) noexcept {
     if (floor == 0) return;
@@ -179,14 +174,14 @@ class alignas(64) Shard {
   std::atomic<uint64_t> last_;
 };
 
-// Processes share the counters, so a counter must not contain a hidden lock or a pointer, or have a
+// Shards are in shared memory, so they must not contain hidden locks or pointers, or need a
 // destructor.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);
 
-// Writes the ids of `count` consecutive positions. The ids of a tick are consecutive numbers, so
-// compilers vectorise the inner loop.
+// Writes the ids of `count` consecutive positions to `out`. Ids of one tick are consecutive
+// integers, so compilers vectorise the inner loop.
 inline void write_ids(const Layout& layout, uint32_t region, uint32_t shard, uint64_t first,
                       uint64_t count, int64_t* out) noexcept {
   while (count > 0) {

@@ -1,4 +1,4 @@
-// A set of shards as text: "all", or numbers and ranges, "0-1023,2048".
+// A set of shards as text: "all", or numbers and ranges, such as "0-1023,2048".
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,7 +18,7 @@ struct ShardRange {
   constexpr bool operator==(const ShardRange&) const = default;
 };
 
-// Ascending, disjoint ranges in storage that the caller owns.
+// Ascending, disjoint ranges. The caller owns the memory.
 struct ShardSet {
   const ShardRange* ranges;
   size_t count;
@@ -66,7 +66,6 @@ constexpr const char* describe(ShardSetError error) noexcept {
 inline constexpr size_t kMaxShardRanges = 1024;
 inline constexpr uint32_t kMaxShard = (uint32_t{1} << 24) - 1;
 
-// Whether the set is "all".
 constexpr bool ShardSet::has_all() const noexcept {
   return count == 1 && ranges[0] == ShardRange{0, kMaxShard};
 }
@@ -97,8 +96,7 @@ constexpr ShardSetError take_shard(std::string_view& text, uint32_t& shard) noex
 
 }  // namespace detail
 
-// Parses the text into `out`, which must have room for kMaxShardRanges ranges. "all" is one range
-// with all shards.
+// `out` must have room for kMaxShardRanges ranges.
 constexpr ParsedShardSet parse_shard_set(std::string_view text, ShardRange* out) noexcept {
   detail::skip_blanks(text);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

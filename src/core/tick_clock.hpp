@@ -1,43 +1,36 @@
-// The wall clock in milliseconds, for callers that read it very often. The processor's counter
-// decides how long a reading of the kernel's clock may be used.
+// The wall clock in milliseconds, cached for callers that read the clock very often. The
+// processor's counter (TSC) limits how long a reading of the kernel's clock is used again.
 //
-// A reading is used for at most kLongestUs, and not after the end of the millisecond of the
-// reading. A time is never computed from the counter. So with a wrong counter, a reading can be too
-// old, but cannot be ahead of the clock. core/counter.hpp decides which counters are used. If the
-// counter must not be used, the counter is not read.
+// A reading is used for at most kLongestUs, and not after the end of its millisecond. No time is
+// computed from the counter. So a wrong counter can make a reading too old, but never ahead of the
+// clock. core/counter.hpp decides which counters may be used.
 //
-// The following three rules determine for how many cycles a reading is used:
-//  - The cycles are counted from before the kernel's clock is read, so an interruption shortens the
-//    use.
-//  - The rate is measured over at least kMeasureUs against the time since boot. The time since boot
-//    is never stepped, and includes the time in which the machine sleeps. An interruption makes the
-//    measured rate too small. So the rate is measured again every kMeasureAgainMs.
-//  - Only the processor that took a reading may use the reading. The counters of two processors can
-//    differ, because KVM and Xen set an offset for each processor.
+// The number of cycles for which a reading is used:
+//  - The cycles are counted from before the kernel's clock is read. An interruption in between
+//    shortens the use.
+//  - The counter's rate is measured over at least kMeasureUs against the time since boot, which is
+//    never stepped. An interruption makes the measured rate too small, so the rate is measured
+//    again every kMeasureAgainMs.
+//  - Only the processor that took a reading uses the reading. KVM and Xen set a different offset of
+//    the counter for each processor.
+//  - Each use of a reading requires that the counter has advanced since the last use. So a counter
+//    that jumps ahead, goes back or stops ends the use.
 //
-// If the counter is wrong, a reading can become too old:
-//  - If the counter jumps ahead, the reading is not used any more.
-//  - If the counter goes back or stops, the reading is not used any more. Each use of a reading
-//    requires that the counter has advanced since the last use.
-//  - If the counter becomes slower by a factor, the present reading is used longer by the same
-//    factor. The next reading compares the counter with the kernel's clock. If the counter shows
-//    less than 3/4 of the kernel's time, the rate is measured again. Until the rate is measured,
-//    every call reads the kernel's clock. If the counter shows 3/4 of the kernel's time or more,
-//    the slower counter is not detected. In this case, a reading can be used for up to 4/3 of
-//    kLongestUs.
+// In these cases a reading can be used too long:
+//  - If the counter becomes slower, the present reading is used longer by the same factor. The next
+//    reading detects a counter below 3/4 of the kernel's time. Until the rate is measured again,
+//    every call reads the kernel's clock. A smaller slowdown is not detected, so a reading can be
+//    used for 4/3 of kLongestUs.
+//  - If the wall clock is stepped, the step is detected when the present reading ends.
+//  - If the clock is slewed by 10 % after the rate was measured, a reading can be used 5 us too
+//    long.
+//  - If a live migration sets the counter back by almost exactly the time since the last use, a
+//    reading can be used kLongestUs too long.
 //
-// TickClock has three limits:
-//  - A step of the wall clock is detected when the present reading ends.
-//  - If the clock is slewed by 10 % after the rate was measured, a reading can be used for up to 5
-//    us after the end of the reading's millisecond.
-//  - If a live migration sets the counter back by almost exactly the time since the last use, the
-//    reading is used for up to kLongestUs more.
+// Ids are unique without TickClock. Only the times in ids, and the order of ids of different
+// shards, depend on TickClock.
 //
-// Uniqueness of ids does not depend on TickClock, because the shard counter and the mark guarantee
-// uniqueness. The times in ids, and the order of ids of different shards, depend on TickClock. The
-// order of ids of different shards also depends on it.
-//
-// Thread safety: none; an object belongs to a process.
+// Thread safety: none; each process has its own object.
 #pragma once
 
 #include <sched.h>
@@ -53,7 +46,7 @@
 
 namespace snowflake {
 
-// The clocks of the present machine. Tests pass other clocks.
+// The clocks of this machine. Unit tests pass simulated clocks.
 struct MachineClocks {
   static uint64_t cycles() noexcept {
 #if defined(__x86_64__)
@@ -68,8 +61,8 @@ struct MachineClocks {
   }
   static int this_processor() noexcept {
 #if defined(__x86_64__) && __has_include(<sys/rseq.h>)
-    // Reads the processor's number in the same way as sched_getcpu(). The library call would take 3
-    // of the 16 ns of an id.
+    // Reads the processor's number like sched_getcpu(). The library call would cost 3 of the 16 ns
+    // that an id costs.
     if (__rseq_size != 0) [[likely]] {
       const char* thread;
       asm("mov %%fs:0, %0" : "=r"(thread));
@@ -96,7 +89,7 @@ class BasicTickClock {
   static constexpr int64_t kMeasureUs = 1000;
   static constexpr uint64_t kMeasureAgainMs = 100;
 
-  // Whether the last reading may be used.
+  // True if the last clock reading may be used again.
   bool is_fresh() noexcept {
     if (ends_at_ == 0) return false;
     const uint64_t now = Clocks::cycles();
@@ -111,8 +104,7 @@ class BasicTickClock {
   // Milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
 
-  // Returns the time from a new reading of the kernel's clock. If `trusted` is set, the counter may
-  // decide how long the reading is used.
+  // Reads the kernel's clock. If `trusted` is false, is_fresh() is false until the next call.
   int64_t read_ms(bool trusted) noexcept {
     if (!trusted) {
       ends_at_ = 0;
@@ -138,8 +130,8 @@ class BasicTickClock {
   }
 
  private:
-  // Whether the counter has advanced by less than the measured rate predicts. If the counter went
-  // back, the unsigned difference is large, and the reading is not used again.
+  // True if the counter ran at less than 3/4 of its measured rate. If the counter went back, the
+  // unsigned difference is large, and the result is false.
   bool is_slower(uint64_t cycles, int64_t wall_ns) const noexcept {
     constexpr int64_t kNoiseNs = 2000;
     const int64_t certain_ns = std::min(wall_ns, int64_t{1'000'000'000}) - kNoiseNs;
@@ -161,10 +153,11 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // The two readings of the time since boot are truncated to microseconds, so 2 us are added to
-    // the difference. The added 2 us make the rate too small rather than too great.
+    // Both readings of the time since boot are truncated to microseconds. With 2 us added, the rate
+    // can be too small, but not too large.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
-    // If the new rate is far greater than the old rate, the new rate or the old rate is wrong.
+    // If the new rate is far above the old rate, one of the two rates is wrong, so both are
+    // discarded.
     const bool plausible =
         rate >= kLeastRate && rate <= kMostRate && (rate_ == 0 || rate / 4 <= rate_ / 3);
     rate_ = plausible ? rate : 0;
@@ -177,12 +170,12 @@ class BasicTickClock {
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
   uint64_t read_at_ = 0;          // cycles
-  uint64_t used_at_ = 0;          // cycles, at the last use of the reading
-  uint64_t ends_at_ = 0;          // cycles, at the end of the reading's use; 0: the use has ended
-  int processor_ = kNoProcessor;  // the counter at the time read_at_
+  uint64_t used_at_ = 0;          // cycles, at the last use
+  uint64_t ends_at_ = 0;          // cycles; 0: the use has ended
+  int processor_ = kNoProcessor;  // took the reading
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_
-  uint64_t rate_ = 0;    // cycles per millisecond; 0: not measured, or implausible
+  uint64_t rate_ = 0;    // cycles per ms; 0: unknown
   uint64_t measured_from_ = 0;
   int64_t measured_from_us_ = 0;
 };

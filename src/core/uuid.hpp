@@ -1,16 +1,15 @@
-// Converts an id to a UUID of version 7 (RFC 9562), and back.
+// Converts an id to a UUID of version 7 (RFC 9562), and back:
 //
 //   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
 //                              4                    2
 //
-// The time in the UUID is the time of the id's tick. `rest` is the part of the id below its time
-// field, at most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same
-// UUID. The check bits come last, so that the order of UUIDs does not depend on the check bits. The
-// check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made from
-// an id. A random UUID passes with a probability of at most 2^-30, or 2^-51 if the rest has 23
-// bits.
+// The time is the start of the id's tick. `rest` is the part of the id below its time field, at
+// most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same UUID. The
+// check bits come last and do not change the order of UUIDs.
 //
-// The check bits are not a signature, because anyone can compute check bits.
+// The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
+// from an id. A random UUID passes with a probability of at most 2^-30, or 2^-51 if the rest has 23
+// bits. The check bits are not a signature, because anyone can compute check bits.
 #pragma once
 
 #include "core/base32.hpp"
@@ -34,9 +33,9 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// Whether every change of a single bit of the id changes the check bits. If a bit of the id
-// changes, `change` is added to the product or subtracted from the product, modulo 2^64. If
-// `change` and -`change` are at least one unit of the check bits, the check bits change.
+// Whether every change of a single bit of an id changes the check bits. A changed bit adds `change`
+// to the product, or subtracts `change`, modulo 2^64. If `change` and -`change` are at least one
+// unit of the check bits, the check bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -53,15 +52,15 @@ constexpr unsigned rest_bits(const Layout& layout) noexcept {
 
 }  // namespace detail
 
-// The first time, 10889-08-02, whose milliseconds need more than 48 bits. Only layouts with at
-// least 48 time bits, or with a longer tick than 1 ms, reach the year 10889.
+// 10889-08-02, the first time whose milliseconds need more than 48 bits. Only layouts with at least
+// 48 time bits, or with a longer tick than 1 ms, reach the year 10889.
 inline constexpr int64_t kUuidEndMs = int64_t{1} << detail::kUuidTimeBits;
 
 constexpr bool fits_uuid(const Layout& layout, uint64_t id) noexcept {
   return layout.ms_of_tick(layout.tick_of(id)) < kUuidEndMs;
 }
 
-// The UUID of an id. REQUIRES layout.contains(id) and fits_uuid(layout, id).
+// REQUIRES layout.contains(id) and fits_uuid(layout, id).
 constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
   const auto ms = static_cast<uint64_t>(layout.ms_of_tick(layout.tick_of(id)));
   const uint64_t rest = id & ((uint64_t{1} << detail::rest_bits(layout)) - 1);
@@ -72,8 +71,8 @@ constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
 
 enum class UuidError : uint8_t {
   none,
-  version,  // the version is not 7, or the variant is not the variant of RFC 9562
-  time,     // no tick of the layout begins at the time in the UUID
+  version,  // not version 7, or not RFC 9562
+  time,     // not the start of a tick
   rest,     // bits that the layout leaves 0 are set
   check,
 };
@@ -83,7 +82,7 @@ struct ParsedUuid {
   UuidError error;
 };
 
-// Returns the id from which uuid_of() made a UUID. A UUID that uuid_of() did not make is an error.
+// Inverse of uuid_of(). A UUID that uuid_of() did not make is an error.
 constexpr ParsedUuid id_of_uuid(const Layout& layout, Wide uuid) noexcept {
   if ((uuid.high >> 12 & 15) != 7 || uuid.low >> 62 != 2) return {0, UuidError::version};
   const auto ms = static_cast<int64_t>(uuid.high >> 16);
