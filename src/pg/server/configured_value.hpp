@@ -1,6 +1,5 @@
-// The value that the configuration, or the client's connection, gave a setting before a session
-// defined the setting. If PostgreSQL does not accept the configured value, PostgreSQL uses the
-// default with a warning.
+// The value that a setting had in the configuration, or in the client's connection, before a
+// session defined the setting.
 #pragma once
 
 #include "pg/server/postgres.hpp"
@@ -12,7 +11,7 @@ struct ConfiguredValue {
   GucSource source;
 };
 
-// REQUIRES that the setting is not defined.
+// REQUIRES that the session has not defined the setting yet.
 inline ConfiguredValue configured_value(const config_generic& placeholder) {
   const char* const value = reinterpret_cast<const config_string&>(placeholder).reset_val;
   return {value == nullptr ? nullptr : pstrdup(value), placeholder.reset_source};
@@ -27,9 +26,8 @@ inline ConfiguredValue configured_value(const char* name) {
   return configured;
 }
 
-// Returns whether the definition of the setting did not take the value. Either the value is
-// invalid, or the value comes from a source that may not set the setting, such as the client's
-// connection options.
+// Returns whether PostgreSQL ignored the configured value when the session defined the setting.
+// PostgreSQL ignores invalid values, and values from sources that may not set the setting.
 inline bool is_lost(const char* name, const ConfiguredValue& configured) {
   bool lost = false;
   if (configured.text == nullptr) return false;

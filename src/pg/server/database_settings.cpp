@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The value in an array of "name=value", or null.
+// Returns the value of a setting in an array of "name=value", or null.
 const char* value_in(ArrayType* settings, const char* name) {
   Datum* elements = nullptr;
   int count = 0;

@@ -1,4 +1,3 @@
-// Values and rows for SQL.
 #pragma once
 
 #include <atomic>
@@ -22,13 +21,11 @@ inline Datum timestamp_datum(int64_t unix_ms) {
   return TimestampTzGetDatum(timestamp_of_ms(unix_ms));
 }
 
-// The value of a shared counter as SQL's bigint.
 inline int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }
 
-// new_text() makes a text of `length` bytes, which the caller fills. text_view() returns the
-// content of a text argument.
+// The caller of new_text() must fill the `length` bytes of the text.
 inline text* new_text(size_t length) {
   const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
   SET_VARSIZE(result, VARHDRSZ + length);
@@ -39,8 +36,8 @@ inline std::string_view text_view(const text* argument) {
   return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
 }
 
-// The row type of a function with OUT parameters. Finding the row type takes several times as long
-// as forming a row. So the row type is cached while the query uses the function.
+// Returns the row type of a function with OUT parameters. The row type is cached for the query,
+// because the lookup takes several times as long as forming a row.
 inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {
@@ -54,7 +51,6 @@ inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   return static_cast<TupleDesc>(function->fn_extra);
 }
 
-// Makes a row with few columns. row.hpp makes rows whose columns are set by name.
 template <int columns>
 Datum row_datum(FunctionCallInfo fcinfo, Datum (&values)[columns], bool (&nulls)[columns]) {
   const TupleDesc shape = row_shape(fcinfo);

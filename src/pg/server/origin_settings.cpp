@@ -22,14 +22,13 @@ constinit bool region_is_valid = true;
 constinit bool shards_are_valid = true;
 constinit bool all_are_defined = false;
 
-// Whether a session defines the settings, because the session loads the library. The values come
-// from the configuration or a client, and are unchecked.
+// Returns whether this session is loading the library and has not yet defined every setting.
 bool is_loaded_late() {
   return IsUnderPostmaster && !all_are_defined;
 }
 
-// Returns whether the setting may come from a source. The source PGC_S_TEST means ALTER DATABASE,
-// but also ALTER ROLE. A value of ALTER ROLE is refused at each login.
+// PostgreSQL passes PGC_S_TEST for ALTER DATABASE and ALTER ROLE alike. A value of ALTER ROLE is
+// therefore refused only at login.
 bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
@@ -41,12 +40,13 @@ bool refuse_source() {
   return false;
 }
 
-// PostgreSQL would ignore an invalid value of the database at login.
+// Returns whether the check hook must accept an invalid value. If the hook refused a value of the
+// database, PostgreSQL would ignore the value at login and use another one.
 bool must_accept(GucSource source) {
   return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
 }
 
-// Finishes a check hook. The source is passed to the assign hook.
+// Passes the source of the value from the check hook to the assign hook.
 bool accept(void** extra, GucSource source) {
   auto* const passed = static_cast<GucSource*>(guc_extra(sizeof(GucSource)));
   if (passed == nullptr) return false;
@@ -55,8 +55,8 @@ bool accept(void** extra, GucSource source) {
   return true;
 }
 
-// A session inherits the configuration from the postmaster, or takes the configuration when the
-// session loads the library. Later values come from a reload of the configuration.
+// Returns false for a reload of the configuration, because a reload does not change running
+// sessions.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
   return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||
@@ -65,7 +65,7 @@ bool counts_for_session(const void* extra) {
 
 struct ParsedRegion {
   int32_t region;
-  const char* error;  // null: none
+  const char* error;
 };
 
 ParsedRegion parse_region(const char* text) {
@@ -99,8 +99,7 @@ OriginSettings origin_settings() {
 bool check_region(char** value, void** extra, GucSource source) {
   if (!is_of_server_or_database(source)) return refuse_source();
   const ParsedRegion parsed = parse_region(*value);
-  // A leased region needs no value of the database, so an ignored value of the database does no
-  // harm.
+  // An invalid "snowflake.region" of the database is harmless if the region is leased.
   if (parsed.error != nullptr && (!must_accept(source) || leased_regions.count != 0)) {
     GUC_check_errdetail("%s", parsed.error);
     return false;

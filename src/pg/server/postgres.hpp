@@ -1,8 +1,7 @@
-// Only this file includes server headers, and only this file depends on server versions.
+// Only this file includes server headers and contains code for differences between server versions.
 #pragma once
 
-// The headers of the core and of the standard library come first, because PostgreSQL's macros
-// (printf, Min, _) break C++ headers.
+// C++ headers come before PostgreSQL's headers, whose macros (printf, Min, _) break C++ headers.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -120,8 +119,7 @@ extern "C" {
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
-// All symbols are hidden, except symbols that the server looks up by name. PostgreSQL 15 defines
-// PGDLLEXPORT as empty.
+// PostgreSQL 15 defines PGDLLEXPORT as empty, but the library is built with hidden symbols.
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
@@ -129,7 +127,7 @@ extern "C" {
 
 namespace snowflake::pg {
 
-// Whether the transaction has given the relation new storage, which a rollback would remove.
+// Returns whether a rollback of the current transaction would remove the relation's storage.
 inline bool storage_is_uncommitted(Relation relation) {
 #if PG_VERSION_NUM >= 160000
   return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
@@ -138,7 +136,6 @@ inline bool storage_is_uncommitted(Relation relation) {
 #endif
 }
 
-// Whether the current role may create schemas in the current database.
 inline bool may_create_in_database() {
 #if PG_VERSION_NUM >= 160000
   return object_aclcheck(DatabaseRelationId, MyDatabaseId, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
@@ -147,7 +144,6 @@ inline bool may_create_in_database() {
 #endif
 }
 
-// Returns whether the current role owns a relation, or has the privileges of the relation's owner.
 inline bool owns_relation(Oid relation) {
 #if PG_VERSION_NUM >= 160000
   return object_ownercheck(RelationRelationId, relation, GetUserId());
@@ -156,7 +152,6 @@ inline bool owns_relation(Oid relation) {
 #endif
 }
 
-// Whether the current role may execute a function.
 inline bool may_execute(Oid function) {
 #if PG_VERSION_NUM >= 160000
   return object_aclcheck(ProcedureRelationId, function, GetUserId(), ACL_EXECUTE) == ACLCHECK_OK;
@@ -165,7 +160,6 @@ inline bool may_execute(Oid function) {
 #endif
 }
 
-// Whether the current role may use objects of a schema.
 inline bool may_use_schema(Oid schema) {
 #if PG_VERSION_NUM >= 160000
   return object_aclcheck(NamespaceRelationId, schema, GetUserId(), ACL_USAGE) == ACLCHECK_OK;
@@ -174,7 +168,7 @@ inline bool may_use_schema(Oid schema) {
 #endif
 }
 
-// Returns whether `user` has the privileges of `role`, and could SET ROLE to `role`.
+// Returns whether `user` has the privileges of `role` and can SET ROLE to `role`.
 inline bool may_act_as(Oid user, Oid role) {
 #if PG_VERSION_NUM >= 160000
   if (!member_can_set_role(user, role)) return false;
@@ -182,8 +176,7 @@ inline bool may_act_as(Oid user, Oid role) {
   return has_privs_of_role(user, role);
 }
 
-// Returns whether a column is computed when the column is read, so that stored rows do not contain
-// the column.
+// Returns whether stored rows lack a column because the column is a virtual generated column.
 inline bool is_computed([[maybe_unused]] const FormData_pg_attribute& attribute) {
 #if PG_VERSION_NUM >= 180000
   return attribute.attgenerated == ATTRIBUTE_GENERATED_VIRTUAL;
@@ -192,7 +185,6 @@ inline bool is_computed([[maybe_unused]] const FormData_pg_attribute& attribute)
 #endif
 }
 
-// Calls `visit(config_generic)` for every setting.
 template <class Visit>
 inline void for_each_setting(Visit visit) {
   int count = 0;
@@ -205,9 +197,8 @@ inline void for_each_setting(Visit visit) {
   for (int i = 0; i < count; ++i) visit(*all[i]);
 }
 
-// Whether the configuration of the server or the database turns a setting on for new sessions.
-// Values from sources after `source` are ignored: a setting of a role or of a connection does not
-// apply to other sessions.
+// Returns whether the configuration of the server or database turns a setting on for new sessions.
+// Settings of a role or connection do not apply to other sessions.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
@@ -218,7 +209,7 @@ inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   return on;
 }
 
-// Allocates the memory that a check hook passes to its assign hook. The server frees this memory.
+// Allocates the memory that a check hook passes to its assign hook, and that the server frees.
 inline void* guc_extra(size_t size) {
 #if PG_VERSION_NUM >= 160000
   return guc_malloc(LOG, size);
@@ -227,7 +218,7 @@ inline void* guc_extra(size_t size) {
 #endif
 }
 
-// The backend's number, below MaxBackends.
+// Returns the backend's number, which is less than MaxBackends.
 inline int own_proc_number() {
 #if PG_VERSION_NUM >= 170000
   return MyProcNumber;
@@ -244,16 +235,16 @@ inline int new_lock_tranche([[maybe_unused]] const char* name) {
 #endif
 }
 
-// Registers the name of a tranche in the current process. From version 19 on, PostgreSQL registers
-// the name for all processes.
+// Registers the name of a lock tranche in this process. PostgreSQL 19 registers such a name for all
+// processes.
 inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM < 190000
   LWLockRegisterTranche(tranche, name);
 #endif
 }
 
-// Returns the prepared transaction that holds a lock. The lock has the virtual transaction id of
-// its session or, after a recovery, of the prepared transaction.
+// Returns the prepared transaction that holds a lock. After a recovery, the lock contains the
+// prepared transaction's id instead of a session's virtual transaction id.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 #if PG_VERSION_NUM >= 170000
   const VirtualTransactionId holder = lock.vxid;
@@ -292,7 +283,6 @@ inline TableScanDesc begin_range_scan(Relation table, Snapshot snapshot, ItemPoi
 #endif
 }
 
-// The lock modes are BUFFER_LOCK_SHARE and BUFFER_LOCK_EXCLUSIVE.
 #if PG_VERSION_NUM >= 190000
 using BufferLock = BufferLockMode;
 #else
@@ -308,15 +298,16 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 #endif
 }
 
-// Lets a session whose parallel query loads the library take the configured values. Early releases
-// of PostgreSQL 15 to 17 do not have the flag. With these releases, the session refuses to mint.
+// Without this flag, a session in which a parallel query loads the library cannot take the
+// configured values. Early minor releases of PostgreSQL 15 to 17 lack the flag, and such a session
+// does not mint.
 #ifdef GUC_ALLOW_IN_PARALLEL
 inline constexpr int kSetInParallel = GUC_ALLOW_IN_PARALLEL;
 #else
 inline constexpr int kSetInParallel = 0;
 #endif
 
-// The wait events that pg_stat_activity shows for a call that waits for the clock or the lease.
+// pg_stat_activity shows these wait events for a call that waits for the clock or for a lease.
 inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
   if (*event == 0) *event = WaitEventExtensionNew(name);
@@ -337,7 +328,7 @@ inline uint32 lease_wait_event() {
 
 }  // namespace snowflake::pg
 
-// Defines a function that SQL can call: `snowflake_NAME`, an exported symbol.
+// Defines the exported C function `snowflake_NAME` of an SQL function.
 #define SF_SQL_FUNCTION(name)            \
   extern "C" {                           \
   PG_FUNCTION_INFO_V1(snowflake_##name); \

@@ -1,9 +1,8 @@
-// The configured values that a session did not accept when the session loaded the library.
+// Records the first configured value that a session rejected while the session loaded the library.
 //
-// If a session does not accept a configured value, PostgreSQL uses the default with a warning. A
-// default region, for example, could cause duplicates. An error would leave the settings of the
-// session half defined. So the session records the first rejected value, and refuses to use the
-// shared memory.
+// If PostgreSQL rejects a value, PostgreSQL warns and uses the default, which could cause duplicate
+// ids. An error would leave some settings of the session undefined. A session with a rejected value
+// therefore does not use the extension's shared memory.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -20,9 +19,8 @@ extern RejectedSetting rejected_setting;
 
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
-// Called when all settings are defined. Rejects every unknown setting that begins with
-// "snowflake.". The settings of leases are defined only if the library is preloaded. Values that a
-// client or SET gives to unknown settings are not rejected.
+// Rejects every unknown setting of the configuration whose name begins with "snowflake.". REQUIRES
+// that all settings are defined. Settings of leases are unknown if the library is not preloaded.
 void reject_unknown_settings();
 
 }  // namespace snowflake::pg

@@ -1,6 +1,5 @@
-// Rows of views. Each value is added with the name of its column, in the order of the function's
-// OUT parameters. If a column name differs from the SQL declaration, an error is raised. So no
-// value can be in the wrong column.
+// Builds the rows of views. Each value has the name of its column, in the order of the function's
+// OUT parameters. A name that differs from the SQL declaration raises an error.
 #pragma once
 
 #include <initializer_list>
@@ -17,17 +16,16 @@ struct Column {
 
   Column(const char* column, Datum datum, bool is_null = false)
       : name(column), value(datum), null(is_null) {}
-  // NULL for a null pointer.
+  // A null pointer gives SQL's NULL.
   Column(const char* column, const char* words)
       : name(column),
         value(words == nullptr ? 0 : CStringGetTextDatum(words)),
         null(words == nullptr) {}
 };
 
-// The row that a function with OUT parameters returns.
 Datum row_of(FunctionCallInfo fcinfo, std::initializer_list<Column> columns);
 
-// Adds one row to the result of a function that returns a set. REQUIRES InitMaterializedSRF().
+// Adds a row to the result of a set-returning function. REQUIRES InitMaterializedSRF().
 void put_row(FunctionCallInfo fcinfo, std::initializer_list<Column> columns);
 
 }  // namespace snowflake::pg

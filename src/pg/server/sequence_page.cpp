@@ -4,8 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The definition is copied from PostgreSQL's commands/sequence.c, because PostgreSQL does not
-// export the definition.
+// PostgreSQL defines the magic number of sequence pages in commands/sequence.c, without a header.
 constexpr uint32 kSequenceMagic = 0x1717;
 
 HeapTupleHeader header_of(Page page) {
@@ -32,7 +31,6 @@ int64_t* witness_of(Page page) {
                                     witness_offset(page));
 }
 
-// Makes room for the witness in a copy of the page.
 void add_witness(Page page) {
   const ItemId item = PageGetItemId(page, FirstOffsetNumber);
   const Size size = witness_offset(page) + sizeof(int64_t);
@@ -95,7 +93,7 @@ int64_t SequencePage::mark() const {
 }
 
 int64_t SequencePage::mark_of_any(Relation relation) {
-  // A relation without storage is not a mark.
+  // A relation without storage contains no mark.
   if (!smgrexists(RelationGetSmgr(relation), MAIN_FORKNUM) ||
       RelationGetNumberOfBlocks(relation) == 0)
     return 0;
@@ -119,8 +117,8 @@ void set_value(Page page, int64_t value) {
 
 }  // namespace
 
-// The WAL record is a full image, also if full_page_writes is off, so replay needs no earlier state
-// of the page.
+// The WAL record is a full page image even if full_page_writes is off. Replay therefore needs no
+// earlier state of the page.
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);
   set_value(GenericXLogRegisterBuffer(record, buffer, GENERIC_XLOG_FULL_IMAGE), value);

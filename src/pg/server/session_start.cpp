@@ -12,9 +12,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns the start of this process in the kernel's ticks since boot, usually of 10 ms; 0 if /proc
-// is not mounted. The start is field 22 of /proc/self/stat. Field 2 is a name that may contain
-// spaces, and ends with the last parenthesis.
+// Returns the start of this process in the kernel's ticks since boot, or 0 without /proc. The start
+// is field 22 of /proc/self/stat. Field 2 is a name in parentheses that may contain spaces.
 int64_t process_start() {
   char text[1024];
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);

@@ -1,13 +1,12 @@
-// The time at which this session started, for an order of sessions that steps of the clock do not
-// change.
+// The start time of this session, which orders sessions even if the clock is stepped.
 #pragma once
 
 #include "core/mint_origin.hpp"
 
 namespace snowflake::pg {
 
-// Returns the start of this session. For a parallel worker, the result is before all sessions,
-// because the worker has the settings of the leader session.
+// Returns a time before all sessions in a parallel worker, because the worker has the settings of
+// its leader.
 SessionStart session_start();
 
 }  // namespace snowflake::pg

@@ -6,26 +6,25 @@
 
 namespace snowflake::pg {
 
-// After the session has read the seal, this variable contains the layout of the database's seal.
-// Before the session has read the seal, this variable contains the layout from the settings. Only
-// checks/seal_check changes this layout.
+// The layout of the database's seal after the session has read the seal, and until then the layout
+// of the settings. Only checks/seal_check calls use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
-// The layout that the next CREATE EXTENSION seals. Raises an error if the settings are
-// inconsistent.
+// Returns the layout that the next CREATE EXTENSION seals. Raises an error if the layout settings
+// are inconsistent.
 Layout chosen_layout();
-extern int64_t server_seal;  // the configured seal at server start, for the lease server
+extern int64_t server_seal;  // the layout settings at server start, which the lease server compares
 
-// Fixed at server start; every backend inherits the postmaster's values.
-extern const char* lease_conninfo;  // the connection string of the lease server; "": none
-extern ShardSet leased_regions;     // the regions that this server may lease; empty: static
+// These settings need a restart of the server.
+extern const char* lease_conninfo;  // empty if the server uses no lease server
+extern ShardSet leased_regions;     // empty if the server leases no region
 extern int lease_ms;
 extern int max_skew_ms;
 
-// The greatest number of ids of a call of next_ids().
+// The greatest number of ids in one call of next_ids().
 inline constexpr int kMaxBatch = 1000000;
 
-// Changed by a reload.
+// These settings change at a reload of the configuration.
 extern int max_lead_ms;
 extern int reserve_ms;
 extern int max_forward_jump_s;
@@ -33,30 +32,27 @@ extern double max_clock_error_ms;
 extern double clock_error_ms;  // -1: use the kernel's value
 extern bool use_tsc;
 
-// The reaction if a database that last minted in another place mints before accept_clone() was
-// called: a warning or an error.
 enum class OnClone : int { warn, refuse };
 extern int on_clone;
 inline bool refuse_clones() {
   return static_cast<OnClone>(on_clone) == OnClone::refuse;
 }
 
-// Whether ids are minted under a clock that the kernel reports as not synchronized.
 enum class Unsynchronized : int { mint, wait_at_start, refuse };
 extern int on_unsynchronized;
 inline Unsynchronized when_unsynchronized() {
   return static_cast<Unsynchronized>(on_unsynchronized);
 }
 
-// Changed by a session. No value of the following settings can cause a duplicate.
+// A session can change these settings, so no value of these settings can cause a duplicate id.
 extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;
 
-// max_lead (rounded down) and reserve (rounded up, two at least) in ticks.
+// lead_ticks is rounded down. reserve_ticks is rounded up to at least 2.
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
-extern uint64_t sequence_starts;  // sequence_spread, at most the layout's sequence numbers
+extern uint64_t sequence_starts;  // at most 2^sequence_bits
 
 // Citus evaluates defaults on the node where a plan runs, so every node mints.
 extern bool citus_preloaded;

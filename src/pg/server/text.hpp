@@ -1,4 +1,4 @@
-// Times, layouts and names as text for people, in the current memory context.
+// Converts times, layouts and names to text in the current memory context.
 #pragma once
 
 #include "core/layout.hpp"
@@ -6,28 +6,27 @@
 
 namespace snowflake::pg {
 
-// Milliseconds since 1970 as a timestamptz value (microseconds since 2000), and as text in the
-// session's time zone.
+// PostgreSQL's timestamptz counts microseconds since 2000.
 inline constexpr int64_t kPostgresEpochMs = 946684800000;
 constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
   return (unix_ms - kPostgresEpochMs) * 1000;
 }
 const char* time_text(int64_t unix_ms);  // the next call overwrites the buffer
 const char* kept_time_text(int64_t unix_ms);
-const char* date_text(int64_t unix_ms);  // "2025-01-01", UTC
+const char* date_text(int64_t unix_ms);  // for example "2025-01-01", in UTC
 
-// A span: 350 ms, 12.5 s, 3.0 h
+// Returns a time span as text, for example "350 ms", "12.5 s" or "3.0 h".
 const char* span_text(int64_t ms);
 
-// The layout as text: layout_bits_text() returns "41/5+8/10", and layout_text() returns "41/5+8/10,
-// tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC".
+// layout_bits_text() returns, for example, "41/5+8/10". layout_text() returns, for example,
+// "41/5+8/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC".
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 
-// "all", or "0-127,200"
+// Returns, for example, "all" or "0-127,200".
 const char* shards_text(const ShardSet& shards);
 
-// Returns the name of the session's database; "?" if the database was dropped.
+// Returns "?" if the session's database was dropped.
 const char* database_name();
 
 }  // namespace snowflake::pg

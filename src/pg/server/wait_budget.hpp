@@ -1,5 +1,3 @@
-// The time that a call has waited for its next id, or that a commit has waited for the clock. Calls
-// and commits wait only in sleep().
 #pragma once
 
 #include <cstdint>
@@ -10,19 +8,19 @@
 namespace snowflake::pg {
 
 struct WaitBudget {
-  int64_t since_us = 0;  // when the wait began, on the monotonic clock; 0: not yet
+  int64_t since_us = 0;  // the start of the wait on the monotonic clock; 0: not started
 
-  // Returns the time waited, rounded down and reduced by 1 ms. The needed time is also rounded, and
-  // an allowed wait must not fail because of the rounding.
+  // Returns the waited time, rounded down and reduced by 1 ms. Needed times are also rounded, and
+  // rounding must not make an allowed wait fail.
   int64_t waited_ms() const;
 };
 
-// Sleeps for the given time, or for a part of the time, because the wait may end early. Returns the
-// length of the sleep in us.
+// Sleeps for at most the given time and at most 100 ms. Returns the length of the sleep in
+// microseconds.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// Like sleep_on_latch(), but interruptible. The function calls `count(first, us)` before the
-// function handles an interrupt, so that cancelled waits are also counted.
+// Sleeps like sleep_on_latch(), and then raises an error if the query was cancelled. `count(first,
+// us)` is called before the error, so that cancelled waits are also counted.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;
