@@ -19,10 +19,9 @@ namespace snowflake::pg {
 
 namespace {
 
-// Opens the mark that other sessions of the database use, or returns null. Finding the sequences
-// and reading the seal is most of the cost of a session's first call. If another session has found
-// the sequences and read the seal within the last second, this session only checks the mark. Before
-// a session writes the mark, the session checks that the mark is a member of the extension.
+// Opens the mark that other sessions of the database use, or returns null. Looking up the sequences
+// and reading the seal is most of the cost of a session's first call. A session therefore relies on
+// the lookup and the seal check of another session for one second.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -38,8 +37,8 @@ Relation open_known_mark() {
   return nullptr;
 }
 
-// Called if the clock seems to have jumped and accept_clock() was not called. The mark may show
-// that the clock was wrong at the server start.
+// Called if the clock seems to have jumped and accept_clock() was not called. The stored mark may
+// show that the clock was already wrong at the server start.
 void check_clock_by_mark() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
@@ -51,11 +50,10 @@ void check_clock_by_mark() {
   record_mark(stored_ms);
 }
 
-// The state of attach() after some steps.
 struct Attachment {
   bool to_claim;
-  bool all_checked;  // another session has checked seal, fleet and origin fingerprint within the
-                     // last second
+  // Another session checked seal, fleet and origin fingerprint within the last second.
+  bool all_checked;
   Facts facts;
   StateSequences sequences;
   Relation mark;  // open and locked, or null
@@ -64,8 +62,7 @@ struct Attachment {
   MarkBinding binding;
 };
 
-// Called after each step. If the facts contain a blocker, waits or raises an error. If a sequence
-// was dropped in the meantime, all steps are repeated.
+// The value begin_again repeats all steps, because a sequence was dropped in the meantime.
 enum class Next { proceed, judge, begin_again };
 
 Next check_server(Attachment& a) {
@@ -73,14 +70,14 @@ Next check_server(Attachment& a) {
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
-  // If the seal is refused, but the clock is outside of the layout's time range, the error names
-  // the time range.
+  // If the clock is outside the layout's time range, the error names the range even if the seal is
+  // invalid.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }
 
-// A session holds the lock of only one sequence at a time, because DROP EXTENSION locks all
-// sequences in another order.
+// A session locks only one sequence at a time, because DROP EXTENSION locks the sequences in
+// another order.
 Next find_sequences(Attachment& a) {
   a.mark = open_known_mark();
   a.all_checked = a.mark != nullptr;
@@ -128,9 +125,8 @@ Next adopt_mark(Attachment& a) {
   return Next::judge;
 }
 
-// After a recovery of the lease server, the first ids of a granted region may have times far in the
-// future. Shard counters cannot be lowered, so the region is checked before the counters are
-// raised.
+// Shard counters cannot be lowered, so the region is checked before the counters are raised. After
+// a recovery of the lease server, ids of a leased region may begin far in the future.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);

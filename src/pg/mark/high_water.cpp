@@ -26,23 +26,24 @@ int64_t reserve_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
-// Returns the first position at or above a mark. Positions below the result may be claimed.
+// Returns the first position at or above a mark.
 uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
 }
 
-// The mark before a write of the mark, and after the write.
+// The mark before and after a session has updated the mark.
 struct MarkUpdate {
   int64_t before;
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;    // the mark was set far ahead of the clock, and is neither changed nor used
-  bool lowered;  // the sequence's value was lowered; it is corrected and flushed at once, because
-                 // dumps contain the value
+  bool ahead;  // the mark is far ahead of the clock, and is neither changed nor used
+  // The sequence's value was lowered. Dumps contain the value, so the corrected value is flushed at
+  // once.
+  bool lowered;
 };
 
-// Raises the mark to `wanted`, if the present mark is less than `needed` + `least`.
+// Raises the mark to `wanted` if the present mark is less than `needed` + `least`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -52,8 +53,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // Every published limit is at most highest_ms(). If the stored value is less than highest_ms(),
-    // a command has lowered the value.
+    // highest_ms() is at least every published limit. A stored value below highest_ms() was
+    // therefore lowered by a command.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
@@ -70,15 +71,15 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
 }
 
 // If the mark is less than half a reserve above `position`, writes a mark a whole reserve above
-// `position`. If the lease ends earlier, the new mark is the end of the lease.
+// `position`. The new mark is at most the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Returns whether the session is still attached to the mark after the session has processed
-// invalidation messages. REQUIRES a lock on the mark.
+// Returns whether the session is still attached to the mark. REQUIRES a lock on the mark, so that
+// the session has processed invalidation messages.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
@@ -93,12 +94,11 @@ bool flush_mark(XLogRecPtr lsn) {
 }
 
 // Publishes a limit above `position`, and writes the next mark. If the stored mark is far ahead of
-// the clock, only returns the stored mark.
+// the clock, extend_and_publish() only returns the stored mark.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // Normally, an earlier call has written the mark, and the mark is already flushed. If the mark is
-  // already flushed, this code does not access the disk.
+  // Normally an earlier call has written the mark, and the WAL writer has already flushed the mark.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
   end_mark_write(flushed);
@@ -114,22 +114,20 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Called once or twice per reserve, without locks. Records that refusals have ended. Logs changes
-// of the clock's error, and databases that mint the same ids.
+// Called once or twice per reserve, without locks.
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
   check_same_ids(*hold.state);
 }
 
-// If the mark was replaced, or the state of the mark has changed, every session must attach again.
+// Makes every session attach again, because the mark was replaced or its state has changed.
 void give_up_mark() {
   withdraw_limit(*hold.state);
   reset_hold();
 }
 
-// Half of the reserve, in positions. If fewer positions are left below the limit, the next mark is
-// written.
+// When fewer positions than half of the reserve remain below the limit, the next mark is written.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -144,7 +142,6 @@ Relation open_mark(Oid oid) {
   LockRelationOid(oid, RowExclusiveLock);
   Relation mark = try_relation_open(oid, NoLock);
   if (mark == nullptr) {
-    // The mark was dropped, so the session looks the sequences up again.
     UnlockRelationOid(oid, RowExclusiveLock);
     reset_state_sequences();
     reset_hold();
@@ -185,7 +182,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   check_clock();
   Facts facts = facts_of_server();
   facts.position = position;
-  // Check the lease before the mark: no mark is written beyond the lease.
+  // The lease is checked before the mark, because no mark may be written beyond the lease.
   if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_mark(hold.mark.relation);
@@ -202,8 +199,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
       ahead_ms = extend_and_publish(mark, position);
     }
   }
-  // The lock is kept until the limit is published. So a DROP EXTENSION that gets the lock sees the
-  // last limit.
+  // The relation lock is held until the limit is published, so that a waiting DROP EXTENSION sees
+  // the last limit.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   if (hold.good()) record_minting();
@@ -264,7 +261,7 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // The stored mark already covers `ms`, but the mark may be lowered before the flush.
+    // A mark that covers `ms` but is far ahead of the clock may be lowered before its flush.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }
