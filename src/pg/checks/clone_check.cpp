@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Opens the sequence. Returns null if the sequence does not exist any more.
+// Returns null if the sequence was dropped in the meantime.
 Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
   LockRelationOid(sequences.origin_fingerprint, mode);
   Relation relation = try_relation_open(sequences.origin_fingerprint, NoLock);
@@ -21,7 +21,8 @@ Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode)
   return relation;
 }
 
-// The value is flushed before the first id is returned, so that a later clone contains the value.
+// The origin fingerprint is flushed before the first id is returned, so that every later clone
+// contains the fingerprint.
 void remember(Relation relation) {
   const OriginFingerprint present = present_origin_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
@@ -47,8 +48,7 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // The present call will fail before record_clone(). So the code here sets the flag for the
-  // sessions that already mint.
+  // The call fails before record_clone(), so the flag for sessions that already mint is set here.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

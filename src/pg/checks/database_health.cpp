@@ -27,8 +27,7 @@ int64_t furthest_ms(const DatabaseState& state) {
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 
-// Returns false if the page is locked, because the session that writes the page may be waiting for
-// the disk.
+// Returns false if the mark's page is locked, because its writer may be waiting for the disk.
 bool try_read_mark(Relation mark, int64_t* mark_ms) {
   SequencePage page{};
   if (!SequencePage::try_open(mark, &page)) return false;
@@ -48,20 +47,19 @@ void gather_mark(Facts& facts, Oid high_water) {
   relation_close(mark, NoLock);
 }
 
-// If the WAL cannot be written, calls wait like every commit, and cannot be cancelled.
+// A flush of WAL cannot be cancelled, and `health` reports a flush that takes longer than a second.
 bool is_flush_stalled(const DatabaseState* state) {
   constexpr int64_t kStalledUs = 1'000'000;
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
 }
 
-// If the lock on the sequence is not available, another session is dropping or altering the
-// sequence. Calls that mint also wait for the lock.
+// If the lock on a sequence is not available, another session is dropping or altering the sequence.
 void gather_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.blocker();
   if (facts.state != Blocker::none) return;
-  // The lock mode of calls that mint. ALTER SEQUENCE conflicts with this lock mode, but reading the
-  // sequence does not.
+  // Calls that mint lock the mark in this mode. The mode conflicts with ALTER SEQUENCE, but not
+  // with reading the sequence.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
     Oid relation;
@@ -85,7 +83,7 @@ void gather_sequences(Facts& facts) {
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
 }
 
-// Null if no other database of this server mints the same ids as the current database.
+// Returns null if no other database of this server mints the same ids.
 const char* advice_on_same_ids(const DatabaseState& state) {
   const SameIds same = find_same_ids(state);
   if (!same.found()) return nullptr;
@@ -117,7 +115,7 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_state();
-  // highest_ms is read after the mark, because another session may raise the mark and then
+  // highest_ms is read after the mark, because other sessions raise first the mark and then
   // highest_ms.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();

@@ -1,11 +1,11 @@
-// A dump presents the seal of the dumped database as a row of the table snowflake.dumped_seal.
-// Every role may insert into the table. A trigger compares the row with the seal of the database,
-// and does not store the row. If triggers are disabled (pg_restore --disable-triggers), a CHECK
-// constraint compares the row. A CHECK constraint cannot be disabled.
+// A dump contains the seal of its database as a row of the table snowflake.dumped_seal. A trigger
+// compares each inserted row with the database's seal, and normally does not store the row. Every
+// role may insert into the table. pg_restore --disable-triggers disables the trigger, but not the
+// CHECK constraint that also compares the row.
 //
-// If no id of the database was minted or decoded, the database adopts the layout of the dump. If an
-// id was minted or decoded before, rows of the dump may have been decoded with the wrong layout. If
-// ids were decoded before and the two layouts differ, every function raises an error.
+// If no id of the database was minted or decoded before, the database adopts the layout of the
+// dump. Otherwise restored rows may already have been decoded with the wrong layout. If the two
+// layouts then differ, every function raises an error.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -18,17 +18,16 @@ namespace snowflake::pg {
 
 namespace {
 
-// Whether a relation can keep restored rows. Temporary tables do not count, because every role may
-// create temporary tables.
+// Temporary tables do not count, because every role may create temporary tables.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
-// A contradicting seal stops minting in the database permanently, so not every role may insert a
-// contradicting seal. A role that may only insert into tables is taken for an application, and is
-// refused. A restore sets the owners of tables before rows are loaded, so a role that is a member
-// of an owner is accepted.
+// Inserting a contradicting seal stops minting in the database permanently, so not every role may
+// insert one. A role that may only insert into tables is probably an application, and is refused. A
+// restore sets the owners of tables before rows are loaded, so a role that is a member of an owner
+// is accepted.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -46,8 +45,7 @@ bool may_have_restored() {
   return owns_a_table;
 }
 
-// Any role may call the trigger function, or use the function in a trigger of a table with other
-// columns.
+// Any role may call the trigger function, or use the function in a trigger of another table.
 bool is_row_of_seals(FunctionCallInfo fcinfo) {
   if (!CALLED_AS_TRIGGER(fcinfo)) return false;
   const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
@@ -58,8 +56,8 @@ bool is_row_of_seals(FunctionCallInfo fcinfo) {
   return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
 }
 
-// The seal is durable at once, and a rollback does not undo the write, as for setval(). The wrongly
-// decoded rows may already be committed.
+// The contradicting seal is durable at once and stays after a rollback, like a value of setval().
+// The wrongly decoded rows may already be committed.
 void record_contradiction(Oid seal, int64_t presented) {
   Relation sequence = relation_open(seal, RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
@@ -67,13 +65,13 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // From now on, no session may rely on a check of the seal from before this write.
+  // After this write, no session may rely on an earlier check of the seal.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
 
 // Stores the seal in a new file of the sequence, so that a rollback also removes the seal. REQUIRES
-// the lock that blocks all other sessions.
+// AccessExclusiveLock on the sequence.
 void reseal(Oid oid, int64_t seal) {
   ResetSequence(oid);
   Relation sequence = relation_open(oid, NoLock);
@@ -83,10 +81,9 @@ void reseal(Oid oid, int64_t seal) {
   relation_close(sequence, NoLock);
 }
 
-// Adopts the layout of a dump, if no id of the database was minted or decoded and no dump was
-// restored before. The row of the dump replaces the row of CREATE EXTENSION. Other sessions wait
-// until the end of the transaction. Only roles that may create schemas in the database may change
-// the database's layout, because the layout concerns all tables.
+// Adopts the layout of a dump if no id was minted or decoded and no dump was restored before. Other
+// sessions wait until the end of the transaction. Only roles that may create schemas in the
+// database may change the layout, because the layout concerns all tables.
 bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
   LockRelationOid(sequences.seal_local, AccessExclusiveLock);
@@ -104,8 +101,8 @@ bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   return true;
 }
 
-// Reads the seal of CREATE EXTENSION. If the inserted seal is equal to the seal of CREATE
-// EXTENSION, the restored rows may contain ids of the same layout. So the seal is recorded as used.
+// If the inserted seal equals the seal of CREATE EXTENSION, restored rows may contain ids of this
+// layout. The seal is therefore recorded as used.
 int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);
@@ -114,8 +111,8 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   return sealed;
 }
 
-// Returns true if the inserted seal becomes the seal of the database, and false if the database
-// already has the seal. `table` is the table of the trigger, or null.
+// Returns true if the inserted seal becomes the seal of the database, and false if the seal was
+// already the same. `table` is the table of the trigger, or null.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);
   if (presented == sealed) return false;
@@ -135,7 +132,8 @@ bool has_rows(Relation table) {
   return found;
 }
 
-// UPDATE, DELETE and TRUNCATE of the extension's own table.
+// Returns whether the trigger is called for UPDATE, DELETE or TRUNCATE of the table
+// snowflake.dumped_seal.
 bool would_lose_the_row(FunctionCallInfo fcinfo) {
   if (!CALLED_AS_TRIGGER(fcinfo)) return false;
   const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
@@ -164,7 +162,7 @@ SF_SQL_FUNCTION(present_seal) {
   return Datum{0};
 }
 
-// The function of the constraint.
+// The CHECK constraint of the table snowflake.dumped_seal calls this function.
 SF_SQL_FUNCTION(is_seal) {
   require_shared_state();
   compare(current_state_sequences(), PG_GETARG_INT64(0), nullptr);

@@ -22,9 +22,8 @@ void gather_lease(Facts& facts) {
   const LeaseView lease = lease_view();
   facts.lease_worker_runs = lease_worker_runs();
   facts.region = lease.region;
-  // The ids of the region begin at the floor of the lease, or at begin_ms() of the database if
-  // begin_ms() is later. lease.highest_ms is not used, because highest_ms is normally ahead of the
-  // clock.
+  // lease.highest_ms is normally ahead of the clock, so ids of the region do not begin at
+  // highest_ms.
   facts.region_begin_ms = std::max(lease.floor_ms, facts.region_begin_ms);
   facts.lease_until_ms = lease.until_ms;
   facts.leased_seal = server_seal;

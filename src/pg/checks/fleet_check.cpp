@@ -9,7 +9,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Whether the first id may still set the fleet: no id was minted under leases yet.
+// Returns whether no id was minted under leases yet, so that the first id may set the fleet.
 bool is_open(int64_t remembered) {
   return remembered == 0 || remembered == kUnheardFleet;
 }
@@ -35,7 +35,7 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
       lsn = page.write(relation, *remembered);
     }
     page.close();
-    // The fleet is flushed before the first id is returned, so that a later clone contains the
+    // The fleet is flushed before the first id is returned, so that every later clone contains the
     // fleet.
     XLogFlush(lsn);
   }

@@ -19,11 +19,9 @@ Blocker blocker_for_all(Relation mark) {
 
 Blocker blocker_here(Relation mark) {
   if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
-  // A rollback to a savepoint restores the old relfilenode of the mark. A rollback also restores
-  // the old storage of a mark that this transaction created.
+  // A rollback, also to a savepoint, restores the old storage of the mark's sequence.
   if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
-  // After a rollback, the old mark would be valid again. The old mark would not cover the ids of
-  // the rolled-back transaction.
+  // A rollback would restore the old mark, which does not cover the ids of this transaction.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
   return Blocker::none;
 }
@@ -37,8 +35,8 @@ int64_t set_mark(int64_t ms) {
   Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
   check_mark(mark);
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  // highest_ms is read under the page lock, because the mark and the limits are raised under this
-  // lock.
+  // highest_ms is read under the page lock, because sessions raise the mark and the limits under
+  // this lock.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   const int64_t set_ms = std::max(ms, highest_ms);

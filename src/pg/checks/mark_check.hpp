@@ -1,4 +1,3 @@
-// Checks whether ids may be minted under a mark, and sets the mark by hand.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +7,18 @@
 
 namespace snowflake::pg {
 
-// Whether a rollback would remove the mark.
+// Returns whether a rollback would remove the mark.
 bool is_created_here(Relation mark);
 
-// Returns why ids must not be minted under this mark, or none. A blocker means that a crash would
-// lose the mark, or that a rollback of this transaction would remove the mark.
+// Returns the reason why ids must not be minted under this mark, or none. blocker_for_all() detects
+// a mark that a crash would lose. blocker_here() also detects a mark that a rollback of this
+// transaction would remove.
 Blocker blocker_for_all(Relation mark);
 Blocker blocker_here(Relation mark);
-// Raises the error of the blocker from blocker_for_all(), if a blocker exists.
 void check_mark(Relation mark);
 
-// Sets the mark to `ms`, but never below the greatest mark of this server run. A greater present
-// mark is lowered. Returns the new mark, which is durable.
+// Sets the mark to `ms`, even if the present mark is later. The mark is never set below the
+// greatest mark of this server run. Returns the new, durable mark.
 int64_t set_mark(int64_t ms);
 
 }  // namespace snowflake::pg

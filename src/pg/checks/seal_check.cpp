@@ -16,9 +16,8 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Reads the value of the sequence. If `of_local` is passed, the sequence is seal_local, and the
-// function also sets `used` and `uncommitted`. Returns false if the sequence does not exist any
-// more.
+// Returns false if the sequence was dropped in the meantime. `of_local` may be passed only for the
+// sequence seal_local. REQUIRES AccessShareLock on the sequence, which is released.
 bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -42,10 +41,9 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// Returns the seal that the next dump will contain, or 0 if the table has no row. If the table
-// contains several seals, returns a seal that differs from `local`. If the table is locked, another
-// session drops, dumps or alters the table. If the table is locked, returns `local`, so that the
-// result of an earlier check still holds.
+// Returns the seal that the next dump will contain, or 0 if the table snowflake.dumped_seal is
+// empty. Of several seals, one that differs from `local` is returned. If another session drops,
+// dumps or alters the table, `local` is returned, so that an earlier check still holds.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -64,8 +62,8 @@ int64_t carried_seal(Oid table, int64_t local) {
   return carried;
 }
 
-// Acquire: pairs with the releases below. If a session uses another session's result, it must also
-// see the reserved origins that the other session recorded before.
+// Acquire pairs with the release stores of the two check times. A session that relies on another
+// session's check must also see the reserved origins that were recorded before.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
@@ -100,7 +98,7 @@ bool seal_checked_lately(const DatabaseState& state) {
 
 bool go_by_checked_seal(const DatabaseState& state) {
   if (!seal_checked_lately(state)) return false;
-  // The extension may have been created again, with another seal.
+  // The extension may have been created again with another seal.
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
   // Another session may have replaced the state in the meantime.
   if (!seal_checked_lately(state)) return false;
@@ -185,17 +183,16 @@ void require_seal_slowly(SealUse use) {
   require_shared_state();
   install_session_events();
 
-  // pg_upgrade rebuilds the catalogue first and restores the sequences' values last. If a function
-  // is called between the rebuilt catalogue and the restored values, the function finds empty
-  // tables. For example, PostgreSQL compares a constraint with the bound of a partition. All
-  // computed values are copied.
+  // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Until then,
+  // functions run without a valid seal, for example if a constraint is compared with the bound of a
+  // partition. The tables are still empty, and stored values are copied without a call.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
   }
 
-  // A recent check by another backend is sufficient. On a standby, a recent check is not
-  // sufficient, because replay of a change does not run this code.
+  // On a standby, a recent check of another session is not sufficient, because replay does not
+  // reset the check.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;
@@ -209,7 +206,7 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // The check is recorded only if the mark in the state belongs to the checked seal.
+    // A check is recorded only if the mark in the state belongs to the checked seal.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;
@@ -224,7 +221,8 @@ bool try_require_seal() {
     require_seal_slowly();
     return true;
   }
-  // A session that already has the lock does not wait for the lock.
+  // The lock mode conflicts with DROP EXTENSION. A session that already holds the lock does not
+  // wait.
   return with_seal_locked(known_state_sequences(), RowExclusiveLock, [] {
     require_seal_slowly();
     return true;

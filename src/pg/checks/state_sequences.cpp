@@ -17,8 +17,7 @@ bool may_come_back(HeapTupleHeader row) {
   return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
-// Whether the relation is a table or a sequence. All tables and sequences of the extension belong
-// to its state.
+// All tables and sequences of the extension belong to its durable state.
 bool is_state(char relkind) {
   return relkind == RELKIND_SEQUENCE || relkind == RELKIND_RELATION;
 }
@@ -81,7 +80,7 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// Also reads dead rows, because a rollback would restore dead rows.
+// Dead rows are also read, because a rollback would restore them.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

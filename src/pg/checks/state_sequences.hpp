@@ -1,5 +1,4 @@
-// The durable state of the extension in the current database: the sequences and tables of the
-// extension.
+// The sequences and tables that contain the durable state of the extension in the current database.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -8,14 +7,14 @@
 namespace snowflake::pg {
 
 struct StateSequences {
-  bool installed;  // the extension
+  bool installed;
   Oid high_water;
   Oid seal;
   Oid seal_local;
   Oid fleet;
   Oid origin_fingerprint;
   Oid dumped_seal;
-  Oid backfills;  // minting does not read the next two
+  Oid backfills;  // the last two are not read for minting
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
@@ -23,8 +22,7 @@ struct StateSequences {
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
-    // If an extension named snowflake has none of these sequences and tables, the extension is
-    // another product.
+    // An extension named snowflake without any of these sequences and tables is another product.
     return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 
@@ -37,23 +35,23 @@ struct StateSequences {
   }
 };
 
-// Returns the cached relations of this session. If no relations are cached, looks the relations up
-// as members of the extension. Any role could create other relations with the same names. Raises an
-// error if the extension or a relation of the extension is missing. Returns a copy, because taking
-// a lock may run the callback that resets the cache.
+// Returns the session's cached relations, or looks up the members of the extension. Relations that
+// are not members do not count, because any role can create relations with the same names. Raises
+// an error if the extension or one of its relations is missing. Returns a copy, because taking a
+// lock may run the callback that resets the cache.
 StateSequences known_state_sequences();
-// Always looks the relations up, because ALTER EXTENSION ... DROP SEQUENCE does not invalidate the
+// Always looks up the relations, because ALTER EXTENSION ... DROP SEQUENCE does not invalidate the
 // cache.
 StateSequences current_state_sequences();
-// Always looks the relations up. If the extension or a relation is missing, the result is
+// Always looks up the relations. If the extension or a relation is missing, the result is
 // incomplete, without an error.
 StateSequences present_state_sequences();
-// Returns the cache, perhaps incomplete.
+// Returns the cached relations, which may be incomplete.
 StateSequences remembered_state_sequences();
 void reset_state_sequences();
 
-// Returns whether this transaction has dropped an extension that a rollback would restore, also a
-// rollback to a savepoint.
+// Returns whether a rollback of this transaction, also to a savepoint, would restore a dropped
+// extension.
 bool dropped_in_this_transaction();
 
 }  // namespace snowflake::pg
