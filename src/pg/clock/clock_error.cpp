@@ -13,8 +13,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The kernel increases the clock error once a second, by 500 ppm, so the kernel's value may be too
-// low by 500 us.
+// The kernel increases its clock error only once a second, by 500 ppm, so the read value may be 500
+// us too low.
 constexpr int64_t kStaleUs = 500;
 
 TimestampTz timestamp_of_us(int64_t unix_us) {

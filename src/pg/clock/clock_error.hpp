@@ -1,5 +1,5 @@
 // The maximum error of the clock: the kernel's value from NTP or PTP (adjtimex), or
-// snowflake.clock_error.
+// "snowflake.clock_error".
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,6 @@ namespace snowflake::pg {
 
 ClockBounds clock_bounds();
 
-// snowflake.max_clock_error, in microseconds.
 int64_t max_clock_error_us();
 
 }  // namespace snowflake::pg

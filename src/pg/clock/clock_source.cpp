@@ -13,7 +13,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns the beginning of a system file, up to the first part that cannot be read.
 template <size_t size>
 std::string_view read_start(const char* path, char (&buffer)[size]) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,7 +27,7 @@ std::string_view read_start(const char* path, char (&buffer)[size]) {
   return {buffer, length};
 }
 
-// The flags of the first processor. All processors have the same flags.
+// All processors have the flags of the first processor.
 bool processor_has_constant_counter() {
   char buffer[16384];
   std::string_view text = read_start("/proc/cpuinfo", buffer);

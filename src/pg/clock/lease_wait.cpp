@@ -10,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// False if the call has already waited for too long.
+// Returns false if the call has already waited for "snowflake.max_wait".
 bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   const int64_t left_ms = max_wait_ms - budget.waited_ms();
   if (left_ms <= 0) return false;
@@ -19,7 +19,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   return true;
 }
 
-// Like the connection string, the message may contain hosts and roles of the lease server.
+// The message may contain hosts and roles of the lease server, like the connection string.
 const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "hidden, because only members of pg_monitor may read it.";

@@ -1,4 +1,3 @@
-// Waits for a region, or for a renewal of the leased region.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -6,8 +5,8 @@
 
 namespace snowflake::pg {
 
-// Wakes the lease worker if the worker can help, sleeps for a short time and returns. If the call
-// has waited for snowflake.max_wait, raises the error of this blocker. Interruptible.
+// Wakes the lease worker if a lease is needed, sleeps for a short time and returns. Raises the
+// error of the blocker if the call has waited for "snowflake.max_wait". Interruptible.
 void wait_for_lease(Blocker blocker, const Facts& facts, WaitBudget& budget);
 
 }  // namespace snowflake::pg

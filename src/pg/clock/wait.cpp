@@ -10,8 +10,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// A wait: the remaining length, the clock reading for which the length was computed, and the time
-// already waited.
 struct Wait {
   int64_t clock_ms;
   int64_t needed_ms;
@@ -20,7 +18,6 @@ struct Wait {
   bool too_long() const { return waited_ms + needed_ms > max_wait_ms; }
 };
 
-// Returns the wait until the clock shows `target_ms`.
 Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   check_clock();
   Wait wait{};
@@ -30,7 +27,7 @@ Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   return wait;
 }
 
-// Sleeps, and counts the wait for the database instead of a shard.
+// Counts the wait for the database instead of a shard.
 void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   sleep_part(budget, wait.needed_ms, clock_wait_event(), [](bool first, int64_t us) {
     const DatabaseState* const state = find_database_state();
@@ -55,8 +52,7 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
   if (wait.too_long()) {
     counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // If the clock was not set back, the time of an id is at most the lead plus one tick ahead of
-    // the clock.
+    // Without a step back of the clock, an id is at most the lead plus one tick ahead of the clock.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

@@ -1,4 +1,3 @@
-// Waits for the clock.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +8,16 @@
 namespace snowflake::pg {
 
 // Each wait function sleeps until the clock may have reached the target, or for a shorter time. The
-// caller must check again after the sleep, because the clock can be corrected during the wait. If
-// the time already waited plus the needed wait exceeds snowflake.max_wait, the function raises an
-// error at once. Interruptible.
+// caller must check again after the sleep, because the clock can be corrected during the wait. The
+// function raises an error at once if the call would wait longer than "snowflake.max_wait" in
+// total. Interruptible.
 
 // Waits for the next position of a shard that is more than `lead` ticks ahead of the clock.
 void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget);
 
-// `position` is above an id from another server. Waits while `position` is more than `lead` ticks
-// ahead of the clock.
+// Waits while `position`, which is above an id from another server, is more than `lead` ticks ahead
+// of the clock.
 void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget);
 
 // Waits for a stored high-water mark that is more than max_lead ahead of the clock.
