@@ -6,7 +6,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The class of the advisory locks of prepared transactions. pg_advisory_lock() uses 1 and 2.
+// pg_advisory_lock() uses the lock classes 1 and 2.
 enum Kind : uint16 { kAnyMint = 21321, kMintSince = 21322 };
 
 LOCKTAG tag_of(Kind kind, uint64_t number) {
@@ -41,7 +41,7 @@ void hold_prepared_mint() {
   keep_lock(tag_of(kMintSince, mint_record.since()));
 }
 
-// The call is expensive: GetLockStatusData() locks the lock manager and copies the whole lock
+// GetLockStatusData() is expensive, because it locks the lock manager and copies the whole lock
 // table.
 OldestPreparedMint oldest_prepared_mint() {
   OldestPreparedMint oldest{OpenMints::kNone, InvalidTransactionId};

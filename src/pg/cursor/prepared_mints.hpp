@@ -1,13 +1,12 @@
-// If a prepared transaction has minted ids, this code records the tick of the transaction's first
-// id.
+// Records the tick of the first id of each prepared transaction that has minted.
 //
-// A prepared transaction has no session and survives restarts. The locks of a prepared transaction
-// also survive a restart. PostgreSQL writes the locks to the state file, and releases the locks
-// only after new snapshots treat the transaction as ended. So before a transaction is prepared, the
-// transaction takes two locks. All prepared transactions of a database share the first lock. So one
-// look-up shows a reader whether the database has prepared transactions that minted. The key of the
-// second lock contains the tick. No session ever waits for the two locks. pg_locks shows the locks
-// as advisory locks of a class that pg_advisory_lock() does not use.
+// A prepared transaction has no session and survives restarts, and so do its locks. PostgreSQL
+// stores the locks in the state file, and releases the locks only after new snapshots treat the
+// transaction as ended. Before a transaction is prepared, the transaction therefore takes two
+// locks. All prepared transactions of a database share the first lock, so one look-up shows whether
+// any prepared transaction has minted. The key of the second lock contains the tick. No session
+// ever waits for the two locks. pg_locks shows the locks as advisory locks of a class that
+// pg_advisory_lock() does not use.
 #pragma once
 
 #include "core/settled.hpp"
@@ -19,8 +18,8 @@ namespace snowflake::pg {
 // the locks belong to the prepared transaction.
 void hold_prepared_mint();
 
-// Finds the prepared transaction of the current database that minted first. If no prepared
-// transaction has minted, `since` is OpenMints::kNone.
+// Finds the prepared transaction of the current database that minted first. `since` is
+// OpenMints::kNone if no prepared transaction has minted.
 struct OldestPreparedMint {
   uint64_t since;
   TransactionId transaction;

@@ -19,7 +19,7 @@ uint64_t tick_below(int64_t ms) {
   return layout.tick_of_position(position_below(layout, ms));
 }
 
-// Returns the mark if the mark is durable and no session is writing the mark, and otherwise 0.
+// Returns 0 if the mark is not durable, or if another session is writing the mark.
 int64_t durable_mark_ms() {
   const Oid oid = present_state_sequences().high_water;
   if (!OidIsValid(oid) || !ConditionalLockRelationOid(oid, AccessShareLock)) return 0;
@@ -36,8 +36,9 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// The position to which the shard counters are raised. The position is at most the mark, and at
-// least every adopted mark. So the result does not go back after a restart with an earlier clock.
+// Returns the tick to which the shard counters are raised. The tick is at most the mark, and at
+// least every adopted mark. A restart with an earlier clock therefore does not lower the settled
+// id.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
   const int64_t mark_ms = limit == 0 ? durable_mark_ms() : 0;
@@ -60,8 +61,8 @@ SettledAnswer settled() {
   if (RecoveryInProgress()) return no_answer(HeldBy::standby);
   if (IsolationUsesXactSnapshot()) return no_answer(HeldBy::one_snapshot);
 
-  // If the state has another layout, the state belongs to a dropped extension, or to a newer
-  // extension than the session has cached.
+  // A state of another layout belongs to a dropped extension, or to a newer extension than the
+  // session has cached.
   DatabaseState* const found = find_database_state();
   DatabaseState* const state = found == nullptr || !is_of_session_layout(*found) ? nullptr : found;
   const uint64_t target = target_tick(state);
@@ -74,8 +75,7 @@ SettledAnswer settled() {
     tick = state->settled.settle(layout, state->shard_counters(), target, open_since,
                                  prepared_since, sequence_starts);
   } else {
-    // No session has minted since the server started. Before the first id, the first session that
-    // mints adopts the mark.
+    // No session has minted in this server run. The first session that mints adopts the mark first.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);

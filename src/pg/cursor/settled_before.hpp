@@ -1,8 +1,8 @@
-// Finds the settled id of the current database, and the transaction or state that prevents a
-// greater settled id.
+// Finds the settled id of the current database, and the transaction or state that holds back the
+// settled id.
 //
-// The counters are raised to the clock, but at most to the durable mark. After a crash, ids begin
-// at the mark. So a settled id stays settled, although the clock may be wrong. In a database that
+// The shard counters are raised to the clock, but at most to the durable mark. After a crash ids
+// begin at the mark, so a settled id stays settled even if the clock is wrong. In a database that
 // does not mint, the settled id stays at the mark, above all ids. The call does not wait for
 // transactions, clocks or disks.
 #pragma once
@@ -31,10 +31,9 @@ struct SettledAnswer {
   int64_t since_ms;           // when the open transaction minted its first id, or 0
 };
 
-// Returns the settled id, which is valid for snapshots that are taken later.
+// Returns a settled id that is valid for snapshots that are taken later.
 SettledAnswer settled();
 
-// Returns an answer without a settled id, with the reason.
 SettledAnswer no_answer(HeldBy reason);
 
 }  // namespace snowflake::pg
