@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// Returns a snapshot that shows all committed changes of other sessions, but hides the changes of
-// the current command. The current DROP command has already deleted the tables from the catalogue.
+// Returns a snapshot that hides the changes of the current command, which has already deleted the
+// tables from the catalogue.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;
@@ -41,7 +41,6 @@ void record_if_table(Snapshot snapshot, Oid relation, Tables* tables) {
   table_close(classes, AccessShareLock);
 }
 
-// Calls `visit(row of pg_depend)` for each dependency on an object.
 template <class Visit>
 void for_each_dependent(Relation depends, Snapshot snapshot, Oid catalogue, Oid object,
                         Visit visit) {
@@ -73,7 +72,7 @@ bool is_member(const Catalogue& catalogue, Oid relation) {
   return found;
 }
 
-// Finds tables that depend on a member of the extension, although the tables are not members.
+// Finds tables that depend on a member of the extension but are not members.
 void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member, Tables* tables) {
   if (member.deptype != DEPENDENCY_EXTENSION) return;
   for_each_dependent(catalogue.depends, catalogue.snapshot, member.classid, member.objid,

@@ -1,11 +1,10 @@
-// Some of PostgreSQL's commands lock a relation before they check privileges. If a command waits
-// for its lock, sessions that mint wait behind the command. So the hook checks privileges before
-// every command that takes a lock that blocks minting (ShareLock and above). The hook protects the
-// relations of snowflake and of snowflake_fleet.
+// Some of PostgreSQL's commands lock a relation before they check privileges. If such a command
+// waits for its lock, sessions that mint wait behind the command. The hook therefore checks
+// privileges before each command that takes ShareLock or a stronger lock.
 //
-// After a command has waited for its lock, the command looks the relation's name up again. If the
-// relation was dropped during the wait, an unqualified name would match a relation in the next
-// schema of search_path. So the hook adds the schema of the found relation to the name.
+// After the wait for a lock, a command looks up the relation's name again. If the relation was
+// dropped during the wait, an unqualified name could match another relation of search_path. The
+// hook therefore adds the schema of the found relation to the name.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -16,8 +15,7 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// If the relation is dropped between two look-ups of its name, the name may refer to another
-// relation.
+// If the relation is dropped between two look-ups, the name may refer to another relation.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);
@@ -27,8 +25,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions that mint read relations of snowflake. Servers with leases read relations of
-// snowflake_fleet. Routers read relations of snowflake_routing.
+// Sessions that mint read relations of snowflake, servers with leases read relations of
+// snowflake_fleet, and routers read relations of snowflake_routing.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
@@ -53,8 +51,7 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// Checks ATTACH PARTITION, DETACH PARTITION, and new foreign keys. CREATE TABLE also runs ALTER
-// TABLE for the new table's foreign keys.
+// CREATE TABLE also runs ALTER TABLE for the new table's foreign keys.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {
@@ -124,9 +121,8 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 
 }  // namespace
 
-// The event trigger runs before commands that can harm the extension. The call of the event trigger
-// loads the library, so that the hooks exist in this session from now on. For the present command,
-// the server has already passed the utility hook.
+// The call of this event trigger loads the library, so that the hooks exist for the next command.
+// The current command is checked here, because the server has already passed the utility hook.
 SF_SQL_FUNCTION(guard_commands) {
   if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
   check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);

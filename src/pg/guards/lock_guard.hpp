@@ -1,5 +1,5 @@
-// Prevents roles that do not own the extension's sequences and tables from locking the sequences
-// and tables, because a lock would make minting wait.
+// Prevents roles that do not own the extension's tables and sequences from locking them. Such a
+// lock would make minting wait.
 #pragma once
 
 namespace snowflake::pg {
