@@ -1,11 +1,9 @@
-// Counters of a database that do not belong to a shard: refusals by cause, writes and flushes of
-// the mark, other waits. If a call gets an id at once, the call does not change the database
-// counters.
+// Counters of a database that do not belong to a shard. A call that gets an id at once does not
+// change these counters.
 //
 // The counters are in the state of the database. For databases without a state, only refusals are
-// counted. PostgreSQL 18 has custom cumulative statistics, but 15 to 17 do not. The database
-// counters also determine immediately, for all sessions, which log message is due. Cumulative
-// statistics reach shared memory only when a session is idle.
+// counted. Cumulative statistics of PostgreSQL 18 are not used, because they reach shared memory
+// only when a session is idle. These counters determine at once which log message is due.
 #pragma once
 
 #include <atomic>
@@ -30,15 +28,14 @@ struct Refusals {
 
 struct alignas(64) Statistics {
   std::atomic<int64_t> since_ms;  // when the statistics were reset, or 0
-  std::atomic<int64_t> since_us;  // the time of the reset by the time since boot
+  std::atomic<int64_t> since_us;  // since_ms as time since boot
   std::atomic<uint64_t> waits;    // waits for the mark or for the id of another server
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> mark_extensions;
   std::atomic<uint64_t> mark_flushes;  // that a call waited for
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
-  std::atomic<uint32_t>
-      mark_writers;  // sessions that are writing the mark or waiting for the flush of the mark
+  std::atomic<uint32_t> mark_writers;    // sessions that write the mark or wait for its flush
   std::atomic<int64_t> mark_stalled_us;  // since when no writer has finished, or 0
   std::atomic<uint64_t> commit_waits;
   std::atomic<uint64_t> commit_waited_us;

@@ -14,14 +14,13 @@ namespace snowflake::pg {
 
 namespace {
 
-// The last state of the current database that this session has found.
 struct KnownState {
   dsm_handle memory;
   DatabaseState* state;
 };
 constinit KnownState own{};
 
-// Returns the entry of a database, or null. REQUIRES the lock in any mode.
+// REQUIRES shared_state->lock in any mode.
 DatabaseEntry* entry_of(Oid database) {
   DatabaseEntry* const first = shared_state->databases;
   DatabaseEntry* const last = first + shared_state->database_count;
@@ -30,12 +29,11 @@ DatabaseEntry* entry_of(Oid database) {
   return found == last ? nullptr : found;
 }
 
-// A mark as a number; 0 for none.
 uint64_t number_of(MarkIdentity mark) {
   return uint64_t{mark.relation} << 32 | mark.storage;
 }
 
-// REQUIRES the exclusive lock.
+// REQUIRES shared_state->lock in exclusive mode.
 void end_generation(DatabaseState& state) {
   state.limits.withdraw();
   state.reset_checks();
@@ -45,7 +43,6 @@ bool database_exists(Oid database) {
   return SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
 }
 
-// A copy of the list of databases.
 struct DatabaseList {
   uint32_t version;
   std::span<DatabaseEntry> entries;
@@ -66,8 +63,8 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// Maps a state, unless this process has already mapped the state. Returns null if the state was
-// freed in the meantime.
+// Returns null if another session has freed the state in the meantime. A state that is already
+// mapped is not mapped again.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -86,15 +83,15 @@ uint32_t region_key(int32_t region) {
   return static_cast<uint32_t>(region) + 1;
 }
 
-// Called before a database stops minting in its region. Records the mark, above which the region's
-// ids begin in another database. REQUIRES the exclusive lock.
+// Records the mark of a database that stops minting in its region. In another database, the
+// region's ids begin above this mark. REQUIRES shared_state->lock in exclusive mode.
 void leave_region(const DatabaseState& state) {
   if (state.origin.is_chosen() && !leased())
     postmaster_memory->left_regions.raise(region_key(state.origin.region()),
                                           state.limits.highest_ms());
 }
 
-// Does nothing if another session has freed the state.
+// Does nothing if another session has already freed the state.
 void free_state(const DatabaseEntry& gone) {
   const Mapping mapping = map_state(gone.memory);
   if (mapping.segment == nullptr) return;
@@ -111,8 +108,7 @@ void free_state(const DatabaseEntry& gone) {
   if (found) dsm_unpin_segment(gone.memory);
 }
 
-// Frees the states of dropped databases. No backend uses the state of a dropped database, because a
-// database with sessions cannot be dropped.
+// A database with sessions cannot be dropped, so no backend uses the state of a dropped database.
 void free_states_of_dropped_databases() {
   const DatabaseList list = databases_now();
   for (const DatabaseEntry& entry : list.entries)
@@ -120,8 +116,8 @@ void free_states_of_dropped_databases() {
   pfree(list.entries.data());
 }
 
-// Creates a state of the session's layout, with all counters zero. Until the segment is published,
-// an error frees the segment.
+// Creates a state of the session's layout with all counters zero. An error before the publication
+// frees the segment.
 dsm_segment* make_state() {
   const size_t counters = std::min(layout.shards(), kMaxShardCounters);
   const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
@@ -136,14 +132,15 @@ dsm_segment* make_state() {
   return segment;
 }
 
-// Shard counters of one layout are useless for another layout. The new state adopts the mark again.
-// Dropped marks are recorded outside the state. REQUIRES the exclusive lock.
+// Shard counters of one layout are useless for another layout, so the new state adopts the mark
+// again. Dropped marks are recorded outside the state. REQUIRES shared_state->lock in exclusive
+// mode.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
 }
 
-// Whether bind_mark() would change region or shards.
+// Returns whether bind_mark() would change the region or the shards.
 bool would_change_origin(const DatabaseState& state) {
   const SessionStart start = session_start();  // reads a file
   const OriginSettings wanted = origin_settings();
@@ -155,7 +152,7 @@ bool would_change_origin(const DatabaseState& state) {
 
 enum class Published { yes, try_again, no_room };
 
-// Publishes a new state in place of `former`, which is null if there was none.
+// Publishes a new state in place of `former`, which is null for a first state.
 Published publish_state(dsm_segment* segment, const KnownState& former) {
   DatabaseState& made = *state_in(segment);
   Published result{};
@@ -181,8 +178,8 @@ Published publish_state(dsm_segment* segment, const KnownState& former) {
   return result;
 }
 
-// Returns null if all slots are in use. If another session has created a state in the meantime,
-// returns that state.
+// Returns null if all slots are in use, and the state of another session if that session was
+// faster.
 DatabaseState* create_database_state() {
   dsm_segment* const segment = make_state();
   for (;;) {
@@ -279,15 +276,15 @@ namespace {
 
 constinit ShardRange owned_ranges[kMaxShardRanges]{};
 
-// The newest session of the database chooses region and shards. Ids of the former choice are below
-// the limits of the ended generation, also ids that are still being minted. Returns the region and
-// the first time for ids of the region. Another database of this server may have minted in the
-// region before. REQUIRES the exclusive lock.
+// Lets the newest session of the database choose region and shards. Returns the region, and the
+// first time for ids of the region, because another database may have minted there before. Ids of
+// the former choice, even ids being minted now, are below the limits of the ended generation.
+// REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);
-  // Read before the database's own mark is recorded, because a database that changes only its
-  // shards stays in the region.
+  // Read before the database's own mark is recorded, because a change of only the shards keeps the
+  // region.
   const int32_t region = changes ? wanted.region : state.origin.region();
   const RegionHold held =
       leased() ? leased_region_under_lock()
@@ -300,7 +297,7 @@ RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   return held;
 }
 
-// Sets owned_shards. REQUIRES the lock.
+// REQUIRES shared_state->lock.
 void copy_owned_shards(const MintOrigin& origin) {
   const ShardSet shards = origin.shards();
   std::copy_n(shards.ranges, shards.count, owned_ranges);

@@ -1,5 +1,4 @@
-// The lease of this server's region, as sessions read the lease and wait for the lease. Times are
-// ms since 1970.
+// The lease of this server's region. Times are milliseconds since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //  - raising `highest` and reading a region need shared_state->lock; the worker changes the lease
@@ -12,46 +11,43 @@
 
 namespace snowflake::pg {
 
-// "snowflake.leased_regions" is set.
 bool leased();
 
-// Whether "snowflake.lease_conninfo" is set. If "snowflake.lease_conninfo" is set, the region is
-// either leased, or static and reported to the lease server.
+// Returns whether "snowflake.lease_conninfo" is set. Such a server leases its region, or reports
+// its static region to the lease server.
 bool reports_region();
 
-// Whether a lease worker runs.
 bool lease_worker_runs();
 
-// The fleet that a database of this server stores before its first id. The value is kUnheardFleet
-// (core/blocker.hpp) if no lease server has answered yet, and 0 if the region is not leased.
+// Returns the fleet that a database stores before its first id, or 0 without leases. kUnheardFleet
+// (core/blocker.hpp) means that no lease server has answered yet.
 int64_t fleet_to_remember();
 
-// The age of the incarnation.
 int64_t lease_age_ms();
 
 LeaseView lease_view();
 LeaseReport lease_report();
 
-// Another server that mints in the region of this server, as reported by the lease server; null if
-// unknown.
+// Returns the name of another server that mints in the same region, or null if no such server is
+// known.
 const char* region_conflict();
 int64_t lease_fleet();
 
 // Returns the length of the lease that the next request asks for. The length is the age of the
-// incarnation, limited to a minimum and a maximum.
+// incarnation within a minimum and a maximum.
 int64_t lease_length_ms();
 
-// The end of the lease; INT64_MAX if the region is not leased.
+// Returns INT64_MAX if the region is not leased.
 int64_t lease_until_ms();
 
-// The region that this server leases at present. REQUIRES shared_state->lock.
+// REQUIRES shared_state->lock.
 RegionHold leased_region_under_lock();
 
-// The lease that restricts limits, for Limits::publish(). The lease is null if the region is not
+// Returns the lease that restricts limits in Limits::publish(), or null if the region is not
 // leased.
 LeaseMemory* limiting_lease();
 
-// Makes the worker request a lease at once, for a call that waits.
+// Makes the worker request a lease at once.
 void wake_lease_worker();
 
 }  // namespace snowflake::pg

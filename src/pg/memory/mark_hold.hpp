@@ -1,12 +1,11 @@
-// A session's hold on the database's mark while the session mints.
 #pragma once
 
 #include "pg/memory/database_state.hpp"
 
 namespace snowflake::pg {
 
-// A session's hold on the database's mark. Only high_water.cpp writes the hold. Region and limit
-// are read together: the limit bounds a claim, and the id contains the region.
+// A session's hold on the database's mark, which only high_water.cpp writes. Region and limit are
+// read together, because the limit bounds a claim and the id contains the region.
 struct MarkHold {
   bool attached;
   DatabaseState* state;
@@ -14,9 +13,9 @@ struct MarkHold {
   MarkIdentity mark;
   uint32_t generation;
   uint32_t region;
-  uint64_t limit;            // the limit as last read, which never decreases within a generation
-  uint64_t extend_early_at;  // a claim from this position on writes the next mark; 0: the next
-                             // claim claim also ends the refusals
+  uint64_t limit;  // as last read; never decreases within a generation
+  uint64_t
+      extend_early_at;  // a claim from this position on writes the next mark; 0: also ends refusals
 
   bool good() const { return attached && state->limits.is_current(generation); }
 };

@@ -31,7 +31,7 @@ void end_open_mints() {
   if (mint_record.is_open()) mint_record.close(own_slot->mints);
 }
 
-// If the slot now belongs to another backend, the found transaction has ended.
+// A slot that now belongs to another backend shows that the found transaction has ended.
 OldestMint oldest_open_mint(const DatabaseState& state) {
   OldestMint oldest{OpenMints::kNone, 0};
   for (const MintSlot& slot : state.mint_slots()) {

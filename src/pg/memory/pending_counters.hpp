@@ -1,7 +1,6 @@
 // Counts ids that are not yet added to the statistics of their shards. An addition in shared memory
-// for each id would cost more than the id. The counts are added at the end of the transaction, and
-// when two shards use the same slot. 256 neighbouring shards have different slots. So a session
-// that uses neighbouring shards in turn adds the counts only at the end.
+// for each id would cost more than the id. The counts are added at the end of the transaction, or
+// when two shards use the same slot. Up to 256 neighbouring shards have different slots.
 #pragma once
 
 #include <algorithm>
@@ -22,14 +21,13 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// For commit wait: the greatest id of the current transaction in all shards, or 0.
+// The greatest id of the current transaction in all shards, or 0, for "snowflake.commit_wait".
 extern uint64_t highest_id_of_transaction;
 
-// Called if the slot is empty or belongs to another counter.
+// REQUIRES that the slot is empty or belongs to another counter.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();
-// Called at the end of the transaction.
 void end_pending_counters();
 
 inline void account(Shard& counter, const Claim& claim, uint64_t batches, uint64_t last_id) {

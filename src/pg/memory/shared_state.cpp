@@ -16,7 +16,7 @@ constexpr char kName[] = "snowflake";
 
 // The numbers that the library expects in the header of the shared memory. Raise `abi` with every
 // change of a structure in shared memory, or of the rules for using a structure. The numbers are
-// volatile, because tests change the numbers in a copy of the library.
+// volatile, because tests change them in a copy of the library.
 struct Form {
   char name[16];
   uint32_t abi;
@@ -24,8 +24,8 @@ struct Form {
 };
 constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
 
-// The form of the header never changes, see invariant 2. The pointer is valid in all processes,
-// because the main shared memory has one address in all processes.
+// The header's form never changes (invariant 2). The main shared memory has the same address in all
+// processes, so the pointer is valid everywhere.
 struct alignas(PG_CACHE_LINE_SIZE) Header {
   uint32_t magic;
   uint32_t abi;
@@ -57,8 +57,8 @@ void request_room() {
   RequestAddinShmemSpace(add_size(sizeof(Header), sizeof(SharedState)));
 }
 
-// The function also runs after a crash, when the postmaster initializes its shared memory again.
-// After a crash, all state is zero. The next call in a database reads the mark of the database.
+// Also runs after a crash, when the postmaster initializes its shared memory with zeros. The next
+// call in a database reads the mark of the database.
 void open_at_start() {
   if (previous_startup_hook) previous_startup_hook();
   shared_state = nullptr;
@@ -67,8 +67,8 @@ void open_at_start() {
 
 }  // namespace
 
-// PostgreSQL has 5 segments of dynamic shared memory for each process, and 64 more. The databases
-// leave some segments to parallel queries.
+// PostgreSQL has 64 segments of dynamic shared memory, and 5 more for each process. Databases use
+// at most 4 for each process, so that parallel queries have segments, too.
 int most_databases() {
   return std::min(int{form.most_databases}, 4 * MaxBackends);
 }

@@ -1,16 +1,14 @@
 // The memory that all sessions of a server share: the lock, the clock watch, and the list of the
-// databases that mint. The first process that needs the memory creates the memory, in the spare
-// room of PostgreSQL's main shared memory. Each database has its own segment (database_state.hpp).
+// databases that mint. The first process that needs the memory creates it in the spare room of
+// PostgreSQL's main shared memory. Each database has its own segment (database_state.hpp).
 //
 // Invariants
-//  1. A server run has only one shared memory of this library. The name of the memory contains no
-//     version. If two versions of the library used memories of two names, the versions would mint
-//     the same ids for a database.
+//  1. A server run has only one shared memory of this library, so its name contains no version. Two
+//     versions of the library with two memories would mint the same ids for a database.
 //  2. The header never changes its form. After a package was upgraded under a running server, new
-//     sessions load another library. If the ABI number of the memory differs from the ABI number of
-//     the library, calls fail.
-//  3. The memory is published when the memory is complete. If the creation of the memory fails, the
-//     next call tries again.
+//     sessions load another library. If the ABI numbers of library and memory differ, calls fail.
+//  3. The memory is published when it is complete. If its creation fails, the next call tries
+//  again.
 //  4. A new state of a database starts at the stored mark, never at a value in shared memory.
 #pragma once
 
@@ -28,13 +26,11 @@
 
 namespace snowflake::pg {
 
-// How many databases of a server may mint: kMostDatabases, or less if the server allows few
-// processes.
+// The greatest number of databases that may mint: kMostDatabases, or less for few processes.
 inline constexpr int kMostDatabases = 1024;
 int most_databases();
 
-// Steps of the wall clock, and which steps were logged. Offsets are wall clock minus time since
-// boot, in microseconds.
+// Offsets are the wall clock minus the time since boot, in microseconds.
 struct ClockWatch {
   std::atomic<int64_t> last_offset_us;
   std::atomic<uint64_t> backward_steps;
@@ -53,14 +49,14 @@ struct ClockWatch {
   LogLimit stepped_back;  // within max_lead
 };
 
-// All members REQUIRE the lock, except `urgent`.
+// All members REQUIRE shared_state->lock, except `urgent`.
 struct LeaseStatus {
-  Latch* worker;  // null: no segment
+  Latch* worker;  // null: not running
   std::atomic<bool> urgent;
   LeaseReport report;
 };
 
-// A database that mints. REQUIRES the lock.
+// REQUIRES shared_state->lock.
 struct DatabaseEntry {
   Oid database;
   dsm_handle memory;  // the pinned DatabaseState of the database
@@ -70,11 +66,11 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   LWLock lock;  // see database_state.hpp
   ClockWatch clock;
   LeaseStatus lease;
-  int64_t started_ms;  // the wall clock at the creation of this memory
-  int64_t started_us;  // the time of the creation by the time since boot
+  int64_t started_ms;  // wall clock at the creation of this memory
+  int64_t started_us;  // time since boot at the creation
 
   // The first `database_count` entries are used, in any order. The version increases with each
-  // change of the list. The entries and the version REQUIRE the lock.
+  // change of the list. The entries and the version REQUIRE shared_state->lock.
   int database_count;
   uint32_t databases_version;
   DatabaseEntry databases[kMostDatabases];
@@ -82,34 +78,33 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no state.
   Statistics statistics_of_the_rest;
 
-  // Used if the library was not preloaded. If the library was not preloaded, a crash restart clears
-  // this memory.
+  // Used if the library was not preloaded. A crash restart clears this memory.
   PostmasterMemory of_server_run;
 };
 
-// PostgreSQL reserves 100 kB of its main shared memory for late users. If a size changes, raise the
-// ABI number in shared_state.cpp.
+// PostgreSQL reserves 100 kB of its main shared memory for late users. If this size changes, raise
+// the ABI number in shared_state.cpp.
 static_assert(sizeof(SharedState) < 40000);
 
 // Null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
-// If the library is preloaded, lets the postmaster reserve and create the memory.
+// Lets the postmaster reserve and create the memory if the library is preloaded.
 // `start_clock_watch` fills a new clock watch.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 // Finds or creates the memory. Returns a blocker if the session must not use the memory. Raises an
-// error if the main shared memory has no room for the memory.
+// error if the main shared memory has no room.
 Blocker try_open_shared_state();
-// Like try_open_shared_state(), but raises the error of a blocker.
+// Calls try_open_shared_state(), and raises the error of a blocker.
 void open_shared_state();
 inline void require_shared_state() {
   if (shared_state == nullptr) [[unlikely]]
     open_shared_state();
 }
 
-// If a layout has more shards than kMaxShardCounters, several shards share a counter. The ids of
-// shards that share a counter differ in the shard bits.
+// If a layout has more shards than kMaxShardCounters, several shards share a counter. Their ids
+// differ in the shard bits.
 inline constexpr uint32_t kMaxShardCounters = 65536;
 
 }  // namespace snowflake::pg

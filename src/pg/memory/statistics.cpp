@@ -13,7 +13,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// A series of refusals of single shards or callers ends after kQuietUs without a refusal.
+// A series of refusals of single shards or callers ends after 10 s without a refusal.
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
@@ -23,7 +23,6 @@ Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
 
-// Returns whether the refusals belong to the current database.
 bool is_ours(const Refusals& refusals) {
   return refusals.database.load(std::memory_order_relaxed) == MyDatabaseId;
 }
@@ -37,8 +36,8 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // `count` - `count_before` stays the same, because the log later reports all refusals of the
-  // series.
+  // The log later reports all refusals of the series, so `count` - `count_before` must stay the
+  // same.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
@@ -70,7 +69,6 @@ void end_refusals_of(Statistics& statistics) {
   }
 }
 
-// The present write of the mark by this session.
 struct MarkWrite {
   Statistics* statistics;  // null: none
   int64_t since_us;
@@ -146,8 +144,7 @@ void reset_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // If no other session writes a mark, a new writer may now begin and set mark_stalled_us. This
-  // code must not overwrite the new writer's time.
+  // A new writer may begin now and set mark_stalled_us, which this code must not overwrite.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
@@ -157,8 +154,8 @@ void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
   reset_mark_write();
-  // If the WAL buffers are full, the write of the mark waits for the disk. The flush may then have
-  // no work left. So a slow write is counted as a flush.
+  // If the WAL buffers are full, the write of the mark waits for the disk, and the flush then has
+  // no work left. A slow write is therefore counted as a flush.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);
