@@ -1,5 +1,3 @@
-// Functions for administrators.
-
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "core/origin_fingerprint.hpp"
@@ -37,8 +35,8 @@ SF_SQL_FUNCTION(observe) {
   const int64_t id_ms = layout.ms_of_tick(tick);
   if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms, max_lead_ms);
 
-  // The mark is made durable first. If the mark were not durable, a crash could lose the result
-  // that the caller has received.
+  // The mark is made durable first, because otherwise a crash could undo an observe() that has
+  // returned.
   raise_mark(layout.ms_of_tick(tick + 1));
   raise_floor(*hold.state, layout.first_position(tick + 1));
   PG_RETURN_VOID();

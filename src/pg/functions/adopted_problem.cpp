@@ -11,7 +11,7 @@ constexpr const char* kProblems =
     " WHERE problem IS NOT NULL ORDER BY 1, 2";
 
 // Returns InvalidOid if the table does not exist, is empty, or cannot be locked without waiting.
-// The lock is kept until the transaction ends, so the query below does not wait for the lock.
+// The lock is kept until the transaction ends, so the query does not wait.
 Oid lock_adopted() {
   const Oid schema = get_namespace_oid("snowflake", true);
   const Oid table = OidIsValid(schema) ? get_relname_relid("adopted", schema) : InvalidOid;
@@ -45,8 +45,8 @@ const char* first_problem() {
 const char* adopted_problem() {
   const Oid table = lock_adopted();
   if (!OidIsValid(table)) return nullptr;
-  // The role of a health check does not need privileges on the table. The query reads only the
-  // table of adopted columns and the catalogue.
+  // The role of a health check needs no privileges on the table. The query reads only the table of
+  // adopted columns and the catalogue.
   Oid user = InvalidOid;
   int context = 0;
   GetUserIdAndSecContext(&user, &context);

@@ -1,11 +1,10 @@
-// For health: finds errors in the columns for which adopt() set a default that mints.
+// Finds errors in the columns for which adopt() set a default that mints.
 #pragma once
 
 namespace snowflake::pg {
 
 // Returns a text such as "adopted column public.photos.id: its default does not mint ids", or null.
-// Does not wait for locks. If another session has locked the table of adopted columns, the result
-// is null.
+// Returns null without waiting if another session has locked the table of adopted columns.
 const char* adopted_problem();
 
 inline constexpr const char* kAdoptedAdvice =

@@ -1,5 +1,3 @@
-// Counts the ids of a column for audit(), and finds the smallest and the greatest id.
-
 #include "pg/functions/column_ids.hpp"
 #include "pg/server/row.hpp"
 #include "pg/server/settings.hpp"
@@ -8,7 +6,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// The kinds of numbers that audit() distinguishes.
 enum class Kind : int32_t { none, negative, beyond, early, ahead, id };
 constexpr const char* kKindNames[] = {"none", "negative", "beyond", "early", "ahead", "id"};
 
@@ -18,7 +15,6 @@ struct Key {
   int32_t shard;
 };
 
-// A key and the counts of the key.
 struct Group {
   Key key;
   int64 ids;

@@ -1,5 +1,3 @@
-// Converts times to ids: bounds for index conditions and partitions, and make_id().
-
 #include "pg/errors/errors.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/server/settings.hpp"
@@ -17,14 +15,12 @@ struct Ticks {
   uint64_t ceiling;
 };
 
-// Refuses a tick after the end of the layout.
 uint64_t minted(uint64_t tick, TimestampTz at) {
   if (tick > layout.last_minted_tick()) error_timestamp(at);
   return tick;
 }
 
-// The result `floor` is in the range of the layout, but `ceiling` may be the first tick after the
-// range.
+// `floor` is in the range of the layout, but `ceiling` may be the first tick after the range.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -43,8 +39,8 @@ int64_t last_id_of(uint64_t tick) {
                                         layout.regions() - 1, layout.shards() - 1));
 }
 
-// Returns the first tick that begins at or after a time. The result is at least 0 and at most the
-// first tick after the layout's end.
+// Returns the first tick that begins at or after a time, at least 0 and at most the first tick
+// after the layout's end.
 uint64_t clamped_ceiling(TimestampTz at) {
   if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // also for -infinity
   const uint64_t end = layout.last_minted_tick() + 1;
@@ -60,8 +56,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // An inclusive lower bound includes ids of exactly the bound's time. An exclusive upper bound
-  // excludes ids of exactly the bound's time.
+  // An inclusive lower bound includes ids of exactly the bound's time, and an exclusive upper bound
+  // excludes them.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

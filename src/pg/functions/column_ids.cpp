@@ -1,6 +1,5 @@
-// Reads a column of a table without a query. The planner of a query evaluates parts of index
-// predicates, checks and policies. Index predicates, checks and policies can call functions of the
-// table's owner.
+// Reads a column of a table without a query. The planner of a query evaluates index predicates,
+// checks and policies, which can call functions of the table's owner.
 
 #include "pg/functions/column_ids.hpp"
 
@@ -11,7 +10,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// A column of one table: the column's number, and the type under the column's domains.
+// A column of one table, with the type under the column's domains.
 struct Column {
   Relation relation;
   AttrNumber number;
@@ -40,7 +39,7 @@ int64 integer_of(Oid type, Datum value) {
   }
 }
 
-// Returns PostgreSQL's operator class that sorts the values of a type as integer_of() does.
+// Returns PostgreSQL's operator class that sorts values in the order of integer_of().
 Oid integers_ascending(Oid type) {
   switch (type) {
     case INT2OID:
@@ -67,8 +66,8 @@ void check_may_read(Oid relation, const char* column) {
       (number <= 0 ||
        pg_attribute_aclcheck(relation, number, GetUserId(), ACL_SELECT) != ACLCHECK_OK))
     aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(form.relkind), NameStr(form.relname));
-  // Raises an error if policies would hide rows, because the functions are declared with
-  // row_security off.
+  // The SQL functions are declared with row_security off, so policies that hide rows raise an
+  // error.
   check_enable_rls(relation, InvalidOid, false);
 }
 
@@ -110,7 +109,7 @@ void scan_block(const Column& column, BlockNumber block, Visit visit, void* stat
   table_endscan(rows);
 }
 
-// Reads a share of a table. Reads the whole table if its access method cannot read single blocks.
+// Reads the whole table if the table's access method cannot read single blocks.
 void scan_share(const Column& column, double sample, Visit visit, void* state) {
   if (sample >= 100 || column.relation->rd_tableam->scan_set_tidrange == nullptr)
     return scan(column, visit, state);
@@ -129,9 +128,9 @@ Oid operator_class_of_first(Relation index) {
   return reinterpret_cast<oidvector*>(DatumGetPointer(classes))->values[0];
 }
 
-// Whether an index contains every row in the order of the column, according to PostgreSQL's own
-// comparison functions. Like the planner, this function leaves out an index that older snapshots
-// must not use.
+// Returns whether an index contains every row in the order of the column. Only PostgreSQL's own
+// comparison functions are trusted. An index that older snapshots must not use is left out, as in
+// the planner.
 bool serves(Relation index, const Column& column) {
   const FormData_pg_index& form = *index->rd_index;
   return form.indisvalid && form.indkey.values[0] == column.number &&
@@ -187,8 +186,7 @@ void visit_fetched(Visit visit, void* state) {
     }
 }
 
-// Reads a view or a foreign table with a query, with the rights of the owner of the view or the
-// foreign table.
+// Reads a view or a foreign table with a query, with the rights of its owner.
 void query_owner(Relation relation, const char* column, bool ends, Visit visit, void* state) {
   constexpr long kFetched = 1000;
   const char* const name = quote_identifier(column);
@@ -215,7 +213,7 @@ void query_owner(Relation relation, const char* column, bool ends, Visit visit, 
   act_as_before(before);
 }
 
-// A locked table.
+// REQUIRES a lock on the table.
 void visit_one(Relation relation, const char* name, double sample, bool ends, Visit visit,
                void* state) {
   const char kind = relation->rd_rel->relkind;
@@ -230,8 +228,8 @@ void visit_one(Relation relation, const char* name, double sample, bool ends, Vi
   if (!ends || !visit_ends_by_index(column, visit, state)) scan_share(column, sample, visit, state);
 }
 
-// The rows of other sessions' temporary tables are in the memory of the other sessions. A query
-// also skips temporary tables of other sessions.
+// Temporary tables of other sessions are skipped, because their rows are in the memory of these
+// sessions.
 void visit_all(Oid relation, const char* column, double sample, bool ends, Visit visit,
                void* state) {
   check_may_read(relation, column);

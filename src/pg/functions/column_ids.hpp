@@ -1,17 +1,16 @@
-// Reads the integers in a column of any role's table.
 #pragma once
 
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
-// Called with each value of the column. For a null, `value` is 0 and `is_null` is true.
+// The value of a null is 0.
 using Visit = void (*)(void* state, int64 value, bool null);
 
-// Visits every value of a column that the caller may read, in the table and in the child tables of
-// the table. The function scans tables without planning. A scan without planning runs no code of
-// the table's owner. `percent` is the share of the pages of each table that is read. The function
-// reads a view or a foreign table with the rights of the owner of the view or the foreign table.
+// Visits every value of a column that the caller may read, in the table and its child tables. The
+// scan runs no code of the table's owner, because the scan is not planned. `sample` is the
+// percentage of the pages of each table that is read. A view or a foreign table is read with the
+// rights of its owner.
 void visit_column(Oid relation, const char* column, double sample, Visit visit, void* state);
 
 // Visits at least the smallest and the greatest value of a column that has values.

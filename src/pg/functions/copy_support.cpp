@@ -1,15 +1,13 @@
 // The planner support function of next_id() and next_id_in(). If the default of a column mints, the
 // support function lets COPY insert many rows at once.
 //
-// COPY inserts row by row if a default is volatile, because a volatile default might read the table
-// that is being loaded. COPY makes an exception only for nextval(). A default that mints reads no
-// table. While COPY prepares its defaults, next_id_support() replaces a call of next_id() by
-// next_id_for_copy(): the same C function, declared STABLE. COPY evaluates each default once per
-// row, with any volatility.
+// COPY inserts row by row if a default is volatile, because a volatile default might read the
+// loaded table. COPY makes an exception only for nextval(). While COPY prepares its defaults,
+// next_id_support() replaces next_id() by next_id_for_copy(): the same C function, declared STABLE.
+// COPY evaluates each default once per row, with any volatility.
 //
-// In commands other than COPY, a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would evaluate
-// the default once and give the same id to all rows. Three conditions keep the replacement inside
-// BeginCopyFrom():
+// In commands other than COPY, a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would give the
+// same id to all rows. Three conditions keep the replacement inside BeginCopyFrom():
 //  - `root` of the request is null. The planner always passes a root, so no plan contains the
 //    replacement, and a session cannot cache the replacement. A plan that a trigger of the COPY
 //    makes also has a root.
@@ -21,15 +19,16 @@
 //    CALL, the apply worker of logical replication, and every command that a trigger runs.
 //  - The replacement has an argument of type internal, so no SQL statement can call the
 //    replacement.
+//
 // No state is set for a COPY, so an error cannot leave any state behind. The three conditions also
-// hold for other callers of BeginCopyFrom(): file_fdw, and the initial copy of logical replication.
+// hold for file_fdw and the initial copy of logical replication, which call BeginCopyFrom(), too.
 //
-// An SQL function can use one of its arguments twice. If the argument is neither VOLATILE nor
-// expensive, the planner inlines the function, and each use of the argument would mint an id. So
-// the cost of the replacement is infinite.
+// The planner inlines an SQL function whose argument is neither VOLATILE nor expensive. If the
+// function used its argument twice, each use would mint an id. The cost of the replacement is
+// therefore infinite.
 //
-// If a later PostgreSQL version renames the context, COPY inserts row by row again. Then
-// t/033_copy.pl fails, because the test compares the WAL.
+// If a later PostgreSQL version renames the context, COPY inserts row by row again. t/033_copy.pl
+// then fails, because the test compares the WAL.
 
 #include <limits>
 
@@ -60,8 +59,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Whether two SQL functions call the same C function. A function with a setting (ALTER FUNCTION ...
-// SET) or with SECURITY DEFINER is called through a wrapper.
+// Returns whether two SQL functions call the same C function. ALTER FUNCTION ... SET and SECURITY
+// DEFINER add a wrapper, which makes the functions different.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;
@@ -70,8 +69,7 @@ bool run_the_same(Oid original, Oid replacement) {
   return one.fn_addr == other.fn_addr && one.fn_strict == other.fn_strict;
 }
 
-// If the role may not execute the original function, the function is not replaced, and the executor
-// raises the error.
+// If the role may not execute the original function, the executor must raise the error.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);
@@ -83,7 +81,7 @@ Node* for_copy(const FuncExpr& original) {
   return reinterpret_cast<Node*>(call);
 }
 
-// The original keeps the cost of the catalogue.
+// The original function keeps the cost of the catalogue.
 Node* cost_of(SupportRequestCost* request) {
   if (func_volatile(request->funcid) == PROVOLATILE_VOLATILE) return nullptr;
   request->startup = 0;

@@ -1,5 +1,3 @@
-// The functions that the script of CREATE EXTENSION calls once.
-
 #include "pg/functions/create_extension.hpp"
 
 #include "core/clock.hpp"
@@ -35,15 +33,15 @@ bool has_subscription() {
   return found;
 }
 
-// Returns a sign that several servers have the same tables, for example Citus; null without a sign.
+// Returns a sign that several servers have the same tables, for example Citus, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";
   return nullptr;
 }
 
-// The notice about the seal is sent at the commit, because PostgreSQL suppresses notices while the
-// extension's script runs.
+// PostgreSQL suppresses notices while the extension's script runs, so the notice about the seal is
+// sent at the commit.
 constinit bool seal_is_new = false;
 
 void report_seal_at_commit() {
@@ -63,9 +61,8 @@ void reset_new_seal() {
   seal_is_new = false;
 }
 
-// Writes the seal, a mark above all earlier ids of the database, the fleet and the origin
-// fingerprint. A clone of this server needs the seal, the mark, the fleet and the origin
-// fingerprint, also before the first id is minted.
+// Returns the seal, a mark above all earlier ids of the database, the fleet and the origin
+// fingerprint. A clone of this server needs the four values even before the first id is minted.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
@@ -76,8 +73,8 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
-  // After the commit of CREATE EXTENSION, sessions may return ids below the new mark before the WAL
-  // is flushed again. So the commit of CREATE EXTENSION is always synchronous.
+  // Sessions may return ids below the new mark before the WAL is flushed again. The commit of
+  // CREATE EXTENSION is therefore always synchronous.
   ForceSyncCommit();
 
   report_seal_at_commit();
@@ -92,7 +89,7 @@ SF_SQL_FUNCTION(initial_state) {
 }
 
 // Writes a value to a sequence in the same way as the mark, and returns the old value. The
-// extension's script checks that SQL reads the written values.
+// extension's script checks that SQL reads the written value.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

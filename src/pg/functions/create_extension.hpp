@@ -1,10 +1,9 @@
-// The part of CREATE EXTENSION that an SQL script cannot do.
 #pragma once
 
 namespace snowflake::pg {
 
-// Called before a commit: sends the notice about a new seal. Called at the end of the transaction:
-// resets the state.
+// report_seal() sends the notice about a new seal before a commit. reset_new_seal() runs at the end
+// of each transaction.
 void report_seal();
 void reset_new_seal();
 

@@ -1,5 +1,5 @@
-// Converts an id to its fields. Every function with an id as argument raises an error if no server
-// can mint the number with the layout.
+// Every function with an id as argument raises an error if no server can mint the number with the
+// layout.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"

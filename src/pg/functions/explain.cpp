@@ -1,5 +1,4 @@
-// explain_id() explains any number as an id, in one row for a person. explain_id() also accepts ids
-// of other layouts, servers and products.
+// explain_id() explains any number as an id, even ids of other layouts, servers and products.
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
@@ -16,8 +15,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns the layout of this database's ids. If a dump brought another layout, returns the original
-// layout.
+// Returns the layout of this database's ids, and the original layout if a dump brought another one.
 Layout layout_of_ids(const DatabaseHealth& health) {
   const Layout sealed = layout_of(health.sealed);
   return health.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
@@ -52,8 +50,8 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
                      ids.shard_of(id), time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
-// Returns whether this server mints ids of a region and time. In a leased region, the ids before
-// the start of the present lease are from another server, or from an earlier run of this server.
+// Returns whether this server mints ids of a region and time. In a leased region, earlier ids than
+// the present lease are from another server or an earlier server run.
 bool is_own(const OriginInUse& origin, const Layout& ids, uint64_t id) {
   const auto region = static_cast<int32_t>(ids.region_of(id));
   if (!leased()) return region == origin.region;
@@ -73,7 +71,7 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Finds contradictions in an id that a server mints. Returns the server that would mint the id.
+// Finds contradictions in an id, and returns the server that would mint the id.
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
@@ -134,7 +132,7 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
   return origin;
 }
 
-// Like judge_minted(), also for an id whose origin backfill() or late_id() may have reserved.
+// Works like judge_minted(), also for an id whose origin backfill() or late_id() may have reserved.
 const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                   Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);

@@ -1,4 +1,4 @@
-// The function of the view health always returns one row.
+// The function of the view `health` always returns one row.
 
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"

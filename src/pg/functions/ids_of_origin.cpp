@@ -1,9 +1,8 @@
-// has_ids_of_origin() finds out whether a column contains ids of a region and shard. Before
-// backfill() and late_id() use an origin, the two functions call has_ids_of_origin() for every
-// column that mints.
+// has_ids_of_origin() returns whether a column contains ids of a region and shard. backfill() and
+// late_id() call has_ids_of_origin() for every column that mints, before they use an origin.
 //
-// The function reads the table like VACUUM. The function plans no query and evaluates no
-// expression, so functions of other roles never run with the caller's rights.
+// The function reads the table like VACUUM, without planning a query and without evaluating an
+// expression. Functions of other roles therefore never run with the caller's rights.
 
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -23,8 +22,8 @@ struct Wanted {
   }
 };
 
-// A heap is also searched for rows of open and prepared transactions. Another access method may
-// show only committed rows, so the active snapshot is used for other access methods.
+// A heap is also searched for rows of open and prepared transactions. Other access methods may show
+// only committed rows, so the active snapshot is used for them.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;
@@ -35,7 +34,7 @@ struct Sight {
   }
 };
 
-// Finds an index that contains the column of every row, in the order of bigint.
+// Returns whether an index contains the column of every row in the order of bigint.
 bool is_usable(Relation index, AttrNumber column) {
   return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
          index->rd_index->indkey.values[0] == column &&
@@ -43,7 +42,6 @@ bool is_usable(Relation index, AttrNumber column) {
          heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
 
-// Returns null if there is no usable index.
 Relation open_index(Relation table, AttrNumber column) {
   List* const indexes = RelationGetIndexList(table);
   ListCell* cell;
@@ -55,7 +53,7 @@ Relation open_index(Relation table, AttrNumber column) {
   return nullptr;
 }
 
-// If the index contains a matching id, the row is also read, because the row may have been deleted.
+// A row whose id matches in the index is also read, because the row may have been deleted.
 bool index_has(Relation table, Relation index, const Wanted& wanted) {
   Sight sight(table);
   ScanKeyData key;
@@ -94,9 +92,8 @@ bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
   return found;
 }
 
-// Foreign tables are skipped, because the rows of foreign tables are not in this database.
-// Temporary tables of other sessions are skipped, because this session cannot read temporary tables
-// of other sessions.
+// The rows of foreign tables are not in this database. Temporary tables of other sessions cannot be
+// read in this session.
 bool is_readable(Relation table) {
   return (table->rd_rel->relkind == RELKIND_RELATION ||
           table->rd_rel->relkind == RELKIND_MATVIEW) &&

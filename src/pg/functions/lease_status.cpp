@@ -1,5 +1,3 @@
-// The function of the view snowflake.lease.
-
 #include "pg/server/row.hpp"
 #include "pg/memory/lease_state.hpp"
 #include "pg/server/origin_settings.hpp"

@@ -1,8 +1,5 @@
-// next_id(), next_ids(), next_id_near(), last_id().
-//
-// The hot path is a clock reading and one compare-and-swap. The hot path makes all other checks on
-// values that the backend has cached. The backend reads the cached values again only if the claim
-// fails.
+// The hot path of next_id() is a clock reading and one compare-and-swap. All other checks use
+// values that the backend has cached, and that are read again only if the claim fails.
 
 #include <algorithm>
 
@@ -41,7 +38,7 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
-// Until the session has read the seal, the session's layout may differ from the database's layout.
+// Until the session has read the seal, its layout may differ from the database's layout.
 void check_shard_of_seal(int shard) {
   WaitBudget budget;
   while (!hold.good()) attach(budget);
@@ -52,8 +49,8 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  // If the session is not attached, the shards that the database owns are unknown, and claim()
-  // checks again.
+  // Before the session is attached, the shards that the database owns are unknown, and claim()
+  // checks the shard.
   if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
     error_shard_not_owned(shard, owned_shards);
 }
@@ -89,15 +86,14 @@ uint64_t current_tick(const Reading& clock) {
   return tick;
 }
 
-// The shard counter from which a call claims, and the region of the ids.
 struct Source {
   Shard* counter;
   uint32_t region;
 };
 
-// Claims at least one id and at most `wanted` ids. If necessary, waits for the clock and raises the
-// mark. The claim may use 1/`lead_parts` of the lead. `source` is an out-parameter, because a
-// larger return value would be passed on the stack.
+// Claims 1 to `wanted` ids, and if necessary waits for the clock and raises the mark. The claim may
+// use 1/`lead_parts` of the lead. `source` is an out-parameter, because a larger return value would
+// be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -118,7 +114,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading
         extend_early(claimed.last());
       return claimed;
     }
-    if (!clock.exact) continue;  // only the exact clock refuses
+    if (!clock.exact) continue;  // only an exact clock reading refuses
     switch (claimed.outcome) {
       case Outcome::at_limit:
         extend_limit(claimed.first, budget);
@@ -137,8 +133,8 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// Flattened, so that a claim stays in registers. The clock is read first, so that the processor
-// does the checks while the processor waits for the reading.
+// The attribute keeps a claim in registers. The clock is read first, so that the processor does the
+// checks while it waits for the reading.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);
@@ -173,8 +169,9 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Makes the next id of the shard greater than `after`. If `after` is ahead of the clock by more
-// than lead / `lead_parts`, waits first. So an id from the future cannot move a shard far ahead.
+// Makes the next id of the shard greater than `after`. advance_past() waits while `after` is ahead
+// of the clock by more than lead / `lead_parts`. An id from the future therefore cannot move a
+// shard far ahead.
 void advance_past(int shard, int64_t after, uint64_t lead_parts) {
   require_seal();
   const auto number = static_cast<uint32_t>(shard);
@@ -198,7 +195,7 @@ void advance_past(int shard, int64_t after, uint64_t lead_parts) {
 }
 
 Datum array_of_ids(int shard, int count) {
-  // The ids are written directly into the result, because construct_array() would need a separate
+  // The ids are written directly into the array, because construct_array() would need a separate
   // array of Datum.
   const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
   const auto array = static_cast<ArrayType*>(palloc(size));

@@ -29,8 +29,8 @@ struct Range {
   uint32_t next(uint32_t shard) const { return shard + 1 < end ? shard + 1 : first; }
 };
 
-// The number of shards to search for a shard that is not ahead of the clock. If all are ahead, the
-// shard with the least lead is used.
+// The number of shards to search for a shard that is not ahead of the clock. If all searched shards
+// are ahead, the shard with the least lead is used.
 constexpr int kLooks = 64;
 
 constinit uint32_t last_used = UINT32_MAX;  // the shard of this session's last call
@@ -50,13 +50,13 @@ Range range_of(FunctionCallInfo fcinfo) {
   return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
 }
 
-// How far the next id of a shard would be ahead of the clock, in ticks.
+// Returns by how many ticks the next id of a shard would be ahead of the clock.
 uint64_t ahead(uint32_t shard, uint64_t now) {
   const uint64_t next = layout.tick_of_position(shard_counter(hold.counters, shard).last() + 1);
   return next > now ? next - now : 0;
 }
 
-// Returns the shard at which a session begins. The shard depends on the process number.
+// Different processes begin at different shards of the range.
 uint32_t start_of(const Range& range) {
   const uint64_t spread = (static_cast<uint64_t>(MyProcPid) * 0x9e3779b97f4a7c15) >> 32;
   return range.first + static_cast<uint32_t>(spread * (range.end - range.first) >> 32);
@@ -93,7 +93,7 @@ Range checked_range(FunctionCallInfo fcinfo, const char* function) {
   if (PG_ARGISNULL(0)) error_shard_null();
   if (XactReadOnly) error_read_only(function);
   if (IsInParallelMode()) error_parallel(function);
-  // After attach(), the session knows the layout, the counters and the refused shards.
+  // The layout, the counters and the refused shards are known after attach().
   WaitBudget budget;
   while (!hold.good()) attach(budget);
   return range_of(fcinfo);
@@ -111,17 +111,15 @@ uint32_t count_owned(const Range& range) {
   return owned;
 }
 
-// Fills `out` with one part for each owned shard. A small batch begins with the shard after the
-// shard of the session's last batch. If small batches began with the first shard, the first shards
-// of the range would get all small batches.
+// Fills `out` with one part for each owned shard. A small batch begins after the shard of the
+// session's last batch, so that the first shards of the range do not get all small batches.
 void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
   const uint32_t longer = count % owned;
   uint32_t passed = 0;  // shards in turn that are not owned
   for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
-    // The database may have lost all counted shards since the count. If the database has lost all
-    // counted shards, next_ids() raises the error.
+    // If the database has lost all counted shards in the meantime, next_ids() raises the error.
     if (!owned_shards.contains(shard) && passed++ < range.end - range.first) continue;
     passed = 0;
     const uint32_t size = count / owned + (part < longer ? 1 : 0);

@@ -1,5 +1,5 @@
-// refuse() raises an error of a routine in SQL, without CONTEXT. PL/pgSQL's RAISE would add a line
-// of CONTEXT for each internal function.
+// refuse() raises an error of a routine in SQL without CONTEXT lines. PL/pgSQL's RAISE would add a
+// CONTEXT line for each internal function.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"

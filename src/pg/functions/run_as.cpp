@@ -1,7 +1,6 @@
-// run_as() and query_as() run a statement about a table as the table's owner. Index predicates,
-// checks, defaults, triggers and policies can call functions of the table's owner. PostgreSQL runs
-// these functions with the rights of the current role. REINDEX and ANALYZE also act as the owner,
-// so that code of the owner does not run with the caller's rights.
+// run_as() and query_as() run a statement about a table as the table's owner, like REINDEX and
+// ANALYZE. Index predicates, checks, defaults, triggers and policies can call functions of the
+// owner. PostgreSQL would run these functions with the rights of the caller.
 
 #include "pg/functions/run_as.hpp"
 
@@ -19,8 +18,7 @@ Before act_as(Oid role, const char* path) {
   set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                     false);
   // The owner's code must not get the caller's rights. The restriction forbids SET ROLE, triggers
-  // that run at the commit, and temporary tables that the caller could mistake for the caller's
-  // tables.
+  // at the commit, and temporary tables that the caller could mistake for other tables.
   if (role != before.user)
     SetUserIdAndSecContext(role, before.context | SECURITY_RESTRICTED_OPERATION);
   return before;
@@ -33,9 +31,8 @@ void act_as_before(const Before& before) {
 
 namespace {
 
-// The three arguments of run_as() and query_as(). If an argument is null, the role is invalid, and
-// the function raises an error. If the table was dropped, the owner argument is null. The error
-// then prevents that the statement is silently skipped.
+// If the table was dropped, its owner is null. An error for null arguments prevents that the
+// statement is silently skipped.
 struct Task {
   Oid role;
   const char* statement;
@@ -48,13 +45,13 @@ Task task_of(FunctionCallInfo fcinfo) {
           text_to_cstring(PG_GETARG_TEXT_PP(2))};
 }
 
-// Runs the statement, and leaves the rows of the result in SPI_tuptable. REQUIRES SPI_connect().
+// Leaves the rows of the result in SPI_tuptable. REQUIRES SPI_connect().
 void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }
 
-// The statement defines the columns of the rows. The server compares the columns of the rows with
-// the column list in the caller's query.
+// The statement defines the columns of the rows, which the server compares with the column list in
+// the caller's query.
 void keep_rows(ReturnSetInfo* result) {
   if (SPI_tuptable == nullptr) return;
   const MemoryContext previous = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);

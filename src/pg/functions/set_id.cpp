@@ -1,8 +1,8 @@
-// snowflake.set_id('user_id') is a trigger. set_id() mints a row's id in the shard of the id in
-// column user_id. With the argument 'hash', a hash of the other column's value selects the shard,
-// among all shards or among the first N shards. A column default cannot select a shard by another
-// column, because a default cannot refer to another column. Without arguments, set_id() applies the
-// default of the id column to rows that clients insert with a NULL id.
+// The trigger function snowflake.set_id('user_id') mints a row's id in the shard of the id in
+// column user_id. A column default cannot do this, because a default cannot refer to another
+// column. With the argument 'hash', a hash of the other column's value selects the shard among all
+// or the first N shards. Without arguments, set_id() applies the id column's default to rows with a
+// NULL id.
 
 #include "pg/functions/set_id.hpp"
 
@@ -47,8 +47,6 @@ int key_column(Relation relation, const char* name) {
   return column;
 }
 
-// The arguments of the trigger: the key column or "", the column of the id, and the number of
-// shards for hashed keys, or 0.
 struct Arguments {
   const char* key;
   const char* id;
@@ -100,8 +98,8 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
   return {key, id_column(relation, arguments.id)};
 }
 
-// A number that is not an id has no shard. If small numbers were decoded as ids, the first few
-// million numbers would be in shard 0, and the following numbers in shard 1.
+// A number that is not an id has no shard. If small numbers were decoded as ids, the first millions
+// would be in shard 0, and the next in shard 1.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
@@ -117,8 +115,8 @@ struct ColumnDefault {
   ExprContext* context;
 };
 
-// Returns the default of a column. The default expression is created once per statement, and lives
-// as long as the trigger's FmgrInfo.
+// The default expression is created once per statement, and lives as long as the trigger's
+// FmgrInfo.
 const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int column) {
   if (function->fn_extra == nullptr) {
     const MemoryContext outer = MemoryContextSwitchTo(function->fn_mcxt);
@@ -136,8 +134,7 @@ const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int colum
   return *static_cast<ColumnDefault*>(function->fn_extra);
 }
 
-// If the column is null, returns the row with the default of the column. The default is evaluated
-// as in INSERT, by the role of the INSERT.
+// Sets a null column to its default, which is evaluated by the role of the INSERT.
 HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, const char* name) {
   const int column = number_of(relation, name);
   const TupleDesc row_type = RelationGetDescr(relation);
@@ -179,7 +176,7 @@ SF_SQL_FUNCTION(set_id) {
     return PointerGetDatum(with_default(fcinfo->flinfo, relation, row, arguments.id));
   const auto [key, id] = columns_of(arguments, relation);
 
-  // If the row already has an id, the trigger does not change the id, like a default.
+  // Like a default, the trigger does not change the id of a row that already has an id.
   bool null = false;
   heap_getattr(row, id, row_type, &null);
   if (!null) return PointerGetDatum(row);

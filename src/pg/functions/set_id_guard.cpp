@@ -1,5 +1,5 @@
-// PostgreSQL does not call a trigger function when it creates a trigger. So the hook reads the new
-// row of pg_trigger, also for triggers of partitions.
+// PostgreSQL does not call a trigger function when it creates a trigger. The hook therefore reads
+// the new row of pg_trigger, also for triggers of partitions.
 #include "pg/functions/set_id_guard.hpp"
 
 #include "pg/errors/errors_routing.hpp"
@@ -17,7 +17,7 @@ bool is_set_id(Oid function) {
              get_extension_oid("snowflake", true);
 }
 
-// The arguments are stored one after another. Each argument is a text that ends with a zero byte.
+// pg_trigger stores the arguments one after another, each with a zero byte at the end.
 void check(Relation triggers, HeapTuple row) {
   const auto& trigger = *reinterpret_cast<Form_pg_trigger>(GETSTRUCT(row));
   if (!is_set_id(trigger.tgfoid)) return;
@@ -42,8 +42,7 @@ void check_trigger(Oid trigger) {
   Relation triggers = table_open(TriggerRelationId, AccessShareLock);
   ScanKeyData key;
   ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(trigger));
-  // Reads the row that the current command has inserted. An ordinary snapshot does not show the row
-  // yet.
+  // Only SnapshotSelf shows the row that the current command has inserted.
   SysScanDesc scan = systable_beginscan(triggers, TriggerOidIndexId, true, SnapshotSelf, 1, &key);
   const HeapTuple row = systable_getnext(scan);
   if (HeapTupleIsValid(row)) check(triggers, row);

@@ -1,5 +1,4 @@
-// Lets CREATE TRIGGER fail if the arguments of set_id() are invalid. Without this check, the first
-// INSERT would fail.
+// Makes CREATE TRIGGER fail, instead of the first INSERT, if the arguments of set_id() are invalid.
 #pragma once
 
 namespace snowflake::pg {

@@ -1,5 +1,3 @@
-// settled_before(), and the function of the view settled.
-
 #include "pg/cursor/settled_before.hpp"
 #include "pg/checks/seal_check.hpp"
 #include "pg/errors/errors.hpp"

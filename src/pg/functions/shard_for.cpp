@@ -1,5 +1,3 @@
-// shard_for(): a shard for keys that are not ids.
-
 #include "pg/functions/shard_for.hpp"
 
 #include "core/key_shard.hpp"
@@ -17,14 +15,12 @@ uint32_t checked_shards(int64_t shards) {
   return static_cast<uint32_t>(shards);
 }
 
-// shard_for(key) and shard_for(key, shards)
 uint32_t shards_of_call(FunctionCallInfo fcinfo) {
   require_seal();
   return PG_NARGS() == 1 ? layout.shards() : checked_shards(PG_GETARG_INT32(1));
 }
 
-// Hashes the text in UTF-8, independent of the encoding of the database. So clients and other
-// databases compute the same shard for a key.
+// Hashes the text in UTF-8, so that clients and other databases compute the same shard for a key.
 uint32_t shard_for_text(const text* key, Oid collation, uint32_t shards) {
   if (!OidIsValid(collation)) error_collation_unknown();
   require_deterministic(collation);

@@ -1,4 +1,3 @@
-// Computes a shard for a value of any type that shard_for() accepts.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +6,6 @@
 
 namespace snowflake::pg {
 
-// Returns whether a column of a type can be a key: integers, uuid, text and varchar, and domains
-// over these types.
 bool can_be_key(Oid type);
 
 // Raises an error if two texts of different bytes can be equal under the collation.

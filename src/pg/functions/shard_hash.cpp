@@ -1,9 +1,9 @@
-// PARTITION BY HASH (id snowflake.by_shard): support function 2 of the operator class.
+// Support function 2 of the operator class in PARTITION BY HASH (id snowflake.by_shard).
 //
 // The function accepts any number. Numbers that are not ids, including negative numbers, occur in
 // plans with = ANY(...), joins or parameters. The partition of a row depends on the layout, so the
-// support function checks the seal like every other function. If a restored dump has another seal,
-// the function raises an error for inserts and for queries.
+// support function checks the seal. If a restored dump has another seal, inserts and queries raise
+// an error.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"
@@ -19,8 +19,8 @@ Datum hash_of_shard(PG_FUNCTION_ARGS) {
   return UInt64GetDatum(partition_hash(static_cast<uint32_t>(PG_GETARG_INT64(0))));
 }
 
-// Checks how the server combines our hash, once per process. A PostgreSQL version that combines
-// hashes differently would place rows in other partitions than earlier versions.
+// Checks once per process how the server combines the hash with other hashes. A PostgreSQL version
+// that combines hashes differently would place rows in other partitions.
 constinit bool combination_checked = false;
 
 void check_combination() {
@@ -49,13 +49,13 @@ inline Datum hash_by_shard(int64_t id) {
 
 }  // namespace
 
-// The second argument is the seed, which is equal for all hash partitions. The seed is ignored.
+// The second argument is a seed that is equal for all hash partitions, and is ignored.
 SF_SQL_FUNCTION(hash_by_shard) {
   return hash_by_shard(PG_GETARG_INT64(0));
 }
 
-// The hash functions for smaller integer types. The hash of 5::int must be equal to the hash of
-// 5::bigint. Negative numbers must also have equal hashes in all types.
+// The hashes of 5::int and 5::bigint must be equal. Negative numbers must also have equal hashes in
+// all types.
 SF_SQL_FUNCTION(hash_integer_by_shard) {
   return hash_by_shard(PG_GETARG_INT32(0));
 }

@@ -1,5 +1,5 @@
 // Checks whether alter_shards() may run a statement. The statement may change only the relations
-// that the statement names. PostgreSQL's parser finds the names.
+// that it names. PostgreSQL's parser finds the names.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
@@ -8,8 +8,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A name with a schema would refer to a schema other than the shard's schema. If pg_catalog
-// contained the name, PostgreSQL would find the relation in pg_catalog first.
+// PostgreSQL searches pg_catalog first, so a name in pg_catalog would not refer to the shard's
+// schema.
 void check_name(const char* name) {
   if (OidIsValid(get_relname_relid(name, PG_CATALOG_NAMESPACE)))
     error_statement_leads_out(quote_qualified_identifier("pg_catalog", name));
@@ -23,8 +23,7 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// Checks a name that consists of a relation's name and `parts` - 1 further names, such as a
-// column's name.
+// Checks a relation's name, followed by `parts` - 1 further names, such as a column's name.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));
@@ -39,7 +38,7 @@ void check_constraints(const List* elements) {
   foreach (cell, elements) check_constraint(static_cast<Node*>(lfirst(cell)));
 }
 
-// A column or a constraint. A relation after LIKE is only read.
+// A relation after LIKE is only read.
 void check_element(const Node* element) {
   if (IsA(element, ColumnDef)) check_constraints(castNode(ColumnDef, element)->constraints);
   check_constraint(element);
@@ -117,8 +116,7 @@ void check_alter_table(const AlterTableStmt* statement) {
   foreach (cell, statement->cmds) check_alter_command(lfirst_node(AlterTableCmd, cell));
 }
 
-// Returns the number of parts in the name of a permitted kind of object, and 0 for every forbidden
-// kind.
+// Returns the number of parts in the name of a permitted kind of object, or 0 for a forbidden kind.
 int parts_of_name(ObjectType type) {
   switch (type) {
     case OBJECT_TABLE:
@@ -183,8 +181,7 @@ void check(const Node* statement, const char* command) {
   }
 }
 
-// Removes the position from the parser's error, because the position refers to the statement, not
-// to the calling query.
+// The position in the parser's error refers to the statement, not to the calling query.
 void place_in_statement(void* text) {
   const int place = geterrposition();
   if (place <= 0) return;

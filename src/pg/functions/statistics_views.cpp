@@ -1,5 +1,3 @@
-// The functions of the views shard_stats, database_stats and refusals; reset_stats().
-
 #include "core/clock.hpp"
 #include "pg/server/row.hpp"
 #include "pg/memory/lease_state.hpp"
@@ -25,8 +23,7 @@ int64_t stats_since_ms(const DatabaseState* state) {
   return reset_ms == 0 ? shared_state->started_ms : reset_ms;
 }
 
-// The time since the counters began, measured by the time since boot, because the wall clock may
-// have been stepped.
+// The time since boot is used, because the wall clock may have been stepped.
 int64_t counted_us(const DatabaseState* state) {
   const int64_t reset_us =
       state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);
@@ -39,7 +36,6 @@ double rate(int64_t ids, int64_t us) {
          1000;
 }
 
-// The counters of all shards together.
 struct Sums {
   int64_t ids;
   int64_t batches;
@@ -131,8 +127,8 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// The function works with an invalid seal, because the view counts the refusals that an invalid
-// seal causes.
+// An invalid seal raises no error here, because the view counts the refusals that an invalid seal
+// causes.
 SF_SQL_FUNCTION(refusals) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);
@@ -150,7 +146,6 @@ SF_SQL_FUNCTION(refusals) {
   return Datum{0};
 }
 
-// The databases that have a state.
 SF_SQL_FUNCTION(databases) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);

@@ -1,5 +1,4 @@
-// Converts ids to text forms and back. The functions for text forms depend only on the number. The
-// functions for text forms need no layout, no seal and no preloaded library.
+// Text forms depend only on the number, and need no layout, no seal and no preloaded library.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors_outside.hpp"

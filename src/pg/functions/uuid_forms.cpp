@@ -1,5 +1,4 @@
-// Converts ids to UUIDs of version 7, and to ULIDs. A ULID is a text form of the same 128 bits as
-// the UUID.
+// A ULID is a text form of the same 128 bits as a UUID of version 7.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"
@@ -27,7 +26,7 @@ Wide uuid_of_argument(int64_t id) {
   return uuid_of(layout, bits);
 }
 
-// A uuid's sixteen bytes, the most significant first.
+// The most significant byte of a uuid comes first.
 void store(Wide value, unsigned char* bytes) {
   const uint64_t words[2] = {pg_hton64(value.high), pg_hton64(value.low)};
   memcpy(bytes, words, UUID_LEN);

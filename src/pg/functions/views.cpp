@@ -1,5 +1,3 @@
-// The functions of the views layout and clock_history, and of preview_layout().
-
 #include "core/clock.hpp"
 #include "core/epoch.hpp"
 #include "pg/clock/clock_error.hpp"
@@ -15,7 +13,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns how much of the layout's time range has passed, in per cent.
 double used_percent(const Layout& of) {
   const auto range = static_cast<double>(of.last_minted_tick() + 1) * of.tick_ms;
   const auto passed = static_cast<double>(wall_clock_ms() - of.epoch_ms);
@@ -48,8 +45,7 @@ SF_SQL_FUNCTION(layout) {
   PG_RETURN_DATUM(layout_row(fcinfo, layout));
 }
 
-// The arguments have the form of the settings in postgresql.conf. The functions that parse the
-// settings also parse the arguments.
+// The arguments of preview_layout() have the form of the settings in postgresql.conf.
 SF_SQL_FUNCTION(preview_layout) {
   const char* const bits = text_to_cstring(PG_GETARG_TEXT_PP(0));
   const char* const tick = text_to_cstring(PG_GETARG_TEXT_PP(1));
