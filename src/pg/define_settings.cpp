@@ -71,8 +71,8 @@ bool check_layout(char** value, void**, GucSource) {
   return parsed.error == LayoutError::none || refuse(describe(parsed.error));
 }
 
-// The setting is a real number: "100us" is read as 0.1 and refused. An integer setting would round
-// "100us" to 0.
+// An integer setting would round "100us" to 0. A real setting reads "100us" as 0.1, which is
+// refused.
 bool check_tick(double* value, void**, GucSource) {
   if (*value == 0) return true;
   const auto ms = static_cast<uint32_t>(*value);
@@ -104,10 +104,9 @@ void assign_sequence_spread(int value, void*) {
   derive(max_lead_ms, reserve_ms, value);
 }
 
-// Runs `define`, then applies the configured value again at level ERROR. If a value is invalid when
-// the setting is defined, PostgreSQL only warns and uses the default. If servers used the default
-// layout or the default owned_shards instead of the configured value, the servers could mint
-// duplicates.
+// PostgreSQL only warns about an invalid configured value when a setting is defined, and uses the
+// default. Servers with a default layout or default owned_shards could mint duplicate ids. `define`
+// is therefore followed by another assignment of the configured value, at level ERROR.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
@@ -168,9 +167,8 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
-// Sets the layout for sessions that have not read a seal yet. If a session loads the library, the
-// settings are not read here. If the layout settings are invalid, CREATE EXTENSION raises the
-// error.
+// Sets the layout for sessions that have not read a seal yet. A session that loads the library does
+// not read the layout settings, so that only CREATE EXTENSION raises an error about them.
 void fix_layout() {
   if (!process_shared_preload_libraries_in_progress) {
     layout = parse_layout("fleet", 0, kDefaultEpoch).layout;
@@ -222,7 +220,7 @@ void check_lease_settings() {
   if (configured_region > 0)
     error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
                          "Remove \"snowflake.region\".");
-  // The region is leased, so SHOW and SQL functions must not show a static region.
+  // SHOW and SQL functions must not show a static region if the region is leased.
   SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
     error_lease_settings(
@@ -263,8 +261,8 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// Compares the whole file name of each library, without its folder. For example, citus_columnar
-// does not distribute tables.
+// Compares the whole file name of each library without its folder, because citus_columnar does not
+// distribute tables.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;
@@ -386,9 +384,8 @@ void define_settings() {
       "Use the same value on all servers, because \"snowflake.commit_wait\" waits for this time.",
       &max_clock_error_ms, 0, 60000, PGC_SIGHUP);
 
-  // An unknown setting that begins with "snowflake." is an error, like an unknown setting of
-  // PostgreSQL. MarkGUCPrefixReserved() would only warn: if owned_shards is misspelt, the server
-  // would own every shard.
+  // MarkGUCPrefixReserved() only warns about an unknown setting that begins with "snowflake.". A
+  // server with a misspelt owned_shards would own every shard, so an unknown setting is an error.
   reject_unknown_settings();
   if (process_shared_preload_libraries_in_progress && rejected_setting.blocker != Blocker::none)
     error_unknown_setting(rejected_setting.name);

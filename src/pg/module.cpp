@@ -25,9 +25,8 @@
 namespace snowflake::pg {
 namespace {
 
-// The callbacks for the end of a transaction and for changed relations run in the order of the
-// calls below. If a commit cannot wait for the clock, the commit fails before its effects are
-// recorded.
+// The callbacks run in the order of these calls. A commit that cannot wait for the clock must fail
+// before its effects are recorded.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
   register_session_events({keep_dropped_mark, reset_dropped_mark, nullptr});
@@ -50,9 +49,8 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// If the library is preloaded, the postmaster loads the library, and each process inherits the
-// library. If the library is not preloaded, each session loads the library with the first call of a
-// function.
+// If the library is preloaded, each process inherits the library from the postmaster. Otherwise
+// each session loads the library with the first call of a function.
 void _PG_init(void) {
   snowflake::pg::define_settings();
   if (process_shared_preload_libraries_in_progress) {
