@@ -1,11 +1,11 @@
-// The counters of refusals.
 #pragma once
 
 #include <cstdint>
 
 namespace snowflake::pg {
 
-// The rows of the view refusals, in the order of the view. refusal.hpp maps each refusal to a row.
+// The rows of the view `refusals`, in the order of the view. refusal.hpp maps each refusal to a
+// row.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,
@@ -32,7 +32,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::none);
 struct CauseText {
   const char* label;    // in the view
   const char* what;     // in the log: a clause
-  bool is_of_database;  // if true, the refusals end when the next id is minted
+  bool is_of_database;  // the refusals end when the next id is minted
 };
 
 const CauseText& text_of(Cause cause);

@@ -1,6 +1,3 @@
-// Errors about the state of the server, the database and the clock. Errors of settings and
-// arguments are in errors_input.cpp.
-
 #include "pg/errors/errors.hpp"
 
 #include "core/clock.hpp"

@@ -1,6 +1,4 @@
-// The functions for every error and notice that a user can cause: SQLSTATE, detail with the
-// numbers, hint with one action. The error functions are separate from their callers, so that hot
-// paths contain no messages.
+// Error functions are separate from their callers, so that hot paths contain no messages.
 #pragma once
 
 #include <cstddef>

@@ -8,9 +8,8 @@
 namespace snowflake::pg {
 
 [[noreturn]] void error_clock_unsynchronized(const ClockBounds& bounds);
-// For a call that mints.
 [[noreturn]] void error_mint_unsynchronized(const ClockBounds& bounds, int64_t waited_ms);
-// Before a commit. The failed commit is counted as a refused call.
+// A failed commit is counted as a refused call.
 [[noreturn]] void error_commit_unsynchronized(const ClockBounds& bounds);
 [[noreturn]] void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us,
                                     int64_t needed_ms, int64_t waited_ms);

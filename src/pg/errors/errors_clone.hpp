@@ -1,4 +1,3 @@
-// Messages about a database that last minted elsewhere.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"

@@ -1,5 +1,3 @@
-// Errors about settings and arguments.
-
 #include "pg/errors/errors.hpp"
 
 #include "core/clock.hpp"

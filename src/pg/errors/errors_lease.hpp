@@ -1,4 +1,3 @@
-// Errors of leased regions.
 #pragma once
 
 #include <cstdint>

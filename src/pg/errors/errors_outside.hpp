@@ -1,4 +1,4 @@
-// Errors of ids outside the database: text forms and UUIDs. The rules of errors.hpp apply.
+// Errors of ids outside the database: text forms and UUIDs.
 #pragma once
 
 #include "core/numeral.hpp"
@@ -6,12 +6,11 @@
 
 namespace snowflake::pg {
 
-// A text form, described for users.
 struct TextForm {
-  const char* name;     // "base62 id"
-  const char* written;  // the format of the text form, as a sentence for the detail of an error
+  const char* name;     // for example "base62 id"
+  const char* written;  // the format, as a sentence
   const char* maker;    // the function that makes the text form
-  int padded_length;    // the length of a text that other encoders shorten; otherwise 0
+  int padded_length;    // the length of a text that other encoders shorten, or 0
 };
 
 [[noreturn]] void error_negative_id(int64_t id);

@@ -1,19 +1,15 @@
-// Errors of routing: partitions by shard, shards for keys, the trigger set_id(), statements for the
-// schemas of shards, DROP EXTENSION, Citus.
 #pragma once
 
 #include <cstdint>
 
 namespace snowflake::pg {
 
-// The present server version places rows in other hash partitions than earlier versions.
 [[noreturn]] void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed);
 
-// `tables`: the names of tables that CASCADE would drop, separated by commas; `more`: the number of
-// further tables.
+// `tables` are the first tables that CASCADE would drop, separated by commas. `more` is the number
+// of the other tables.
 [[noreturn]] void error_tables_partitioned(const char* tables, int more);
 
-// Citus is preloaded, and another node has the region and shards of this node.
 [[noreturn]] void error_node_without_origin();
 
 [[noreturn]] void error_not_an_insert_trigger();
@@ -44,8 +40,7 @@ namespace snowflake::pg {
 [[noreturn]] void error_may_not_act_as(const char* role);
 [[noreturn]] void error_may_not_be_run(const char* statement);
 
-// Any error of a routine in SQL, with an SQLSTATE and without CONTEXT. `detail` and `hint` may be
-// null.
+// Raises an error of a routine in SQL, without CONTEXT. `detail` and `hint` may be null.
 [[noreturn]] void error_of_routine(const char* state, const char* message, const char* detail,
                                    const char* hint);
 [[noreturn]] void error_table_not_new(const char* table);

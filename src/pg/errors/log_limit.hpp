@@ -1,4 +1,4 @@
-// Limits how often a message is logged, for all sessions together, in shared memory.
+// Limits in shared memory how often all sessions together log a message.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ inline constexpr int64_t kDayUs = 1440 * kMinuteUs;
 
 class LogLimit {
  public:
-  // Whether the message may be logged now. After the result true, the result is false for all
-  // sessions for `pause_us`.
+  // Returns whether the message may be logged now. After true, due() returns false in all sessions
+  // for `pause_us`.
   bool due(int64_t pause_us = kMinuteUs) {
     const int64_t now = monotonic_us();
     int64_t last = last_us_.load(std::memory_order_relaxed);
@@ -23,12 +23,11 @@ class LogLimit {
   }
 
  private:
-  std::atomic<int64_t> last_us_;  // the last due time, on the monotonic clock; 0: never
+  std::atomic<int64_t> last_us_;  // on the monotonic clock; 0: never
 };
 
 // A condition that begins and ends, such as an unsynchronized clock. The first session that detects
-// the condition logs the beginning of the condition. The first session that detects the end of the
-// condition logs the end. Without a logged beginning, no end is logged.
+// the beginning or the end logs it. An end is logged only after a logged beginning.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
@@ -40,8 +39,8 @@ class Episode {
     return since_us_.compare_exchange_strong(none, monotonic_us(), std::memory_order_relaxed);
   }
 
-  // Returns the duration of the condition in ms for only one caller, which must log the end.
-  // Returns -1 for all other callers.
+  // Returns the duration of the condition in ms for only one caller, which must log the end. Other
+  // callers get -1.
   int64_t end() {
     const int64_t since = since_us_.exchange(0, std::memory_order_relaxed);
     return since == 0 ? -1 : (monotonic_us() - since) / 1000;

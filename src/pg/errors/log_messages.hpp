@@ -1,6 +1,5 @@
-// Messages in the server's log that belong to no call that fails: doc/monitoring.md has the table.
-// This file contains only texts. The caller decides when a message is logged. The messages go only
-// to the log, never to a client.
+// These messages go only to the server's log, never to a client. doc/monitoring.md has a table of
+// the messages.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +11,10 @@
 
 namespace snowflake::pg {
 
-// Refusals `drift_us`: how far the clock has moved against the time since boot; `mark_ms`: 0 if not
-// known yet.
+// `drift_us` is how far the clock has moved against the time since boot. `mark_ms` is 0 if the mark
+// is not known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
-// Two databases of this server mint the same ids. `statement` is the SQL command that gives the two
-// databases different ids.
+// `statement` is the SQL command that gives the two databases different ids.
 void log_same_ids(const char* other, uint32_t shard, const char* statement);
 
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
@@ -31,12 +29,13 @@ void log_clock_accepted(int64_t drift_ms);
 void log_clock_believed(int64_t drift_ms);
 void log_unsynchronized(const ClockBounds& bounds);
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
-// `source`: "" if the system does not name the clock source.
+// `source` is empty if the kernel does not report the name of the clock source.
 void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout
-// Once for each database in a server run, if the clock is past the mark. A clock that is far ahead
-// at boot cannot be detected in another way.
+//
+// Logged once for each database in a server run, if the clock is past the mark. A clock that is far
+// ahead at boot cannot be detected in another way.
 void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();

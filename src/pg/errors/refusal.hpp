@@ -1,5 +1,5 @@
-// The table of refusals: for each blocker the error, the reason in `health`, the hint, and the
-// counter.
+// The table of refusals contains the error, the reason in `health`, the hint and the counter of
+// each blocker.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -9,23 +9,22 @@ namespace snowflake::pg {
 
 struct RefusalText {
   Blocker blocker;
-  Cause cause;          // the counter that the refusal increments
-  int sqlstate;         // of the error
-  const char* message;  // of the error, %s is `subject` of refuse(); null: no call fails
-  const char* reason;   // for health, in a few words; null if the blocker fails only single calls
+  Cause cause;  // the counter that the refusal increments
+  int sqlstate;
+  const char* message;  // null: no call fails; %s is `subject` of refuse()
+  const char* reason;   // for health, in a few words; null: only single calls fail
   const char* hint;     // of error, log and health
 };
 
 const RefusalText& text_of(Blocker blocker);
 
-// Called at server start, with the function that counts refusals and logs the beginning of
-// refusals.
+// Installs the function that counts refusals and logs the first refusal of a series.
 void install_refusal_counter(void (*counter)(Blocker));
 
-// Counts the refusal and raises the error. `subject` is inserted into the message. `subject` is
-// null if the message has no %s. `detail` contains the measured values.
+// Counts the refusal and raises the error. `subject` is inserted into the message, and is null if
+// the message has no %s. `detail` contains the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
-// Also passes a hint, for an action that depends on the measured values.
+// The hint is passed if the action depends on the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail,
                          const char* hint);
 
