@@ -1,6 +1,6 @@
-// The SQL functions. Each form has a writer and two readers. For an invalid text, one reader raises
-// an error, and the other reader returns NULL. If a prefix is passed, writers put the prefix in
-// front of the text, and readers require the prefix there.
+// The SQL functions for aliases, digits and tokens. For an invalid text, a function from_...()
+// raises an error, and try_from_...() returns NULL. Writers put the optional prefix in front of the
+// text, and readers require the prefix.
 
 #include "errors.hpp"
 #include "forms.hpp"
@@ -44,9 +44,8 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// Returns the prefix that the caller passed as an argument. If the caller passed no prefix, returns
-// an empty prefix. A prefix ends in a character that no form contains, so the end of the prefix in
-// a text is unambiguous.
+// The prefix argument, or an empty prefix. A prefix ends in "_" or "-", which no alias, token or
+// digits contain. So the end of the prefix in a text is unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {
@@ -81,13 +80,12 @@ text* new_prefixed(std::string_view prefix, size_t length, char** behind) {
   }
 }
 
-// Reads a text whose prefix was removed, for readers with and without an error. `read` returns the
-// outcome.
+// Reads a text with an optional prefix, for from_...() and try_from_...().
 template <class Read>
 Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));
   const auto prefix = prefix_of(fcinfo, prefix_at);
-  writing_key(name);  // raises the error if the name of the key is invalid
+  writing_key(name);  // checks the key's name
   auto encoded = text_view(PG_GETARG_TEXT_PP(0));
   if (!encoded.starts_with(prefix)) {
     if (or_null) PG_RETURN_NULL();

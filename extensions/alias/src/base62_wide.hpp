@@ -1,5 +1,5 @@
-// Base62 of numbers with up to 128 bits, in texts of a length that the caller chooses. The readers
-// of this file are as strict as the readers of base62.hpp.
+// Base62 of numbers with up to 128 bits, in texts of a fixed length. Reading is as strict as in
+// base62.hpp.
 #pragma once
 
 #include "core/base62.hpp"
@@ -11,8 +11,8 @@ __extension__ typedef unsigned __int128 Uint128;
 // The length of the greatest 128-bit number.
 inline constexpr size_t kMaxBase62Wide = 22;
 
-// Writes `length` characters, at most kMaxBase62Wide. REQUIRES value < 62^length. The loop writes
-// ten characters at a time, so that few divisions are 128-bit.
+// Writes `length` characters, at most kMaxBase62Wide. REQUIRES value < 62^length. Ten characters
+// are written at a time, so that few divisions are 128-bit.
 constexpr void write_base62_wide(Uint128 value, char* out, size_t length) noexcept {
   constexpr uint64_t kTen = 839299365868340224;  // 62^10
   while (length > 0) {
@@ -29,10 +29,10 @@ struct ParsedWide {
   size_t at;
 };
 
-// Reads exactly `length` characters, at most kMaxBase62Wide. Numbers above `greatest` overflow.
+// Reads exactly `length` characters, at most kMaxBase62Wide. Numbers above `greatest` are errors.
 constexpr ParsedWide read_base62_wide(std::string_view text, size_t length,
                                       Uint128 greatest) noexcept {
-  Uint128 head = 0;  // 21 digits cannot overflow, because 62^21 < 2^128; the last digit can
+  Uint128 head = 0;  // 21 digits, less than 2^128
   uint64_t last = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const uint8_t digit = detail::kBase62.digits[static_cast<uint8_t>(text[i])];

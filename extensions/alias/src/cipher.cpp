@@ -15,9 +15,8 @@ namespace {
 
 constexpr size_t kBlock = 16;
 
-// Block P of FF1 for radix 2, n = 63, u = 31 and no tweak. The block contains: version 1, method 2,
-// addition 1, radix in three bytes, ten rounds, u, n in four bytes, the length of the tweak in four
-// bytes.
+// Block P of FF1 for radix 2, n = 63, u = 31 and no tweak: version 1, method 2, addition 1, radix
+// (three bytes), ten rounds, u, n (four bytes), length of the tweak (four bytes).
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 
 void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
@@ -30,8 +29,8 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// HKDF-Expand of RFC 5869 for 32 bytes, which are the first and only block T(1). The hashed text is
-// `purpose`, which ends with the counter 1. The context has the key of the last initialization.
+// HKDF-Expand of RFC 5869 for 32 bytes, the first and only block T(1). `purpose` ends with the
+// counter 1. The HMAC uses the key of its last initialization.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -55,8 +54,8 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
   return EVP_CipherUpdate(context, out, &length, in, kBlock) == 1 && length == int{kBlock};
 }
 
-// FF1's pseudorandom function, AES-CBC-MAC over P and Q. Q contains zeros, the round, and the half
-// that the round does not change.
+// The pseudorandom function of FF1, AES-CBC-MAC over P and Q. Q contains zeros, the round, and the
+// half that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;
@@ -71,9 +70,9 @@ struct RoundFunction {
   }
 };
 
-// Block P of FF1 for radix 10 and a number of digits. A half is written in as many bytes as the
-// longer half needs at most. Depending on the number of bytes of a half, FF1 uses the first 8 or 12
-// bytes of the cipher's result.
+// The pseudorandom function of FF1 for radix 10. The number of bytes of a half is that of the
+// longer half. Depending on the number of bytes of a half, FF1 uses the first 8 or 12 bytes of the
+// cipher's result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)
@@ -115,7 +114,7 @@ class DecimalRoundFunction {
 bool KeyDerivation::start() {
   EVP_MAC* const mac = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
   hmac = mac == nullptr ? nullptr : EVP_MAC_CTX_new(mac);
-  EVP_MAC_free(mac);  // the MAC context counts as a user of the MAC
+  EVP_MAC_free(mac);  // the context keeps a reference
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string("digest", digest, 0),
                                    OSSL_PARAM_construct_end()};
@@ -123,7 +122,7 @@ bool KeyDerivation::start() {
 }
 
 void KeyDerivation::release() {
-  EVP_MAC_CTX_free(hmac);  // wipes the last key
+  EVP_MAC_CTX_free(hmac);  // also wipes the key
   hmac = nullptr;
 }
 

@@ -1,11 +1,9 @@
-// A keyed permutation of the numbers with a given count of decimal digits: FF1 of NIST SP 800-38G
-// with radix 10 and an empty tweak. As in permutation.hpp the caller provides the pseudorandom
-// function:
+// A keyed permutation of numbers with a fixed count of decimal digits: FF1 of NIST SP 800-38G with
+// radix 10 and an empty tweak. The caller provides the pseudorandom function:
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The pseudorandom function returns NUM(S), which the standard also calls y. If a half has up to
-// ten digits, NUM(S) has at most 96 bits.
+// The function returns NUM(S) of the standard, at most 96 bits for a half of up to ten digits.
 #pragma once
 
 #include <string_view>
@@ -15,7 +13,7 @@
 
 namespace snowflake {
 
-// The standard requires at least a million numbers. Nineteen digits hold every id.
+// FF1 requires at least a million numbers. Nineteen digits hold every id.
 inline constexpr unsigned kMinDecimalDigits = 6;
 inline constexpr unsigned kMaxDecimalDigits = 19;
 
@@ -29,10 +27,9 @@ namespace detail {
 
 inline constexpr unsigned kDecimalRounds = 10;
 
-// Even rounds change the upper half. If the halves have different lengths, the upper half is
-// shorter.
+// Even rounds change the upper half. If the number of digits is odd, the upper half is shorter.
 struct DecimalHalves {
-  uint64_t upper, lower;  // the number of values of each half
+  uint64_t upper, lower;  // values of each half
 
   constexpr explicit DecimalHalves(unsigned digits) noexcept
       : upper(power_of_ten(digits / 2)), lower(power_of_ten(digits - digits / 2)) {}
@@ -43,8 +40,8 @@ struct DecimalHalves {
 
 }  // namespace detail
 
-// Encryption and decryption REQUIRE kMinDecimalDigits <= digits <= kMaxDecimalDigits and value <
-// 10^digits.
+// permute_decimal() and unpermute_decimal() REQUIRE kMinDecimalDigits <= digits <=
+// kMaxDecimalDigits and value < 10^digits.
 template <class RoundFunction>
 constexpr uint64_t permute_decimal(uint64_t value, unsigned digits,
                                    RoundFunction&& round_function) noexcept {
@@ -75,12 +72,12 @@ constexpr uint64_t unpermute_decimal(uint64_t permuted, unsigned digits,
   return a * halves.lower + b;
 }
 
-// Writes `length` digits. REQUIRES value < 10^length.
+// REQUIRES value < 10^length.
 constexpr void write_decimal(uint64_t value, char* out, size_t length) noexcept {
   for (; length > 0; value /= 10) out[--length] = static_cast<char>('0' + value % 10);
 }
 
-// Reads exactly `length` digits 0-9, at most nineteen. A number of nineteen digits never overflows.
+// Reads exactly `length` digits, at most nineteen, which cannot overflow 64 bits.
 constexpr ParsedNumeral read_decimal(std::string_view text, size_t length) noexcept {
   uint64_t value = 0;
   for (size_t i = 0; i < text.size(); ++i) {

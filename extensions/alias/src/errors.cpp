@@ -6,7 +6,7 @@ namespace snowflake::alias {
 
 namespace {
 
-// The text for a message, cut to 100 bytes, because every valid name or alias is shorter.
+// Cuts a text to 100 bytes for a message. Every valid name or alias is shorter.
 const char* shown(std::string_view text) {
   const int length = pg_mbcliplen(text.data(), static_cast<int>(text.size()), 100);
   return pnstrdup(text.data(), static_cast<Size>(length));
@@ -17,8 +17,8 @@ const char* character_at(std::string_view text, size_t at) {
   return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
 }
 
-// The error shows the path only to roles that may read the setting. The log always contains the
-// path.
+// Only roles that may read the setting see the path of the key file. The server's log always
+// contains the path.
 const char* shown_path(const char* path) {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
     return "The setting \"snowflake_alias.key_file\" contains the path of the file. A relative "

@@ -1,5 +1,4 @@
-// All errors of the aliases. The texts of errors never contain the contents of the key file, or the
-// id of an alias.
+// Errors of the extension. No message contains the id of an alias, or contents of the key file.
 #pragma once
 
 #include <string_view>
@@ -10,8 +9,8 @@
 namespace snowflake::alias {
 
 struct Form {
-  const char* name;     // "alias"
-  const char* written;  // a sentence about the spelling, for the detail of an error
+  const char* name;     // "an alias"
+  const char* written;  // describes the spelling
   const char* maker;
 };
 

@@ -1,12 +1,12 @@
-// The key file, line by line: NAME VERSION KEY. The key is 64 hexadecimal digits.
+// Parses the key file. Each line has a name, a version and a key of 64 hexadecimal digits:
 //
 //     # name   version  key
 //     photos   1        2b7e...
 //     photos   0        99aa...
 //
-// If several lines have the same name, the first key writes aliases, and all keys of the name read
-// aliases. Blank lines and lines that begin with # are comments. An error contains the number of
-// the invalid line, but never the contents of the line.
+// If several lines have the same name, the first key writes aliases, and all keys read aliases.
+// Blank lines and lines that begin with # are ignored. An error contains the number of the invalid
+// line, but never its contents.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace snowflake::alias {
 inline constexpr size_t kKeyBytes = 32;
 inline constexpr size_t kMaxNameLength = 63;
 
-// The number of versions that an alias of eleven characters can distinguish: 5 * 2^63 < 62^11.
+// An alias of eleven characters has room for five versions: 5 * 2^63 < 62^11.
 inline constexpr unsigned kVersions = 5;
 
 enum class LineError : uint8_t { none, fields, name, version, key };
@@ -40,7 +40,7 @@ constexpr const char* describe(LineError error) noexcept {
 }
 
 struct KeyLine {
-  std::string_view name;  // empty if the line has no key
+  std::string_view name;  // empty if without a key
   uint8_t version;
   uint8_t key[kKeyBytes];
   LineError error;

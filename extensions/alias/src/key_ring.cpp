@@ -24,20 +24,19 @@ constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
 
 constexpr char kKeyFile[] = "snowflake_alias.key_file";
 constinit char* key_file = nullptr;
-constinit bool key_file_lost = false;  // the session uses the default instead of the value
+constinit bool key_file_lost = false;  // the session uses the default
 constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
-constinit TimestampTz read_at = 0;  // the value of PgReloadTime when the ring was read
+constinit TimestampTz read_at = 0;  // PgReloadTime of the ring
 
-// The rule for the owner of the key file is PostgreSQL's rule for the server's private key. If the
-// server's user owns the file, other users may not read the file. If root owns the file, a group
-// may read the file.
+// Like PostgreSQL for a private key file: a file of the server's user may be readable only by this
+// user. A file of root may be readable by a group.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
 }
 
-// Reads the file into `buffer`. All checks use the open file, not the path of the file.
+// All checks use the open file, because the file at the path may be replaced.
 size_t read_file(const char* path, char* buffer) {
   const int fd = OpenTransientFile(path, O_RDONLY | PG_BINARY | O_NONBLOCK);
   if (fd < 0) error_reading_key_file(path, "open");
@@ -63,15 +62,15 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees the memory of libcrypto whenever the memory of the keys is freed. The entry after the last
-// key belongs to an invalid line, or is empty.
+// Frees the memory of libcrypto when the memory context of the keys is freed. The entry after the
+// last key may be a key that add() rejected.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
 }
 
-// Adds the key of a line. Returns null, or the reason why the key cannot be added. The reason is
-// empty if libcrypto fails.
+// Adds the key of a line. Returns null, or the reason why the line is invalid. The reason is empty
+// if libcrypto fails.
 const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;
@@ -96,8 +95,8 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   return nullptr;
 }
 
-// Reads the file into a new memory context. If an error occurs, the new context is freed together
-// with the context of the caller.
+// Reads the file into a new memory context. If an error is raised, the new context is freed
+// together with the caller's context.
 void read_keys() {
   if (key_file_lost) error_key_file_lost();
   if (key_file == nullptr || *key_file == '\0') error_no_key_file();
@@ -131,7 +130,6 @@ void read_keys() {
   if (reason != nullptr && *reason == '\0') error_cipher();
   if (reason != nullptr) error_key_line(key_file, number, reason);
 
-  // From here on, no step can fail.
   MemoryContextSetParent(fresh, TopMemoryContext);
   if (memory != nullptr) MemoryContextDelete(memory);
   memory = fresh;

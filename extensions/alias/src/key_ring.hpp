@@ -1,7 +1,6 @@
-// The keys that a session has read from the file "snowflake_alias.key_file". The session reads the
-// key file at the first use, and again after each reload of the configuration. If the file cannot
-// be read, or any line is invalid, every call fails until the file is corrected. If calls continued
-// with the valid lines, sessions could use different keys.
+// The keys that a session has read from the file "snowflake_alias.key_file", at the first use and
+// after each reload of the configuration. If any line is invalid, every call fails until the file
+// is corrected. If calls used only the valid lines, sessions could use different keys.
 #pragma once
 
 #include <string_view>
@@ -15,7 +14,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // whether this key is the first key with its name in the file
+  bool writes;  // first key of its name
   Cipher cipher;
 
   bool is_called(std::string_view called) const {
@@ -34,12 +33,10 @@ struct KeyRing {
 
 void define_settings();
 
-// The present keys. The keys are valid until the session reloads its configuration. A parallel
-// worker gets an error, because the worker would read the key file again. One statement could then
-// use two versions of the file.
+// The keys are valid until the session reloads its configuration. A parallel worker gets an error:
+// it would read the key file again, and one statement could use two versions of the file.
 const KeyRing& current_keys();
 
-// The cipher of a key, ready for use.
 const Cipher& cipher_of(Key& key);
 
 }  // namespace snowflake::alias

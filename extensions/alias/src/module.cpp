@@ -11,8 +11,7 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// The library need not be preloaded. The library uses no shared memory, and a session can define
-// the library's setting at any time.
+// The library need not be preloaded, because it uses no shared memory.
 void _PG_init(void) {
   snowflake::alias::define_settings();
 }

@@ -1,16 +1,16 @@
-// A keyed permutation of ids, 0 to 2^63 - 1: FF1 of NIST SP 800-38G with radix 2, 63 digits and an
-// empty tweak. The caller provides the pseudorandom function, which is AES-CBC-MAC over P and Q of
-// the standard. The pseudorandom function has this form:
+// A keyed permutation of the ids 0 to 2^63 - 1: FF1 of NIST SP 800-38G with radix 2, 63 digits and
+// an empty tweak. The caller provides the pseudorandom function, AES-CBC-MAC over P and Q of the
+// standard:
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //
-// The pseudorandom function returns NUM(S) of the standard modulo 2^32, because the higher bits are
-// never used.
+// The function returns NUM(S) of the standard modulo 2^32, because FF1 never uses the higher bits
+// here.
 //
-// FF1 is an alternating Feistel network of ten rounds. With a pseudorandom function, four rounds
-// are a strong pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). More
-// rounds reach nearly 2^32 (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size). The
-// proof does not cover an adversary who has the aliases of four billion chosen ids.
+// FF1 is an alternating Feistel network of ten rounds. Four rounds are a strong pseudorandom
+// permutation up to about 2^16 queries (Luby and Rackoff 1988). More rounds reach nearly 2^32
+// queries (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size). An adversary who has
+// the aliases of four billion chosen ids is outside the proof.
 #pragma once
 
 #include "core/numeral.hpp"
