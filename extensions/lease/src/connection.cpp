@@ -9,16 +9,16 @@ namespace snowflake::lease {
 
 namespace {
 
-// The following options override settings of the role and of the database. With the TCP settings, a
-// backend ends within half a minute after its client has failed. Without the TCP settings, the
-// backend would count towards a CONNECTION LIMIT for two hours.
+// These statements override settings of the role and of the database on the lease server. With the
+// TCP settings, a backend ends within half a minute after its client has failed. Without the TCP
+// settings, the backend would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
     "SET statement_timeout = 0;"
-    // Disables every listed timeout that the server's version has.
+    // These timeouts do not exist in all versions of PostgreSQL.
     "DO $$ BEGIN PERFORM pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings"
     " WHERE name IN ('transaction_timeout', 'idle_session_timeout',"
     " 'idle_in_transaction_session_timeout'); END $$;"
@@ -26,25 +26,24 @@ constexpr char kSettings[] =
     "SET tcp_keepalives_interval = 5;"
     "SET tcp_keepalives_count = 3;"
     "SET tcp_user_timeout = 20000;"
-    // Identifies the server, see own_server.
+    // Start time and port identify a server (own_server).
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 
-// The longest time for the look-up of a host name, also if the lease is longer.
+// The longest time for the look-up of a host name.
 constexpr int64_t kLookUpMs = 10'000;
 
-// The worker makes only one exchange at a time.
+// The lease worker has at most one connection at a time.
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // if a warning is set, the answer is discarded
+constinit char warning[256]{};  // if set, the answer is discarded
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // the further messages that came with the answer
+constinit char remarks[kMostRemarks][256]{};  // all other messages
 constinit int remark_count = 0;
 
-// If a wait for the synchronous standby was cancelled, SyncRepWaitForLSN() gives a warning. The
-// warning is recognized by the name of the function SyncRepWaitForLSN(), because the text of the
-// warning depends on the language.
+// If a wait for a synchronous standby was cancelled, SyncRepWaitForLSN() sends a warning. The name
+// of the C function identifies the warning, because the warning's text is translated.
 void take_notice(void*, const PGresult* result) {
   const char* text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const char* function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
@@ -58,12 +57,12 @@ void take_notice(void*, const PGresult* result) {
 void fail(Exchange* exchange, const char* what, const char* why) {
   exchange->answered = false;
   snprintf(exchange->failure, sizeof(exchange->failure), "%s: %s", what, why);
-  // libpq ends each message with a line feed, and writes some messages on two lines.
+  // libpq ends each message with a line feed, and some messages have two lines.
   for (char* c = exchange->failure; *c != '\0'; ++c)
     if (*c == '\n') *c = c[1] == '\0' ? '\0' : ' ';
 }
 
-// Returns false if the time is over.
+// Returns false if the deadline has passed.
 bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
   if (wait_for(PQsocket(connection), events, deadline) == nullptr) return true;
   char where[480];
@@ -96,7 +95,6 @@ bool connect(const Deadline& deadline, Exchange* exchange) {
   return false;
 }
 
-// Waits until the whole query is sent.
 bool send(const Deadline& deadline, Exchange* exchange) {
   for (;;) {
     const int left = PQflush(connection);
@@ -136,7 +134,6 @@ int64_t started_ms() {
          int64_t{POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE} * SECS_PER_DAY * 1000;
 }
 
-// The row that a query is expected to return: the identity of the server, or the answer.
 enum class Expected { who, answer };
 
 bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
@@ -151,8 +148,7 @@ bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
   return true;
 }
 
-// Reads all results. A result must contain the expected row. The last result comes after the
-// commit.
+// Reads all results, because the last result of a query comes after its COMMIT.
 bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
   bool found = false;
@@ -180,7 +176,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
          "its version of snowflake_fleet may differ");
     good = false;
   }
-  // If the connection was lost after the answer, the commit may have failed.
+  // If the connection was lost after the answer, the COMMIT may have failed.
   if (good && PQstatus(connection) != CONNECTION_OK) {
     fail(exchange, "lost the connection to the lease server", PQerrorMessage(connection));
     good = false;
@@ -194,7 +190,6 @@ bool finish_question(int sent, Expected expected, const Deadline& deadline, Exch
   return false;
 }
 
-// Connects only to the target host.
 void start(const char* conninfo) {
   // libpq ignores empty values. If a keyword appears twice, libpq uses the last value.
   const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
@@ -221,7 +216,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   *exchange = Exchange{};
   warning[0] = '\0';
   remark_count = 0;
-  // If `may_stop` is false, timeout_ms is the limit for the whole exchange.
+  // If `may_stop` is false, timeout_ms limits the whole exchange.
   Deadline deadline = in_ms(timeout_ms, may_stop);
   const auto at_most = [&](int64_t ms) {
     return may_stop ? in_ms(ms, true) : earlier(in_ms(ms, false), deadline);

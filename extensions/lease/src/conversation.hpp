@@ -1,4 +1,4 @@
-// Writes the requests of a server to its lease server in SQL, and reads the answers.
+// Translates requests to the lease server into SQL, and the resulting rows into answers.
 #pragma once
 
 #include "connection.hpp"
@@ -11,7 +11,7 @@ struct Reply {
   int64_t fleet;
   int64_t sent_ms;
   int64_t received_ms;
-  char detail[512];  // the error, or a message that came with the answer
+  char detail[512];  // error, or message with the answer
 };
 
 void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,

@@ -10,16 +10,16 @@ namespace {
 constexpr int kMostHosts = 32;
 
 struct Turn {
-  int hosts;                  // in the list
-  int host;                   // the present host
-  int address;                // the present address of the host
-  int addresses[kMostHosts];  // the addresses of each host, if known
-  int left;                   // the number of untried hosts in the present round
+  int hosts;
+  int host;
+  int address;                // of the present host
+  int addresses[kMostHosts];  // per host; 0: unknown
+  int left;                   // untried hosts of this round
 };
 constinit Turn turn{};
 
-// The connection string gives the lists of hosts and ports. Without lists in the connection string,
-// the service file, the environment or libpq's defaults give the lists.
+// Lists of hosts and ports come from the connection string. Otherwise they come from the service
+// file, the environment or libpq's defaults.
 struct Lists {
   char host[2048];
   char hostaddr[2048];
@@ -35,7 +35,7 @@ const char* value_of(const PQconninfoOption* options, const char* keyword) {
 
 bool read_lists(const char* conninfo, Lists* lists) {
   PQconninfoOption* const given = PQconninfoParse(conninfo, nullptr);
-  // Reads the defaults from the service that the environment names.
+  // PQconndefaults() reads only the service that PGSERVICE names.
   const char* service = value_of(given, "service");
   if (service[0] != '\0') (void)setenv("PGSERVICE", service, 1);
   PQconninfoOption* const defaults = PQconndefaults();
@@ -119,7 +119,7 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
     copy_entry(lists.hostaddr, turn.host, target->hostaddr, sizeof(target->hostaddr));
   copy_entry(lists.port, entries(lists.port) == 1 ? 0 : turn.host, target->port,
              sizeof(target->port));
-  // libpq's default. An empty entry in a list of hosts is not a Unix socket.
+  // Like libpq, uses the default socket directory for an empty entry.
   if (target->host[0] == '\0' && target->hostaddr[0] == '\0' && count > 1)
     strlcpy(target->host, DEFAULT_PGSOCKET_DIR, sizeof(target->host));
   const bool found = find_address(deadline, target, why, why_size);

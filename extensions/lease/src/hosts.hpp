@@ -1,33 +1,33 @@
-// Chooses the next host of the connection string, and one address of the host.
+// Chooses one address of one host from the connection string.
 //
-// libpq tries the next host only if libpq cannot connect. libpq blocks during the look-up of a
-// name. So find_target() reads the list of hosts from the connection string, the service file and
-// the environment. libpq gets only one address. The worker continues to use a host that answers.
+// libpq itself tries the next host only if it cannot connect, and blocks while it looks up a host
+// name. So libpq gets only one address per exchange. The lease worker keeps using a host that
+// answers.
 #pragma once
 
 #include "resolver.hpp"
 
 namespace snowflake::lease {
 
-// A field is empty if libpq's default holds.
+// An empty field stands for libpq's default.
 struct Target {
   char host[256];
   char hostaddr[64];
   char port[32];
-  int connect_timeout_ms;  // the value in the connection string; 0: none
-  bool alone;              // there is no second host or address
-  char name[400];          // for people
+  int connect_timeout_ms;  // from the connection string; 0: none
+  bool alone;              // no other host or address exists
+  char name[400];          // for messages
 };
 
-// Gets the next host of the round. If the name of the host has no address, returns false and stores
-// the reason in `why`.
+// Returns the host whose turn it is. If the host name has no address, returns false and stores the
+// reason in `why`.
 bool find_target(const char* conninfo, const Deadline& deadline, Target* target, char* why,
                  size_t why_size);
 
-// Called when the host has answered: begins a new round.
+// Must be called when a host has answered.
 void stay();
 
-// Goes to the next host. Returns false if all hosts of the present round have been tried.
+// Goes to the next host. Returns false if all hosts have been tried since the last stay().
 bool leave();
 
 }  // namespace snowflake::lease

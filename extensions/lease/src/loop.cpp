@@ -1,5 +1,4 @@
-// The process of the lease worker: the worker's loop, the worker's end, and the registration of a
-// successor.
+// The main loop of the lease worker process.
 
 #include "worker.hpp"
 
@@ -15,8 +14,8 @@ namespace {
 
 constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
 
-// Returns true if the whole server stops. Before the postmaster ends processes, the postmaster
-// writes the state "stopping" to postmaster.pid.
+// Returns true if the whole server stops, not only the lease worker. The postmaster writes
+// "stopping" to postmaster.pid before it ends processes.
 bool server_stops() {
   FILE* const file = fopen("postmaster.pid", "r");
   if (file == nullptr) return true;
@@ -28,10 +27,9 @@ bool server_stops() {
          strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
 }
 
-// Called if an operator has ended the lease worker: registers a successor, which continues with the
-// region. The successor is registered here. The postmaster's own restart of workers depends on the
-// wall clock, which may have been set back. Returns false if the server has no free slot for
-// another process.
+// Registers a new lease worker that continues after this worker was terminated by an operator. The
+// postmaster's own restart of workers is not used, because it depends on the wall clock, which may
+// have been set back. Returns false if no worker slot is free.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
@@ -46,10 +44,9 @@ bool hand_over() {
   return false;
 }
 
-// Returns true if the worker must end.
 bool ends() {
   if (server_stops()) {
-    // If the region cannot be given back, the region is free when its lease has ended.
+    // If the region cannot be given back, other servers can lease it when the lease has ended.
     static constinit bool tried = false;
     const bool again = std::exchange(tried, true);
     if (!again) give_back();
@@ -65,7 +62,6 @@ void wait_until_due(int64_t now_us) {
   ResetLatch(MyLatch);
 }
 
-// Returns true if the worker must end.
 bool one_turn() {
   CHECK_FOR_INTERRUPTS();
   if (ShutdownRequestPending) return ends();
@@ -74,7 +70,7 @@ bool one_turn() {
     ProcessConfigFile(PGC_SIGHUP);
   }
   const int64_t now_us = monotonic_us();
-  // If sessions wait for a lease, the worker shortens the pause before the worker's next request.
+  // While sessions wait for a lease, the pause before the next request is shorter.
   if (port->is_urgent())
     schedule.due_us = std::min(
         schedule.due_us, schedule.asked_us + std::min(schedule.pause_ms, kUrgentPauseMs) * 1000);
@@ -85,9 +81,8 @@ bool one_turn() {
   return false;
 }
 
-// After an error or a cancel, the worker continues.
 void recover() {
-  // HOLD_INTERRUPTS() and RESUME_INTERRUPTS() use ++ and -- on a volatile variable, which C++20
+  // HOLD_INTERRUPTS() and RESUME_INTERRUPTS() would increment a volatile variable, which C++20
   // deprecates.
   InterruptHoldoffCount = InterruptHoldoffCount + 1;
   EmitErrorReport();
@@ -103,8 +98,8 @@ void recover() {
   retry_later();
 }
 
-// Waits for the end of the predecessor. Two workers at the same time would write the same lease
-// memory.
+// Waits until the previous lease worker has ended, because only one worker may write the lease
+// state.
 void take_over() {
   while (!port->serve()) {
     CHECK_FOR_INTERRUPTS();
@@ -147,14 +142,13 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
-  // The worker connects to no database. pg_stat_activity shows the worker, so an operator can end
-  // the worker. The column "state" of the worker is null, because scripts often end sessions whose
-  // state is idle.
+  // Makes the lease worker visible in pg_stat_activity, so that an operator can end it. The column
+  // "state" stays null, because scripts often end sessions whose state is idle.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // The postmaster does not restart a worker that exits with 0. When the loop ends, the server
-  // stops or a successor is registered.
+  // The postmaster does not restart a worker that exits with 0. Here either the server stops, or a
+  // new lease worker is registered.
   proc_exit(0);
 }
 

@@ -16,8 +16,7 @@ namespace snowflake::lease {
 
 namespace {
 
-// The answer of the child. The answer of the child process is shorter than PIPE_BUF, so one write()
-// is atomic.
+// Shorter than PIPE_BUF, so that the child process writes the answer with one atomic write().
 struct Found {
   int error;
   Addresses addresses;
@@ -51,7 +50,7 @@ Found look_up(const char* host, int flags) {
   return found;
 }
 
-// Signals stay blocked until the child has removed PostgreSQL's signal handlers.
+// Signals stay blocked until the child process has removed PostgreSQL's signal handlers.
 [[noreturn]] void run_child(const char* host, int pipe, const sigset_t* mask) {
   for (int signal = 1; signal < NSIG; ++signal) (void)::signal(signal, SIG_DFL);
 #ifdef __linux__
@@ -86,16 +85,14 @@ bool start_child(const char* host) {
   return false;
 }
 
-// Reads the answer of the child. Returns null, or the reason if the child process has sent no
-// answer.
+// Reads the child's answer. Returns null, or the reason why no answer came.
 const char* take_answer(const Deadline& deadline, Found* found) {
   for (;;) {
     const char* failure = wait_for(child.pipe, WL_SOCKET_READABLE, deadline);
     if (failure != nullptr) return failure;
     const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
-    // If an event other than the child's answer has woken the worker, the child has not answered
-    // yet.
+    // EAGAIN: another event woke the lease worker before the child process answered.
     if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without a result";
   }
 }
@@ -106,7 +103,8 @@ void stop_resolving() {
   if (child.pipe >= 0) close(child.pipe);
   if (child.pid > 0) {
     kill(child.pid, SIGKILL);
-    // Waits at most 0.1 s, because the kernel may be unable to end a child whose file system hangs.
+    // Waits at most 0.1 s, because the kernel may be unable to end a child process whose file
+    // system hangs.
     for (int tries = 0; tries < 100 && waitpid(child.pid, nullptr, WNOHANG) == 0; ++tries)
       pg_usleep(1'000);
   }

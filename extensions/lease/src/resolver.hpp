@@ -1,11 +1,10 @@
-// Looks up the addresses of a host without blocking the worker.
+// Looks up the addresses of a host in a child process, so that the lease worker is not blocked.
 //
-// getaddrinfo() waits 20 s or more for a name server that does not answer, and cannot be
-// interrupted. PostgreSQL's signal handlers and longjmp() do not allow threads. So a child process
-// looks the name up. The worker kills the child process if the answer is not needed any more. The
-// child process detaches from shared memory and from the log's pipe, so that the server can stop
-// and start. The child process runs no code of PostgreSQL. If a background worker looked the name
-// up, the worker would delay the stop of the server.
+// getaddrinfo() cannot be interrupted, and waits 20 s or more for a name server that does not
+// answer. A thread is impossible because of PostgreSQL's signal handlers and longjmp(). A
+// background worker would delay the stop of the server. So a child process calls getaddrinfo(), and
+// the lease worker can kill it at any time. The child process detaches from shared memory and from
+// the log's pipe, so that the server can stop and start.
 #pragma once
 
 #include "waiting.hpp"
@@ -15,14 +14,14 @@ namespace snowflake::lease {
 struct Addresses {
   static constexpr int kMost = 8;
   int count;
-  char text[kMost][64];  // numeric addresses, in the order of getaddrinfo()
+  char text[kMost][64];  // numeric, in getaddrinfo()'s order
 };
 
 // If the host has no address, returns false and stores a message in `why`.
 bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, char* why,
              size_t why_size);
 
-// Called after an error inside resolve(): ends the child.
+// Ends the child process. Must be called after an error inside resolve().
 void stop_resolving();
 
 }  // namespace snowflake::lease

@@ -1,4 +1,4 @@
-// Includes the core's headers first, because PostgreSQL's macros break the core's headers.
+// The core's headers come first, because PostgreSQL's macros break them.
 #pragma once
 
 #include "core/clock.hpp"

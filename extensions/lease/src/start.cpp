@@ -1,5 +1,4 @@
-// Runs at server start: registers the lease worker. If a setting is invalid or missing, the server
-// does not start.
+// Registers the lease worker at server start.
 
 #include "worker.hpp"
 
@@ -13,14 +12,15 @@ namespace {
 
 constexpr char kLibrary[] = "snowflake_lease";
 
-// A doubly linked list ends at its head.
+// Depending on the server's version, the list of workers is singly linked, or doubly linked and
+// ends at its head.
 template <class Head, class Node>
 bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);
 }
 
-// If the connection string is invalid, or contains a password that views would show, the server
-// does not start.
+// The server does not start if the connection string is invalid or contains a password, because
+// views would show the password.
 void check_conninfo() {
   char* why = nullptr;
   PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);
@@ -43,8 +43,7 @@ void check_conninfo() {
          errhint("Remove the password, and use \"passfile\", a certificate, or another method.")));
 }
 
-// If all worker slots are used, RegisterBackgroundWorker() only writes a log message. Depending on
-// the server's version, Head is the head of a singly or doubly linked list.
+// If all worker slots are in use, RegisterBackgroundWorker() only logs a message.
 template <class Head>
 bool is_registered(Head& list) {
   const auto named = [](auto* node) {
@@ -83,7 +82,6 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void snowflake_lease_install(void);
 
-// Snowflake's library calls this function at server start.
 void snowflake_lease_install(void) {
   using namespace snowflake::lease;
   find_port();

@@ -1,4 +1,4 @@
-// Waits with a time limit for sockets and pipes. The worker's latch ends the wait.
+// Waits for a socket or pipe, with a deadline. The latch of the lease worker interrupts the wait.
 #pragma once
 
 #include "server.hpp"
@@ -7,13 +7,13 @@ namespace snowflake::lease {
 
 struct Deadline {
   int64_t at_us;  // of the monotonic clock
-  bool may_stop;  // the wait also ends when the worker must end
+  bool may_stop;  // stop on shutdown requests too
 };
 
 Deadline in_ms(int64_t ms, bool may_stop);
 Deadline earlier(const Deadline& one, const Deadline& other);
 
-// Waits for an event. Returns null, or the reason to stop waiting. An interrupt can end the wait.
+// Returns null after any event, or the reason to stop waiting. The caller must check what happened.
 const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
 
 }  // namespace snowflake::lease

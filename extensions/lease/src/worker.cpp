@@ -1,5 +1,4 @@
-// Sends the requests of the lease worker and acts on the answers. core/lease_memory.hpp decides the
-// reactions.
+// Sends the requests of the lease worker, and acts on the answers.
 
 #include "worker.hpp"
 
@@ -16,7 +15,7 @@ namespace {
 
 constexpr int64_t kShortestTimeoutMs = 3'000;
 constexpr int64_t kLongestTimeoutMs = 10'000;
-constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits for the present exchange
+constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits this long
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
@@ -26,8 +25,8 @@ constexpr char kWaysOut[] = "The view snowflake_fleet.health of the lease server
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;          // the worker has warned about the clocks
-  int64_t asked_offset_us;  // the clock's offset, read just before the last request
+  bool wide_apart;          // already warned about the clocks
+  int64_t asked_offset_us;  // before the last request
 };
 constinit State state{};
 
@@ -89,8 +88,8 @@ void compare_clocks(const Reply& reply) {
   state.wide_apart = wide;
 }
 
-// Records which other server mints in this server's region, or that no other server mints in the
-// region any more. Minting continues.
+// Records that another server mints in the same region, or that the conflict has ended. Minting
+// continues.
 void note_conflict(const char* text) {
   const bool news = text[0] != '\0' && report.conflict[0] == '\0';
   strlcpy(report.conflict, text, sizeof(report.conflict));
@@ -193,7 +192,7 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// If the lease is short, the worker has less time to try several hosts.
+// A short lease leaves less time to try several hosts.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }
@@ -224,7 +223,6 @@ void exchange() {
   retry_later();
 }
 
-// Before the request is sent, the limits are withdrawn and the region is cleared in memory.
 void give_back() {
   static Reply reply;
   if (port->view().region == kNoRegion) return;

@@ -1,6 +1,6 @@
-// Prints random requests and the decisions of the reference model, one per line: trace SEED STEPS.
-// A test compares the decisions of the reference model with the decisions of the SQL functions. The
-// times of the requests are near each other, so that the requests often meet the limits of leases.
+// Prints random lease requests and the decisions of the reference model, one per line. A test
+// compares the decisions with those of the SQL functions. The times of requests are close together,
+// so that requests often meet the limits of leases. Usage: trace SEED STEPS
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -46,8 +46,7 @@ void reset() {
 }
 
 LeaseRequest random_request() {
-  // Returns an earlier request, unchanged or slightly changed, or a request that fits the state of
-  // a region.
+  // Repeats or varies an earlier request, or makes a request that fits the state of a region.
   LeaseRequest request{};
   if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
   if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);
@@ -82,8 +81,7 @@ LeaseRequest random_request() {
   request.until_ms = request.floor_ms + below(30'000);
   request.incarnation = std::max<int64_t>(1, request.incarnation);
   request.highest_ms = std::max<int64_t>(0, request.highest_ms);
-  if (percent(20) &&
-      fleet.adopt_ms != 0) {  // the holder of a lease that was granted before a recovery
+  if (percent(20) && fleet.adopt_ms != 0) {  // granted before a recovery
     request.call = LeaseCall::renew;
     request.region = static_cast<int32_t>(below(std::ssize(regions)));
     request.term = percent(70) ? fleet.lasting + below(2) : fleet.lasting - 1;
@@ -94,8 +92,8 @@ LeaseRequest random_request() {
   return request;
 }
 
-// Returns mostly the server's own regions. Sometimes returns the regions of another server, as if
-// the configuration had changed.
+// The regions in a server's configuration. Sometimes these are regions of another server, as after
+// a change of the configuration.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
   const auto count = static_cast<int32_t>(std::ssize(regions));
