@@ -1,32 +1,29 @@
-// Checks the ids of all clients over all server runs.
+// Checks the ids of all clients over all server runs: check MANIFEST LOG...
 //
-//   check MANIFEST LOG...
-//
-// History has branches: a restored backup continues from a time in the past, and does not contain
-// later ids. Each id therefore belongs to a *line*. A line begins at a fork of its parent line, and
-// inherits the earlier ids. The following rules apply to each line of history with its inherited
-// ids:
+// A restored backup continues from a time in the past, so the history of ids has branches, called
+// lines. A line begins at a fork of its parent line, and inherits the earlier ids. These rules apply
+// to the own and inherited ids of each line:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// In a fleet, where servers lease their regions, these rules apply to all lines, including copies
-// and lines that lost commits:
+// If servers lease their regions, these rules apply to all lines together, including copies and
+// lines that lost commits:
 //
 //   fleet        no id was returned twice
 //   holders      the ids of one region and tick belong to one line
 //   observed     what a server mints after observe(id) is greater than the id
 //
-// In a fleet "order" compares only time and sequence number, because a shard continues in another
-// region. Rules for each result:
+// If servers lease their regions, "order" compares only time and sequence number, because a shard
+// continues in another region. These rules apply to each result:
 //
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
 //                is not a static one
-//   time         it lies between the server's clock at minting and max_lead ahead of that
+//   time         between the server's clock at minting, and max_lead after this clock
 //
-// The following rule applies to a database while another database of its server is changed:
+// This rule applies to a database while another database of its server is changed:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
@@ -97,8 +94,8 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// Returns the region that an id must have: the region of the servers or, in a fleet, the region of
-// the id's line.
+// The region of an id must be the region of the servers or, with leases, a region of the id's line
+// of history.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -109,7 +106,7 @@ bool of_right_region(const Request& r, int64_t id) {
   return true;
 }
 
-// Returns the changes of a clock that may have happened between two times.
+// The changes of a clock that may have happened between two times.
 std::pair<std::vector<Step>::const_iterator, std::vector<Step>::const_iterator> steps_between(
     int64_t from, int64_t to) {
   const auto first = std::partition_point(steps.cbegin(), steps.cend(),
@@ -124,9 +121,8 @@ void check_answers() {
   uint64_t timed = 0;
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
-    // Skips results for which the clock may have been stepped during the call or shortly before. A
-    // server uses a clock reading for up to 50 us (core/tick_clock.hpp). So an id may have a time
-    // from before the step.
+    // Skips calls during or shortly after a clock step. A server uses a clock reading for up to 50
+    // us, so an id may have a time from before the step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;
@@ -155,7 +151,7 @@ bool inherits(const Line& line, const Request& r) {
   return r.received < line.fork || (line.inherits_committed && r.committed);
 }
 
-// Returns the ids that a line has minted or inherited.
+// The ids that a line of history has minted or inherited.
 std::vector<uint32_t> history(uint32_t number,
                               const std::unordered_map<uint32_t, std::vector<uint32_t>>& own) {
   std::vector<uint32_t> all;
@@ -172,7 +168,6 @@ struct Entry {
   uint32_t request;
 };
 
-// Returns the ids of some requests, in order.
 std::vector<Entry> sorted_ids(const std::vector<uint32_t>& members) {
   std::vector<Entry> entries;
   size_t total = 0;
@@ -275,7 +270,7 @@ void check_fleet() {
               static_cast<unsigned long long>(found));
 }
 
-// A call without a result at the end of the run has lasted at least until the end of the run.
+// A call without a result has lasted at least until the end of the run.
 bool delayed(const Apart& apart, int64_t sent, int64_t received) {
   return std::min(received, apart.to) - sent > kDelayedNs;
 }
@@ -291,8 +286,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // Uses the duration by the server's clock, unless this clock was stepped. The duration by the
-      // client's clock includes times in which the client did not run.
+      // Uses the duration by the server's clock, unless this clock was stepped. The client's clock
+      // would include times in which the client did not run.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

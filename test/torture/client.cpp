@@ -1,10 +1,10 @@
 // Mints with every function, and records every returned id at once.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
-//          [max_wait=MS]
+//   [max_wait=MS]
 //
-// Runs until SIGTERM. Errors are expected during faults, and are counted. An internal error, a
-// unique violation, or a server that does not respond is never expected: the client writes it to
+// Runs until SIGTERM. Errors are expected during faults, and are counted. Internal errors, unique
+// violations and a server that does not respond are never expected. The client writes them to
 // FILE.violations, and the run fails.
 
 #include <unistd.h>
@@ -24,11 +24,11 @@ namespace {
 
 struct Options {
   std::string conninfo, log, only;
-  std::vector<int> shards;  // the shard of table hot, then the shard of table cold
+  std::vector<int> shards;  // first tables hot and cold
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
-  int max_wait = -1;  // in ms, or -1 for a random value in each call
+  int max_wait = -1;  // ms; -1: random in each call
 };
 
 class Client {
@@ -66,8 +66,7 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // Returns the number of this client in its run. In a long run a process can get the process id of
-  // an earlier process.
+  // The number of this client in its run. Process ids can repeat in a long run.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {
@@ -79,8 +78,8 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // Changes settings that an ordinary user may change. The changed settings cannot cause a
-    // duplicate, whatever their values are.
+    // Changes settings that an ordinary user may change. No value of these settings may cause a
+    // duplicate id.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,
@@ -92,8 +91,8 @@ class Client {
     return connection_.run(text);
   }
 
-  // Runs a query that returns (clock, id, clock). The clocks are the bounds of the id's time. A
-  // long result is recorded in pieces, because the server may die before the end of the result.
+  // Runs a query that returns (clock, id, clock). The two clocks are bounds of the id's time. A
+  // long result is recorded in pieces, because the server may die before its end.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -114,7 +113,7 @@ class Client {
     return good;
   }
 
-  // While the client waits for the end of a fault, the client only counts errors.
+  // While a client waits for the end of a fault, it only counts errors.
   void refused(int shard, int64_t sent, const std::string& state) {
     if (!patient()) journal_.refused(session_, shard, sent, state);
   }
@@ -165,8 +164,8 @@ class Client {
         "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
         {shard, count}, [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          // Decodes the binary form of an array: dimensions, nulls, type, length, lower bound, and
-          // then length and value of each element.
+          // Binary form of an array: dimensions, nulls, type, length, lower bound, then length and
+          // value of each element.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
           const char* value = array + 20 + 4;
@@ -184,8 +183,8 @@ class Client {
         {shard, static_cast<long long>(1 + below(3000))}, shard);
   }
 
-  // Inserts into a table whose default mints, in transactions that end in different ways. The ids
-  // count as returned even if the transaction is rolled back.
+  // Inserts into a table whose default mints, in transactions that end in different ways. Ids count
+  // as returned even if the transaction is rolled back.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);
@@ -251,7 +250,7 @@ class Client {
     if (!good || chance(20)) {
       connection_.run("ROLLBACK");
     } else if (chance(5)) {
-      connection_.close();  // the transaction is never ended
+      connection_.close();  // the transaction never ends
     } else if (connection_.run("COMMIT") && !connection_.warned()) {
       journal_.committed(session_, transaction_);
     }
@@ -289,7 +288,7 @@ class Client {
       usleep(10'000);
   }
 
-  // A concurrent DROP of the extension makes PostgreSQL itself raise some internal errors.
+  // During a concurrent DROP EXTENSION, PostgreSQL itself raises some internal errors.
   static bool excused(const std::string& message) {
     for (const char* text : {"cache lookup failed for", "could not open relation with OID",
                              "could not find tuple for", "tuple concurrently"})

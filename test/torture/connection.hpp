@@ -57,7 +57,7 @@ class Connection {
   const std::string& state() const { return state_; }
 
   // Runs one statement and calls `row` for each arriving row, with binary values. Returns false if
-  // the statement failed. `row` may have been called for some rows before.
+  // the statement failed, possibly after some rows.
   bool run(const char* text, const std::vector<Parameter>& parameters,
            const std::function<void(PGresult*)>& row, bool prepared = false) {
     if (conn_ == nullptr) return false;
@@ -78,7 +78,6 @@ class Connection {
     return run(text, {}, [](PGresult*) {});
   }
 
-  // Runs COPY ... FROM STDIN with the given lines.
   bool copy(const char* text, const std::string& lines) {
     if (conn_ == nullptr) return false;
     warned_ = false;
@@ -125,15 +124,14 @@ class Connection {
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));
   }
 
-  // Returns the next result, or null at the end. After a deadline the function closes the
-  // connection and returns null.
+  // The next result, or null at the end. After a deadline, the connection is closed.
   PGresult* next() {
     int64_t deadline = monotonic_ns() + 40'000'000'000;
     bool told_to_stop = false;
     while (PQisBusy(conn_) != 0) {
       pollfd fd{PQsocket(conn_), POLLIN, 0};
       poll(&fd, 1, 500);
-      if (PQconsumeInput(conn_) == 0) break;  // data that has arrived can still be read
+      if (PQconsumeInput(conn_) == 0) break;  // data that has arrived stays readable
       if (stopping && !told_to_stop) {
         told_to_stop = true;
         deadline = std::min(deadline, monotonic_ns() + 3'000'000'000);

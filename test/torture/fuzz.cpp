@@ -3,9 +3,8 @@
 //
 //   fuzz conninfo=... seed=N seconds=S
 //
-// Statements may fail with a proper SQLSTATE. If a statement causes an internal error (XX...),
-// loses the connection or never ends, the fuzzer prints the statement. The fuzzer prints a summary
-// at the end.
+// Statements may fail with a proper SQLSTATE. The fuzzer prints statements that cause an internal
+// error (XX...), lose the connection or never end.
 
 #include <unistd.h>
 
@@ -236,7 +235,7 @@ class Grammar {
     }
   }
 
-  // Returns a statement that an ordinary user may not run, or that has no effect.
+  // A statement that an ordinary user may not run, or that has no effect.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
                  "SELECT nextval('snowflake.high_water')",

@@ -1,4 +1,4 @@
-// Reads the input of check.cpp: the manifest and the clients' logs.
+// Reads the manifest and the clients' logs for check.cpp.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@ struct Line {
   uint32_t parent = 0;
   int64_t fork = 0;
   bool inherits_committed = false;
-  int64_t region = -1;  // the static region of a server, if the other regions are leased
+  int64_t region = -1;  // static region while others are leased
 };
 
-// An observed id: every later id of the line must be greater.
+// An id that observe() accepted: every later id of the line must be greater.
 struct Observation {
   uint32_t line;
   int64_t at;
@@ -51,14 +51,14 @@ struct Refusal {
   std::string state;
 };
 
-// Records the time in which the neighbour of a line was changed.
+// The time in which the neighbour of a line was changed.
 struct Apart {
   int64_t from, to;
   uint32_t line;
 };
 
-// Implements the layout of ids a second time, from its definition. A test with the product's own
-// header would always agree with this header.
+// The layout of ids, implemented a second time from its definition. A check with the product's own
+// header would always agree with the product.
 struct Format {
   unsigned time = 0, region = 0, shard = 0, sequence = 0;
   int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
@@ -68,8 +68,8 @@ struct Format {
   }
   int64_t tick_of(int64_t id) const { return id >> (region + shard + sequence); }
   bool leased() const { return of_region < 0; }
-  // Returns the part of an id that must ascend in a shard: the whole id, or with leases its time
-  // and sequence number.
+  // The part of an id that must ascend in a shard: the whole id, or with leases its time and
+  // sequence number.
   int64_t rank(int64_t id) const {
     return leased() ? tick_of(id) << sequence | (id & ((int64_t{1} << sequence) - 1)) : id;
   }
@@ -172,8 +172,7 @@ inline void read_log(const char* path) {
     }
     const size_t first = ids.size();
     ids.resize(first + r.count);
-    // A killed client may leave a partial record, but the server has returned the ids in this
-    // record.
+    // A killed client may leave a partial record, whose ids count as returned.
     const size_t got = std::fread(&ids[first], sizeof ids[0], r.count, f);
     ids.resize(first + got);
     if (got == 0) break;

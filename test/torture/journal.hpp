@@ -1,4 +1,3 @@
-// Writes the log of the ids that a client received, see record.hpp.
 #pragma once
 
 #include <endian.h>
@@ -121,7 +120,7 @@ class Journal {
   std::vector<int64_t> ids_;
   std::string buffer_;
   uint64_t minted_ = 0;
-  double spent_ = 0;  // the weight of the written bytes, from which the caller computes its pace
+  double spent_ = 0;  // bytes, weighted, to limit the load
 };
 
 }  // namespace torture

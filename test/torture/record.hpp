@@ -1,6 +1,5 @@
-// Defines the format of the clients' logs. Each result with ids is one record, which is appended
-// before the client's next request. The format is binary, because a run has tens of millions of
-// ids.
+// The format of the clients' logs. Each result with ids is one record, which is appended before the
+// client's next request. The format is binary, because a run has tens of millions of ids.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +11,24 @@ namespace torture {
 inline constexpr uint32_t kMagic = 0x534e4f57;
 
 enum Kind : uint32_t {
-  kIds = 1,        // the record is followed by `count` ids in the order of their return
-  kCommitted = 2,  // the server acknowledged the commit of `transaction` of `session`
-  kRefused = 3,    // the server returned only an error, `state`
+  kIds = 1,        // `count` ids follow
+  kCommitted = 2,  // COMMIT of `transaction` was acknowledged
+  kRefused = 3,    // only the error `state`
 };
 
 struct Record {
   uint32_t magic;
   uint32_t kind;
-  uint32_t line;         // the line of history to which the database belongs, see check.cpp
-  uint32_t session;      // the number of the client's database connection
-  uint32_t transaction;  // the number of the transaction in its session
+  uint32_t line;         // line of history, see check.cpp
+  uint32_t session;      // number of the connection
+  uint32_t transaction;  // number in its session
   int32_t shard;         // the requested shard
   uint32_t count;
   uint32_t state;   // the SQLSTATE of an error
-  int64_t sent_ns;  // the time by this host's monotonic clock, which no fault changes
+  int64_t sent_ns;  // by the host's monotonic clock
   int64_t received_ns;
-  int64_t clock_low_us;   // the time by the server's clock just before and after, in us since 1970;
-  int64_t clock_high_us;  // 0 if not available
+  int64_t clock_low_us;   // server's clock before; 0: unknown
+  int64_t clock_high_us;  // server's clock after; 0: unknown
 };
 static_assert(sizeof(Record) == 64);
 
