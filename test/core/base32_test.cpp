@@ -1,4 +1,3 @@
-// Tests Crockford's base32 against its definition. Also tests ULIDs.
 #include "core/base32.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +12,7 @@
 namespace snowflake {
 namespace {
 
-// Lists each symbol of Crockford's definition, with the characters that decode to this symbol.
+// The characters that decode to each symbol, from Crockford's definition.
 const char* const kReadings[] = {"0oO", "1iIlL", "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",
                                  "aA",  "bB",    "cC", "dD", "eE", "fF", "gG", "hH", "jJ", "kK",
                                  "mM",  "nN",    "pP", "qQ", "rR", "sS", "tT", "vV", "wW", "xX",
@@ -81,7 +80,7 @@ TEST(Base32, SortsAsIdsDo) {
   }
 }
 
-// Each symbol can have any of its spellings, and hyphens can be anywhere.
+// A symbol can have any of its spellings, and hyphens can be anywhere.
 TEST(Base32, ReadsEverySpelling) {
   Random random(34);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {
@@ -107,7 +106,6 @@ TEST(Base32, WrongLengths) {
     const std::string symbols = text;
     EXPECT_EQ(read(text).at, static_cast<size_t>(std::count(symbols.begin(), symbols.end(), '0')));
   }
-  // If a check symbol is required, a text without one is an error.
   EXPECT_EQ(read("0000000000000", true).error, NumeralError::length);
   EXPECT_EQ(read("0000000000000", true).at, 13u);
   EXPECT_EQ(read("000000000000000", true).error, NumeralError::length);
@@ -135,7 +133,6 @@ TEST(Base32, ReportsTheOffsetOfAnInvalidSymbol) {
       }
 }
 
-// The check symbol detects one wrong symbol, and a swap of two neighbours.
 TEST(Base32, TheCheckSymbolDetectsMistakes) {
   Random random(35);
   for (uint64_t i = 0; i < 2'000 * kEffort; ++i) {
@@ -195,7 +192,7 @@ TEST(Base32, ReadsAnyTextAsItsNumber) {
 TEST(Ulid, ComesBack) {
   Random random(37);
   EXPECT_EQ(ulid({~uint64_t{0}, ~uint64_t{0}}), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
-  // Decodes the example of the ULID specification.
+  // The example of the ULID specification.
   EXPECT_EQ(read_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").value.high >> 16, 1469922850259u);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {
     const Wide value{random.any() >> random.below(64), random.any()};

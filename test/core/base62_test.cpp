@@ -1,4 +1,4 @@
-// Tests that base62 equals long division, digit by digit. Also decodes arbitrary texts.
+// Compares base62 with long division, digit by digit.
 #include "core/base62.hpp"
 
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ std::string written(uint64_t value) {
   return {text, kBase62Length};
 }
 
-// Reads from a buffer of exactly this size, so that AddressSanitizer reports a read past its end.
+// The buffer has no spare byte, so that AddressSanitizer reports a read past the end.
 ParsedNumeral read(std::string_view text) {
-  const std::vector<char> exact(text.begin(), text.end());  // without a spare byte
+  const std::vector<char> exact(text.begin(), text.end());
   return read_base62({exact.data(), text.size()});
 }
 
@@ -34,8 +34,7 @@ std::string by_division(uint64_t value) {
   return text;
 }
 
-// Returns the number that a text encodes, however large, or nothing if the text does not have
-// eleven symbols.
+// The number that a text of eleven symbols encodes, however large.
 std::optional<unsigned __int128> by_multiplication(std::string_view text) {
   if (text.size() != 11) return std::nullopt;
   unsigned __int128 value = 0;

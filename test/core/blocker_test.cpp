@@ -1,4 +1,4 @@
-// Tests blocker(): it returns the first reason that prevents minting, in a fixed order, or none.
+// Tests that blocker() returns the first reason that prevents minting.
 #include "core/blocker.hpp"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,7 @@ Facts healthy() {
   return facts;
 }
 
-// Lists the blockers in the order in which blocker() returns them. If several blockers are present,
-// blocker() must return the first one of this list.
+// The order in which blocker() must report blockers.
 struct Fault {
   Blocker blocker;
   void (*make)(Facts&);
@@ -79,7 +78,7 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// For each pair of blockers the earlier one must be returned. Two blockers that depend on the same
+// For each pair of blockers, the earlier one must be returned. Two blockers that depend on the same
 // fact cannot be present at the same time.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
@@ -87,7 +86,7 @@ TEST(Blocker, TheFirstOfTwoIsNamed) {
       Facts facts = healthy();
       kFaults[second].make(facts);
       kFaults[first].make(facts);
-      // A clock at the end of the layout is past every lease and high-water mark; one before the
+      // A clock at the end of the layout is also after every lease and mark. A clock before the
       // epoch is not.
       EXPECT_EQ(blocker(layout_from("fleet"), facts), kFaults[first].blocker)
           << first << " and " << second;
@@ -128,8 +127,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A lowered high-water mark, or a mark ahead of the clock, is no blocker if the server already
-// knows a mark as high.
+// A lowered high-water mark, or a mark ahead of the clock, blocks only if the server has not yet
+// had a mark as high.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -142,7 +141,7 @@ TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::none);
 }
 
-// A call uses blocker() before it has gathered all facts.
+// Calls use blocker() before they have gathered all facts.
 TEST(Blocker, WhatIsNotKnownYetIsNoBlocker) {
   Facts facts{};
   facts.clock_ms = kNow;

@@ -1,5 +1,3 @@
-// Tests the shard that decides the partition of a row, and the hash from which PostgreSQL computes
-// it.
 
 #include "core/by_shard.hpp"
 
@@ -44,8 +42,7 @@ TEST(ByShard, TheShardDoesNotDependOnTheRegion) {
   }
 }
 
-// PostgreSQL hashes rows and constants, which can be any number. A number that is not an id also
-// needs a partition, which must always be the same.
+// PostgreSQL also hashes constants in queries, so numbers that are not ids need a fixed partition.
 TEST(ByShard, AnyNumberHasAShard) {
   for (const auto name : {"instagram", "twitter", "js53", "41/0/12", "20/0/0"}) {
     const Layout layout = layout_named(name);

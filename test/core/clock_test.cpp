@@ -1,4 +1,3 @@
-// Tests that each clock function returns the time in the unit of its name.
 #include "core/clock.hpp"
 
 #include <gtest/gtest.h>
@@ -25,8 +24,7 @@ TEST(Clock, TellsTheWallTimeInMilliseconds) {
   EXPECT_TRUE(between);
 }
 
-// Compares the readings with two milliseconds of steady_clock, measured around the readings and
-// between them.
+// Two milliseconds of steady_clock are measured around the readings and between the readings.
 TEST(Clock, MonotonicTimeIsInMicroseconds) {
   using std::chrono::microseconds;
   using std::chrono::steady_clock;
@@ -40,8 +38,7 @@ TEST(Clock, MonotonicTimeIsInMicroseconds) {
   EXPECT_LE(passed, (steady_clock::now() - outer) / microseconds(1) + 1);  // truncated
 }
 
-// The clocks may differ by a tenth of a second, because the two clocks are read one after the
-// other.
+// The two clocks are read one after the other, so they may differ by a tenth of a second.
 TEST(Clock, OffsetIsWallTimeLessTimeSinceBoot) {
   bool close = false;
   for (int i = 0; i < 5 && !close; ++i) {

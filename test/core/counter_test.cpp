@@ -1,4 +1,3 @@
-// Tests for which clock sources the processor's time stamp counter is used.
 #include "core/counter.hpp"
 
 #include <gtest/gtest.h>

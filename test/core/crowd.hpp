@@ -1,9 +1,9 @@
-// Runs many claimers over a few counters, and a conductor that moves the clock and the limit.
-// Claimers can be threads or processes, because all data may be in shared memory.
+// Runs many claimers over a few shard counters, and a conductor that moves the clock and the limit.
+// Claimers are threads or processes, because all data may be in shared memory.
 //
-// The conductor acts for all writers of the high-water mark. The conductor adopts a high-water mark
-// beyond the limit, and publishes another limit. Positions between the old limit and the new floor
-// are a gap: no claimer may get a position in the gap.
+// The conductor acts for all writers of the high-water mark. It raises the floor beyond the limit,
+// and then publishes a higher limit. No claimer may get a position between the old limit and the
+// new floor, which is called a gap.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct Plan {
 
 struct Counter {
   Shard shard;
-  alignas(64) std::atomic<uint64_t> floor;  // the greatest floor that a call has returned
+  alignas(64) std::atomic<uint64_t> floor;  // greatest floor that was set
 };
 
 struct Stage {
@@ -42,8 +42,8 @@ struct Stage {
   std::atomic<uint32_t> finished;
 };
 
-// Contains the ids of one claimer, in the order in which they were claimed. `used` is stored last,
-// so the journal of a killed claimer is valid, too.
+// The ids of one claimer in the order of claims. `used` is stored last, so the journal of a killed
+// claimer is valid.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;
@@ -52,8 +52,8 @@ struct Journal {
   int64_t ids[kJournalSize];
 };
 
-// Sleeps instead of yielding. On a busy machine a thread that yields would run again only after the
-// time slices of all other threads.
+// Sleeps, because on a busy machine a thread that yields runs again only after the time slices of
+// all other threads.
 inline void give_way() {
   std::this_thread::sleep_for(std::chrono::microseconds(1));
 }
@@ -112,13 +112,13 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs until done() returns true, or until no id was claimed for a minute. The time follows the
-// counters, so claims are never far ahead of the clock or far behind the clock.
+// Runs until done() returns true, or until no id was claimed for a minute. The clock follows the
+// shard counters, so claims are never far from the clock.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
   std::vector<Gap> gaps;
-  // Returns a random time for at most this many positions.
+  // A random time for at most this many positions.
   const auto step_ms = [&](uint64_t positions) {
     return layout.ms_of_tick(layout.tick_of_position(random.below(positions))) - layout.epoch_ms;
   };
@@ -196,7 +196,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Sorts by position. A position that occurs twice is a duplicate, even if the shard bits differ.
+  // Sorts by position, because a position that occurs twice is a fault even in two shards.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });

@@ -1,5 +1,3 @@
-// Tests the texts of epochs: an ISO date has one meaning under all settings, and every other format
-// is an error.
 #include "core/epoch.hpp"
 
 #include <gtest/gtest.h>
@@ -79,7 +77,7 @@ TEST(Epoch, RefusesFormatsThatDependOnASetting) {
     EXPECT_FALSE(parse_epoch(text).valid) << text;
 }
 
-// Compares days with the C library, for more days than an epoch can have.
+// Compares with the C library, for more days than an epoch can have.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

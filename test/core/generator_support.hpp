@@ -1,6 +1,5 @@
-// Contains helpers for tests of the generator outside PostgreSQL: a clock that tests set, and a
-// disk that can fail. Only one translation unit may include this file, because it replaces
-// functions of the C library.
+// Helpers for tests of the generator: a settable clock, and a disk that can fail. Only one
+// translation unit may include this file, because it replaces functions of the C library.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,13 +15,13 @@
 
 namespace snowflake {
 
-// Simulates a disk that keeps, over a power failure, only the content of the last fdatasync().
+// A disk that loses everything after the last fdatasync() in a power failure.
 struct Disk {
   static inline std::string content;
-  static inline int error = 0;  // the error of the next calls, or 0 for none
+  static inline int error = 0;  // of the next calls; 0: none
   static inline int folder_syncs = 0;
   static inline std::atomic<int> writers{0};
-  static inline bool overlapped = false;  // true if two threads wrote at the same time
+  static inline bool overlapped = false;  // two threads wrote at once
 
   static std::string of(int file) {
     char text[512];
@@ -33,11 +32,10 @@ struct Disk {
 
 }  // namespace snowflake
 
-// Replaces fdatasync() of the C library.
 extern "C" int fdatasync(int file) {
   if (snowflake::Disk::error != 0) return errno = snowflake::Disk::error, -1;
   if (++snowflake::Disk::writers != 1) snowflake::Disk::overlapped = true;
-  usleep(20);  // takes time like a disk, so that other threads arrive
+  usleep(20);  // lets other threads arrive
   snowflake::Disk::content = snowflake::Disk::of(file);
   --snowflake::Disk::writers;
   return 0;
@@ -53,8 +51,8 @@ namespace snowflake {
 inline constexpr Layout kNarrow = parse_layout("41/2+2/4", 0, kDefaultEpoch).layout;
 inline constexpr int64_t kStart = kDefaultEpoch + 1'000'000'000;
 
-// Simulates a clock that moves only if a call sleeps or a test moves the clock. The function `step`
-// moves only the wall clock.
+// A clock that moves only if a call sleeps or a test moves the clock. `step` moves only the wall
+// clock.
 struct FakeClocks {
   static inline int64_t now_ms, boot_ms;
 
@@ -87,7 +85,7 @@ class GeneratorTest : public testing::Test {
     rmdir(folder_.c_str());
   }
 
-  // Lets the time pass until a new run of the program can mint.
+  // Lets time pass until a new run of the program can mint.
   static void pass_mark() { FakeClocks::pass(2001); }
 
   std::string content() const {

@@ -1,5 +1,3 @@
-// Tests the generator for programs outside PostgreSQL: steps of the clock, the ends of a tick and
-// of the layout, failed writes, and power failures.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -94,7 +92,7 @@ TEST_F(GeneratorTest, RefusesAJumpAhead) {
   EXPECT_GT(id_of(generator), last);
 }
 
-// The clock is behind when the program starts, and then a time daemon corrects it by a step.
+// The clock is behind when the program starts, and a time daemon then steps the clock.
 TEST_F(GeneratorTest, BelievesTheMarkThatTheClockAtStartWasBehind) {
   { id_of(*std::make_unique<FakeGenerator>(path_, kNarrow, kRegion)); }
   FakeClocks::step(-86'400'000);
@@ -142,7 +140,7 @@ TEST_F(GeneratorTest, MintsNothingThatTheDiskDoesNotTake) {
   id_of(generator);
 }
 
-// After a power failure the file has the content of the last fdatasync(), and the clock may show
+// After a power failure, the file has the content of the last fdatasync(), and the clock may show
 // any time.
 TEST_F(GeneratorTest, RepeatsNoIdAfterPowerFailures) {
   Random random(1);

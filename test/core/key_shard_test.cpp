@@ -1,5 +1,3 @@
-// Tests shard_for() with the vectors of doc/routing.md, and that keys spread evenly over the
-// shards.
 
 #include "core/key_shard.hpp"
 
@@ -52,7 +50,8 @@ TEST(Sha256Test, LengthsAboutTheEndOfABlock) {
             "13f05a0b594787f5ecd315edc96141bd3243203d1b7d4f0836f37308b276ba98");
 }
 
-// Applications store rows by shard_for(), so every version must return the same shards.
+// Applications store rows by shard_for(), so every version must return the same shards
+// (doc/routing.md).
 TEST(KeyShard, Vectors) {
   EXPECT_EQ(shard_for(int64_t{0}, 256), 95u);
   EXPECT_EQ(shard_for(int64_t{5}, 256), 239u);
@@ -82,9 +81,8 @@ TEST(KeyShard, OneShardAndTheLast) {
   }
 }
 
-// Checks that chi-square over the shards is within six standard deviations, by the normal
-// approximation. Consecutive keys, such as serial numbers and names, must spread as evenly as
-// random keys.
+// Distance of chi-square from its expected value, in standard deviations. Consecutive numbers and
+// names must spread over the shards as evenly as random keys.
 template <class Key>
 double deviations(uint32_t shards, int keys, Key key) {
   std::vector<int> count(shards);

@@ -1,4 +1,3 @@
-// Tests the table of lost marks: no value is lost if several threads write or if the table is full.
 #include "core/keyed_max.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +27,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// All keys without an entry in the table share one value. The shared value may be too high for a
-// key, but never too low.
+// If the table is full, further keys share one value, which may be too high but never too low.
 TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();
   for (uint32_t key = 1; key <= 20; ++key) table->raise(key, 1000 + key);

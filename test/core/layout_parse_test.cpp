@@ -1,4 +1,3 @@
-// Tests the parser for texts of layouts, and its errors.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,7 +10,7 @@
 namespace snowflake {
 namespace {
 
-// Parses from a buffer of exactly this size, so that AddressSanitizer reports a read past its end.
+// The buffer has no spare byte, so that AddressSanitizer reports a read past the end.
 ParsedLayout parse(std::string_view text, uint32_t tick_ms = 0, int64_t epoch_ms = kDefaultEpoch) {
   const auto exact = std::make_unique<char[]>(text.size());
   if (!text.empty()) std::memcpy(exact.get(), text.data(), text.size());
@@ -154,8 +153,7 @@ TEST(LayoutParse, EveryErrorIsASentence) {
   }
 }
 
-// Parses with a regular expression. A text is a valid layout if it matches and its fields are
-// within their limits.
+// Parses with a regular expression, as a second implementation.
 std::optional<Layout> expected(const std::string& text) {
   static const Pattern grammar(
       "^(0|[1-9][0-9]{0,2})/((0|[1-9][0-9]{0,2})[+])?(0|[1-9][0-9]{0,2})/(0|[1-9][0-9]{0,2})$");

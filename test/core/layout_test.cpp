@@ -1,5 +1,4 @@
-// Tests composing and decoding ids, with every division of the 64 bits, at the limits of each
-// field.
+// Tests composing and decoding ids with every division of the 64 bits, at the limits of each field.
 #include "core/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -9,8 +8,7 @@
 namespace snowflake {
 namespace {
 
-// Twitter and Instagram published the ids of the two tests below. The ids fix the position of each
-// bit.
+// Ids that Twitter and Instagram published fix the position of each bit.
 TEST(Layout, DecodesATweet) {
   const Layout twitter = layout_from("twitter", 0, 1288834974657);
   constexpr uint64_t tweet = 1541815603606036480;  // 2022-06-28 16:07:40.105 UTC
@@ -38,7 +36,7 @@ TEST(Layout, InstagramLastsUntil2059) {
   EXPECT_EQ(layout.ms_of_tick(layout.last_minted_tick() + 1), 2835201227776);  // 2059-11-05
 }
 
-// Multiplies instead of shifting, so that it does not repeat the tested code.
+// Multiplies instead of shifting, so that the test does not repeat the tested code.
 bool round_trips(const Layout& layout, uint64_t tick, uint32_t region, uint32_t shard,
                  uint64_t sequence) {
   const uint64_t per_tick = layout.ids_per_tick();
@@ -88,7 +86,7 @@ TEST(Layout, TheLastMintedIdIsTheLastThatIsNotNegative) {
     ASSERT_EQ(layout.sequence_of(greatest), layout.ids_per_tick() - 1);
     ASSERT_EQ(greatest, (uint64_t{1} << std::min(layout.id_bits(), 63u)) - 1)
         << testing::PrintToString(layout);
-    // The id of the next position would be negative, or has too many bits.
+    // The id of the next position would be negative, or have too many bits.
     const uint64_t beyond = layout.id(layout.end_position(), 0, 0);
     ASSERT_EQ(beyond, greatest + 1);
     ASSERT_EQ(layout.last_id(), greatest);
@@ -123,8 +121,7 @@ TEST(Layout, IdsOfAShardGrowWithThePosition) {
   }
 }
 
-// Checks first_position_after(): the returned position has a greater id, and the position before
-// has not.
+// The returned position has a greater id, and the position before has not.
 TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   Random random(3);
   int carried = 0;
@@ -151,8 +148,6 @@ TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   EXPECT_GT(carried, 1000);
 }
 
-// A number is invalid if it is negative as bigint or has bits above the time. The test checks every
-// division of the bits into fields.
 TEST(Layout, ContainsExactlyTheIdsThatCanBeMinted) {
   for_each_division([](const Layout& layout) {
     ASSERT_TRUE(layout.contains(0));

@@ -1,4 +1,3 @@
-// Tests the conversion between ticks and milliseconds.
 #include <gtest/gtest.h>
 
 #include "core/layout.hpp"
@@ -28,8 +27,8 @@ TEST(LayoutTime, TicksBeginAtTheEpoch) {
     }
 }
 
-// Checks two definitions with every kind of layout. A time belongs to the tick that began last
-// before it. The first tick from a time on is the tick that begins at that time or next.
+// tick_at() returns the last tick that began at a time or before. tick_from() returns the first
+// tick that begins at a time or later.
 TEST(LayoutTime, TicksEncloseEveryTime) {
   Random random(3);
   for (int i = 0; i < 50'000; ++i) {
@@ -48,8 +47,7 @@ TEST(LayoutTime, TicksEncloseEveryTime) {
   }
 }
 
-// A number whose time is in the first hour after the epoch counts as a number of a sequence, not as
-// an id.
+// A number from the first hour after the epoch counts as a value of a sequence, not as an id.
 TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
   Random random(4);
   for (int i = 0; i < 50'000; ++i) {
@@ -62,7 +60,7 @@ TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
   }
 }
 
-// An id must not contain a time that PostgreSQL cannot show as a timestamp.
+// PostgreSQL must be able to show the time of every id as a timestamp.
 TEST(LayoutTime, EveryTickEndsWithinPostgresTimestamps) {
   for_each_division([](Layout layout) {
     for (const uint32_t tick : {1u, 10u, 100u, 1000u})

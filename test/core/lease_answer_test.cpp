@@ -1,4 +1,4 @@
-// Tests what a server does with an answer of the lease server, and the state that it stores.
+// Tests how a server that mints reacts to answers of the lease server.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -111,8 +111,8 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// An incarnation that may still get its region back keeps the record of the ids that it issued in
-// the region. At whichever store the worker is killed, the record of the ids must be kept.
+// While an incarnation may still get its region back, the server must remember which ids it has
+// issued there. The worker is killed after each number of stores.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

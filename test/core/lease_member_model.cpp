@@ -1,13 +1,13 @@
-// Defines the servers of the model: their sessions, their workers, and the order of their steps.
+// The servers of the lease model: sessions, lease workers, and the order of their steps.
 #include "lease_world.hpp"
 
 namespace snowflake {
 
 namespace {
 
-constexpr uint64_t kMark = 1;  // each database has one high-water mark, whose id never changes
+constexpr uint64_t kMark = 1;  // one mark per database
 
-// Bounds published limits by the lease, with or without some rules of the protocol.
+// Limits published limits by the lease. Single rules of the protocol can be off.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -36,8 +36,7 @@ void World::start(Server& s, bool keep_memory) {
   crash(s);
 }
 
-// Simulates a crash restart: shared memory is initialized again, but the postmaster's memory and
-// the disk stay.
+// A crash restart initializes shared memory again. The postmaster's memory and the disk stay.
 void World::crash(Server& s) {
   s.slots = {};
   for (size_t i = 0; i < s.sessions.size(); ++i) {
@@ -52,7 +51,7 @@ void World::withdraw(Server& s) {
   for (Slot& slot : s.slots) slot.limits.end_region();
 }
 
-// Lets other sessions continue between two steps of one session.
+// Lets other sessions make steps between two steps of one session.
 void World::disturb() {
   if (!faults_) return;
   for (uint64_t left = random_.below(5); left > 0 && violation_.empty(); --left) step();
@@ -63,8 +62,7 @@ bool World::is_good(Server& s, const Session& session) const {
          s.slots[static_cast<size_t>(session.database)].limits.is_current(session.generation);
 }
 
-// Raises the counters to the high-water mark on the disk. The function is called before the
-// high-water mark is written or a session is bound.
+// Raises the shard counters to the high-water mark on the disk.
 void World::adopt_mark(Server& s, size_t database) {
   Slot& slot = s.slots[database];
   slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
@@ -93,7 +91,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit with two loads. Other sessions may run before each of these loads.
+// Reads the published limit with two loads. Other sessions may make steps before each load.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -103,7 +101,7 @@ void World::take_limit(Server& s, Session& session) {
   const std::optional<uint64_t> taken =
       rules_.reader_checks ? limits.take(generation) : limits.read();
   Meanwhile::run = nullptr;
-  if (session.process != process) return;  // another process has replaced this session
+  if (session.process != process) return;  // the session was replaced
   if (taken && s.up)
     session.limit = *taken;
   else
@@ -117,14 +115,13 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the high-water mark. The limit for this high-water mark is published later, or
-// never.
+// Writes and flushes the high-water mark. The limit for this mark is published later, or never.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
   if (layout_.tick_of_position(position) * 1000 + static_cast<uint64_t>(layout_.epoch_ms) >
       static_cast<uint64_t>(clock(s) + lead_ms_))
-    return;  // the call fails without extending the mark, because its id is too far ahead
+    return;  // the id is too far ahead
   const auto database = static_cast<size_t>(session.database);
   adopt_mark(s, database);
   int64_t& mark = s.disk.mark[database];
@@ -146,8 +143,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // In this step the publisher was killed while it holds the lock. Other sessions need no lock to
-    // read the limit, so they claim all ids below the limit.
+    // The session that publishes the limit was killed in this step. Reading the limit needs no
+    // lock, so other sessions claim all ids below the limit.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -194,7 +191,7 @@ bool World::claim(Server& s, Session& session) {
   return true;
 }
 
-// A session mints as much as possible, without interruption.
+// Mints as much as one session can without interruption.
 void World::burst(Server& s, Session& session) {
   if (!is_good(s, session)) attach(s, session);
   for (uint64_t left = random_.between(1, 6); session.attached && left > 0; --left) {
@@ -228,8 +225,8 @@ void World::observe(Server& s, Session& session) {
   happened("observe");
 }
 
-// Drops a database and restores it from a backup of any age, while the server runs. PostgreSQL drops
-// a database only after the sessions of the database have ended.
+// Drops a database and restores a backup of any age while the server runs. As in PostgreSQL, the
+// sessions of the database have ended.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;
@@ -260,8 +257,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A nonce counts as acknowledged only if a committed grant has answered the request with this
-  // nonce. If the nonce is unknown, the lease server treats the renewal as the renewal of a copy.
+  // Only a committed grant for a request may acknowledge the request's nonce. The lease server
+  // takes a renewal with another nonce for the renewal of a copied server.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -279,8 +276,7 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // If the rule is off, reads the highest limit, lets sessions claim, and only then withdraws the
-    // limit.
+    // Rule off: reads the highest limit, lets sessions claim, and only then withdraws the limit.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -291,8 +287,7 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // If the rule is off, reports the high-water mark of one database instead of the highest limit
-    // of all.
+    // Rule off: reports the mark of one database instead of the highest limit of all databases.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;
@@ -327,8 +322,7 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // If the rule is off, the server continues as the same incarnation, and uses the longer
-      // lease.
+      // Rule off: the server continues as the same incarnation, with the longer lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

@@ -1,7 +1,8 @@
-// Runs random schedules of a whole fleet. Ids are unique and ascend within an incarnation,
-// observe() is respected, and after the faults every server mints again.
+// Runs random schedules of a group of servers that lease regions. Checks that ids are unique,
+// ascend within an incarnation, and are greater than ids that observe() has accepted. After the
+// faults, every server must mint again.
 //
-// Set SNOWFLAKE_LEASE_SCHEDULES in the environment for a longer run.
+// SNOWFLAKE_LEASE_SCHEDULES in the environment sets the number of schedules.
 #include "lease_world.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
     ids += world.ids();
     for (const char* event : expected) events[event] += static_cast<uint64_t>(world.count(event));
   }
-  // Checks that each event has occurred, because a model without events would always pass.
+  // A model in which an event never occurs would always pass.
   for (const char* event : expected) EXPECT_GT(events[event], 0u) << event;
   EXPECT_GT(ids, schedules() * 10);
   std::printf("%" PRIu64 " schedules, %" PRIu64 " ids", schedules(), ids);
@@ -54,14 +55,13 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
 struct Omission {
   const char* name;
   bool Rules::*rule;
-  uint64_t from;  // the number of the schedule with which the search begins
+  uint64_t from;  // first schedule of the search
 };
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
 // Shows that each rule is needed: without the rule, some schedule breaks a promise. Some violations
-// are rare, so the search begins at a schedule that was found earlier. If the model has changed
-// since then, the search continues from this schedule.
+// are rare, so the search begins at a schedule that is known to break a promise.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;

@@ -1,4 +1,4 @@
-// Models actions of operators on the fleet, and requests of a server with a wrong configuration.
+// Operators' actions in the lease model, and requests of a wrongly configured server.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -7,8 +7,8 @@ namespace {
 constexpr int32_t kMistaken = 99;
 }  // namespace
 
-// Sends a request of a server whose configuration file was copied from another server. The request
-// names a region of the other server, with another login role.
+// A server whose configuration file was copied from another server requests a region of the other
+// server.
 void World::mistake() {
   LeaseRequest request{};
   request.call = LeaseCall::acquire;
@@ -45,16 +45,15 @@ void World::operate() {
   }
 }
 
-// Returns true if a running server has this incarnation. A server that holds another region now may
-// still receive a delayed answer to this incarnation.
+// True if a running server has this incarnation.
 bool World::lives(int64_t incarnation) const {
   return std::any_of(servers_.begin(), servers_.end(), [&](const Server& s) {
     return s.up && s.memory.view().incarnation == incarnation;
   });
 }
 
-// Calls confirm_dead() as an operator. The operator knows that no server mints in the region and
-// that no clock was far ahead, except in schedules in which operators make mistakes.
+// An operator calls confirm_dead() when no server mints in the region and no clock was far ahead.
+// In some schedules, the operator errs.
 void World::declare_dead(size_t region) {
   if (lease_server_moved_ || lease_server_replaced_ || lease_server_.fleet.halted) return;
   const auto number = static_cast<int32_t>(region);
@@ -85,7 +84,7 @@ void World::recover() {
     confirm_no_data_loss(lease_server_.fleet, ++now_, draw());
     happened("nothing lost");
   } else {
-    // The operator's time may be behind by at most the skew.
+    // The operator's time is late by at most the skew.
     const auto behind = static_cast<int64_t>(random_.below(static_cast<uint64_t>(skew_ms_) + 1));
     confirm_data_loss(lease_server_.fleet, lease_server_.regions, ++now_ - behind, draw(),
                       lease_server_moved_);

@@ -1,4 +1,4 @@
-// Tests which holders of leases continue after a recovery or failover of the lease server.
+// Tests which leases continue after a recovery or failover of the lease server.
 #include "lease_support.hpp"
 
 namespace snowflake {
@@ -16,7 +16,7 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // Sends the request, and repeats it in the new term if the answer is term_over, as a holder does.
+  // If the answer is term_over, repeats the request in the new term, as a server does.
   LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -42,8 +42,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The first answer is lost, so the holder of the region repeats its request. Then a copy of the
-  // holder's memory sends a renewal.
+  // The holder repeats its request because the first answer was lost. Then a copy of the holder's
+  // memory sends a renewal.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -56,9 +56,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// A renewal that was sent before the recovery arrives late. Before the renewal arrives, the holder
-// has given the region back, and another incarnation holds it. The late renewal must not receive
-// the region.
+// A renewal that was sent before the recovery arrives after its region was given back and leased by
+// another incarnation. The renewal must not receive the region.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -72,7 +71,7 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The first holder had already lost the region, so the answer does not give it back.
+    // The first holder had already lost the region, so the answer does not return the region.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -85,8 +84,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// A holder that continues after a recovery gets no more than the longest grant, because the next
-// recovery relies on this. The next holder of the region must begin after all grants.
+// After a recovery, a renewed lease is at most the longest grant. A later recovery relies on this
+// bound, because the next holder must begin after all grants.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -97,7 +96,7 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_LE(again.until_ms, kNow + fleet.longest_ms);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
-  // If a holder already has a longer lease, the holder keeps the longer lease.
+  // A holder with a longer lease keeps the longer lease.
   LeaseMemory memory{};
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(extended);
@@ -108,9 +107,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// After a recovery the lease server uses numbers of grants again. A lost grant is given back late.
-// The same incarnation then holds the region under a new grant with the same number. A delayed
-// release of the old grant must not end the new grant with the same number.
+// After a recovery, the lease server assigns numbers of lost grants again. A late release of a lost
+// grant must not end the new grant with the same number.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -119,7 +117,7 @@ TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   const LeaseAnswer again = ask(acquire(1));
   ASSERT_EQ(again.grant, held.grant);
   LeaseRequest late = give_back(held, kNow);
-  late.term = fleet.term;  // the server learned this term from an answer that granted nothing
+  late.term = fleet.term;  // learned from a refusal
   late.newest = 0;
   EXPECT_EQ(ask(late).status, AnswerStatus::lost);
   EXPECT_EQ(regions[static_cast<size_t>(again.region)].incarnation, 1);
@@ -171,8 +169,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers run. If a server has an answer of the lease server that the operator confirmed,
-// it accepts no answer of the other lease server.
+// Two lease servers run. A server that has an answer of the confirmed lease server accepts no
+// answer of the other lease server.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;
@@ -206,7 +204,7 @@ TEST_F(Recovery, NothingLostKeepsLeasesAndNoticesWhatWasLost) {
   LeaseRequest request = renew(held);
   EXPECT_EQ(ask(request).status, AnswerStatus::granted);
   EXPECT_EQ(ask(request).grant, held.grant);
-  request.newest = held.number + 1;  // greater than the newest number of the old term
+  request.newest = held.number + 1;  // greater than all of the old term
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);
 }
 

@@ -1,22 +1,21 @@
-// Defines the answer of the lease server to each request, as a reference model.
+// The lease server as a reference model: computes the answer to each request.
 //
-// The shipped implementation is decide() in extensions/lease/src/sql/decide.sql. The random
-// schedules of lease_model_test.cpp run this model. extensions/lease/t/021_transcription.pl
-// compares the answers of this model with those of decide(), request by request.
+// The shipped implementation is decide() in extensions/lease/src/sql/decide.sql.
+// extensions/lease/t/021_transcription.pl compares the answers of both, request by request.
 //
-// The caller must hold the lease server's lock. Each function reads the rows and the lease server's
-// clock, and changes the rows. The caller then commits the rows, and sends the answer when the
-// commit is durable.
+// The caller must hold the lease server's lock. The caller commits the changed rows, and sends an
+// answer only after the commit is durable.
 //
 // Invariants, per region:
-//  1. A region is granted only to its own server.
-//  2. `floor` and `until` only increase, and floor <= until. Exceptions: if a region is given back,
-//     its `until` becomes the highest limit of its holder. If a holder is dead, `until` becomes its
-//     clock plus lead and reserve. If a holder continues after a recovery, `floor` becomes that of
-//     the holder again.
-//  3. The `floor` of a new holder is at least the `until` or highest limit of every earlier holder.
-//  4. `until` is at least the end of every grant, even of a lost one: see confirm_data_loss(). No
-//     grant is longer than the longest grant.
+//  1. A region is granted only to the server that is configured with it.
+//  2. `floor` and `until` never fall, and floor <= until. There are three exceptions. If a region
+//     is given back, `until` becomes the highest limit of its holder. If a holder is confirmed
+//     dead, `until` becomes the holder's clock plus lead and reserve. If a holder continues after a
+//     recovery, `floor` becomes the floor of the holder again.
+//  3. The `floor` of a new holder is at least the `until` or the highest limit of every earlier
+//     holder.
+//  4. `until` is at least the end of every grant, even of a grant that the lease server has lost:
+//     see confirm_data_loss(). No grant is longer than the longest grant.
 #pragma once
 
 #include <span>
@@ -26,45 +25,44 @@
 namespace snowflake {
 
 enum class RegionState : uint8_t {
-  given_back,  // the holder returned the region, or it was never granted
+  given_back,  // or never granted
   held,
   revoked,  // by an operator
-  lost,     // the grant may have been lost, but its holder may continue
+  lost,     // holder may continue
 };
 
 struct LeasedRegion {
-  int64_t floor_ms = 0;     // each id of the holder is at or after this time
-  int64_t until_ms = 0;     // each id of the holder is before this time
-  int64_t incarnation = 0;  // the holder, 0: none
-  int64_t grant = 0;        // number of the last grant
-  int64_t nonce = 0;        // of the holder's last request
-  int32_t server = -1;      // the server of the region, or -1 before the first request
+  int64_t floor_ms = 0;     // no earlier id of the holder
+  int64_t until_ms = 0;     // no id at or after this
+  int64_t incarnation = 0;  // of the holder; 0: none
+  int64_t grant = 0;
+  int64_t nonce = 0;    // of the holder's last request
+  int32_t server = -1;  // -1 before the first request
   RegionState state = RegionState::given_back;
 };
 
 struct FleetState {
-  int64_t term;           // the time at which the fleet was made or last recovered: see term_at()
-  int64_t newest;         // number of the newest answer
-  int64_t newest_ms;      // the newest time that both the server and the lease server have reached
-  int64_t longest_ms;     // the longest grant: lease plus lead
-  int64_t skew_ms;        // the maximum difference between two clocks
-  bool halted;            // true if rows are older than an answer: see confirm_data_loss()
-  int64_t reported_term;  // the newest term that a server has named
+  int64_t term;  // see term_at()
+  int64_t newest;
+  int64_t newest_ms;      // reached by both clocks
+  int64_t longest_ms;     // lease plus lead
+  int64_t skew_ms;        // between two clocks
+  bool halted;            // see confirm_data_loss()
+  int64_t reported_term;  // newest term in any request
   int64_t began;          // `newest` when the term began
-  int64_t lasting;        // the oldest term whose leases continue
-  int64_t adopt_ms;       // leases that end after this time continue, or none if 0
+  int64_t lasting;        // oldest term whose leases continue
+  int64_t adopt_ms;       // earlier leases ended; 0: all
 };
 
-// Each term is greater than all earlier terms. A greater term shows that a grant of an earlier
-// recovery, which the next recovery may have lost, is over. If two recoveries happen in the same
-// millisecond, they differ by the salt of 20 bits.
+// Each term is greater than all earlier terms. The 20 bits of `salt` distinguish two recoveries in
+// the same millisecond.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
 
 namespace lease_detail {
 
-// Makes an answer that grants nothing. A refusal has no number.
+// An answer without a grant. Refusals are not numbered.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -84,12 +82,12 @@ constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, Ans
   return result;
 }
 
-// The earlier of two clocks decides whether a lease has ended and whether a region is free.
+// The earlier of two clocks decides whether a lease has ended.
 constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) noexcept {
   return std::min(request.clock_ms, clock_ms);
 }
 
-// Grants a region. If the holder already has a longer lease, it keeps that lease.
+// A holder with a longer lease keeps the longer lease.
 constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, int32_t number,
                             const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
   LeasedRegion& region = regions[static_cast<size_t>(number)];
@@ -106,18 +104,17 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// Returns the time from which the region may be granted. If a region was given back, its end may be
-// ahead of the clock by its holder's reserve. If this end is further ahead, the holder's clock was
-// wrong, and the region is not granted yet.
+// The time from which a region may be granted. `until` of a returned region may be ahead of the
+// clock by the reserve of its holder. If `until` is further ahead, the holder's clock was wrong,
+// and the region must wait.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// Chooses a free region of a server. If minting can continue at once in the region that was given
-// back last, choose() returns this region. If minting would have to wait there, choose() returns
-// the region that has been unused for the longest time.
+// Chooses a free region of a server. Prefers the region that was given back last, if ids can begin
+// there at once. Otherwise prefers the region that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -149,9 +146,8 @@ constexpr int32_t held_by(std::span<const LeasedRegion> regions, std::span<const
 constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
-  // A repeated request gets the same region, because the first answer may have been lost. The
-  // repeated grant gets a new number. If the incarnation has sent a request to give the old grant
-  // back, that request then has no effect.
+  // A repeated request gets the same region, because the first answer may have been lost. The grant
+  // gets a new number, so a late request to give back the old grant has no effect.
   int32_t number = held_by(regions, own, request);
   if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 
@@ -171,12 +167,10 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// Returns true if a holder of a lease that was granted before a recovery may continue. A lease that
-// ends after adopt_ms was the last lease of its region. The next holder of this region would begin
-// at the end of that lease, which the clocks have not reached. The holder must renew in the term
-// that began with the recovery. A renewal of an earlier term may be late, and the region may have
-// been given back and granted again in the meantime. A lease that an operator has revoked does not
-// continue.
+// True if a lease that was granted before a recovery may continue. A lease that ends after adopt_ms
+// was the last lease of its region, because the next lease would have begun later than the clocks
+// show. The renewal must name the present term: a late renewal may be for a region that was given
+// back since. A revoked lease does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -197,9 +191,8 @@ constexpr LeaseAnswer adopt(FleetState& fleet, std::span<LeasedRegion> regions,
 constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
                             const LeaseRequest& request, int64_t clock_ms) noexcept {
   const LeasedRegion& region = regions[static_cast<size_t>(request.region)];
-  // Detects that a copy of the incarnation has renewed: the stored nonce is neither the
-  // acknowledged nonce nor the nonce of this request. A copy of an incarnation comes from a memory
-  // snapshot of the machine.
+  // A renewal with an unknown nonce comes from a copy of the server's memory, such as a snapshot of
+  // a virtual machine.
   const bool copied =
       request.acked != 0 && region.nonce != request.acked && region.nonce != request.nonce;
   if (!holds(region, request) || copied)
@@ -207,9 +200,8 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Gives a region back. After a recovery the lease server uses the numbers of lost answers again. If
-// the returned grant is newer than the newest answer of its holder in this term, the grant was
-// lost. In this case the request has no effect.
+// Gives a region back. A grant with a higher number than the newest answer that its holder received
+// in this term was lost in a recovery. Giving back such a grant has no effect.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -221,8 +213,7 @@ constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
   return answer(fleet, request, AnswerStatus::given_back, clock_ms);
 }
 
-// Assigns the regions that a request names to its server. Returns false if a region belongs to
-// another server.
+// Assigns regions to a server. Returns false if a region belongs to another server.
 constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                     int32_t server) noexcept {
   for (const int32_t i : named) {
@@ -233,8 +224,7 @@ constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> na
   return true;
 }
 
-// Makes regions that a server no longer names available to other servers after the leases of these
-// regions have ended.
+// If a server no longer names a region, other servers may use the region after its lease has ended.
 constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                        int32_t server, int64_t earlier_ms) noexcept {
   for (int32_t i = 0; i < static_cast<int32_t>(regions.size()); ++i) {
@@ -247,14 +237,14 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// Returns the newest number of a term, as far as the database has stored it. Lost answers of an
-// earlier term do not matter.
+// The newest number in a term, as far as the lease server has stored it. Lost answers of earlier
+// terms do not matter.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Stops all grants of the fleet if a server has a newer answer than this database. A newer answer
+// Stops all grants if a server has a newer answer than the lease server has stored. A newer answer
 // shows that the lease server was restored to an earlier state.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
@@ -264,8 +254,8 @@ constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) no
   fleet.halted = true;
 }
 
-// Answers a request. The argument `own` has the regions in the configuration of the requesting
-// server. REQUIRES for renew and give_back: 0 <= request.region < regions.size().
+// Answers a request. `own` contains the regions in the configuration of the requesting server.
+// REQUIRES for renew and give_back: 0 <= request.region < regions.size().
 constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
                              std::span<const int32_t> own, const LeaseRequest& request,
                              int64_t clock_ms) noexcept {
@@ -281,15 +271,15 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // This check detects only a clock that is ahead. A clock that seems to be behind may belong to a
-  // slow request, so the server checks the clock when it receives the answer.
+  // Only a clock that is ahead is detected here. A clock that seems to be behind may belong to a
+  // slow request, so the server itself checks the clock when the answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
     return lease_detail::give_back(fleet, regions[place], request, clock_ms);
   const std::span<const int32_t> asked =
       renews ? std::span<const int32_t>(&request.region, 1) : own;
-  // release() precedes bind(), so that two servers can exchange regions.
+  // release() comes before bind(), so that two servers can exchange regions.
   if (!renews)
     lease_detail::release(regions, own, request.server,
                           lease_detail::earlier_clock(request, clock_ms));
@@ -301,22 +291,20 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   return lease_detail::acquire(fleet, regions, own, request, clock_ms);
 }
 
-// Returns true if the lease server's clock is behind `newest_ms`. If the clock is behind,
-// operators' calls fail.
+// If the lease server's clock is behind `newest_ms`, calls of operators fail.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
 
-// Revokes the holder's lease. The region is not free before `until`, because the holder may still
-// mint.
+// Revokes a lease. The region stays occupied until `until`, because the holder may still mint.
 constexpr void revoke(LeasedRegion& region) noexcept {
   region.incarnation = 0;
   region.state = RegionState::revoked;
 }
 
-// Ends the lease of a region whose holders have stopped. The ids of the holders were ahead of their
-// clocks by at most `ahead_ms`, which is lead plus reserve. REQUIRES: !clock_is_behind(); the
-// holders stopped before `now_ms`; the holders' clocks were ahead by at most the skew.
+// Ends the lease of a region whose holders have stopped. `ahead_ms` is lead plus reserve, the most
+// by which ids were ahead of a holder's clock. REQUIRES: !clock_is_behind(); the holders stopped
+// before `now_ms`; the holders' clocks were ahead by at most the skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -324,23 +312,23 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a term. A server that has received an answer of the new term ignores other copies of this
-// database.
+// Begins a term. A server that received an answer of this term ignores answers of older copies of
+// the lease server.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
   fleet.halted = false;
 }
 
-// Continues with all leases, because this database has every decision. REQUIRES !fleet.halted, or
-// that a false request has halted the fleet.
+// Continues all leases, because the lease server has stored all its decisions. REQUIRES
+// !fleet.halted, or a halt by a false request.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
-// Continues after decisions were lost. Every region begins after all grants that may have been
-// lost. The argument `silent` is true if this copy has granted nothing since it was restored.
-// REQUIRES that `now_ms` is at most the skew before each lost grant.
+// Continues after decisions were lost. Regions then begin after all grants that may have been lost.
+// `silent`: the lease server has granted nothing since it was restored. REQUIRES that `now_ms` is
+// at most the skew before each lost grant.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -352,8 +340,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   }
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
-  // A grant's two clocks may differ by the skew, and the earlier one may differ from `now_ms` by
-  // the skew.
+  // The two clocks of a grant may differ by the skew, and the earlier clock may differ from
+  // `now_ms` by the skew.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -1,6 +1,6 @@
-// Tests all interleavings of a few steps of a lease server and of two runs of one server with two
-// regions. After each step both runs mint all ids that they may mint in one database and shard, so
-// that every possible duplicate is found.
+// Tests all orders of a few steps of a lease server and of two runs of one server with two regions.
+// After each step, both runs mint every id that they may mint, so that no possible duplicate is
+// missed.
 #include "lease_support.hpp"
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-constexpr int64_t kUnit = 1000;  // the unit of time: a lease lasts 4 units, clocks may differ by 1
+constexpr int64_t kUnit = 1000;  // unit of time; leases last 4
 constexpr int64_t kBegin = kDefaultEpoch + 1'000'000'000;
 constexpr int kRegions = 2;
 constexpr std::array<int32_t, kRegions> kOwn{0, 1};
@@ -20,7 +20,7 @@ struct Run {
   int64_t term = 0, newest = 0, grant = 0, floor = 0, until = 0, highest = 0;
   int32_t region = kNoRegion;
   bool giving_back = false;
-  bool sent = false, answered = false;  // true if a request or an answer is on its way
+  bool sent = false, answered = false;  // on its way
   LeaseRequest request{};
   LeaseAnswer answer{};
   int64_t sent_at = 0;
@@ -34,19 +34,19 @@ struct Small {
   bool moved = false, lost = false;
   int64_t now = kBegin, lease_server_off = 0, drawn = 10;
   std::array<Run, 2> runs{};
-  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // has one bit for each unit of time
+  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // one bit per unit of time
   bool violated = false;
 };
 
 struct SmallRules {
-  bool identity_checked = true;  // a restored lease server must wait for an operator
-  bool floors_kept = true;       // a new holder begins where the last lease ends
+  bool identity_checked = true;  // a restored lease server halts
+  bool floors_kept = true;       // holders begin after earlier leases
 };
 
 class Explorer {
  public:
   explicit Explorer(const SmallRules& rules) : rules_(rules) {}
-  // Returns true if any order of `depth` steps leads to a violation.
+  // True if any order of `depth` steps breaks a promise.
   bool search(const Small& world, int depth) {
     if (world.violated) return true;
     if (depth == 0) return false;
@@ -193,7 +193,7 @@ class Explorer {
   bool act_run(Small& w, size_t i, int step) const {
     Run& r = w.runs[i];
     switch (step) {
-      case 0:    // the run sends a request, and receives the answer at once
+      case 0:    // request with an immediate answer
       case 1:    // the answer is lost
       case 2: {  // the answer comes later
         if (step == 2 && r.answered) return false;
@@ -203,7 +203,7 @@ class Explorer {
         if (step == 2) r.answered = true, r.answer = answer, r.sent_at = w.now;
         return true;
       }
-      case 3:  // the run sends a request that is decided later
+      case 3:  // the request is decided later
         if (r.sent) return false;
         r.sent = true;
         r.request = request_of(w, r);
@@ -220,7 +220,7 @@ class Explorer {
         r.answered = false;
         receive(w, r, r.answer, r.sent_at);
         return true;
-      case 6: {  // the run restarts: only the database has a record of its ids
+      case 6: {  // restart: only the database has a record of issued ids
         r = Run{};
         r.incarnation = ++w.drawn;
         return true;
@@ -228,7 +228,7 @@ class Explorer {
       case 7:
         if (r.region == kNoRegion || r.giving_back) return false;
         r.giving_back = true;
-        r.until = 0;  // the run mints no more ids
+        r.until = 0;  // mints no more ids
         return true;
       default:
         return false;
@@ -252,14 +252,14 @@ class Explorer {
         w.old_fleet = w.fleet;
         w.old_regions = w.regions;
         return true;
-      case 4:  // the lease server is restored, and detects the restore
+      case 4:  // lease server restored, and halted
         if (w.old_fleet.term == 0 || w.moved) return false;
         w.lost = w.old_fleet.newest != w.fleet.newest || w.old_fleet.term != w.fleet.term;
         w.fleet = w.old_fleet;
         w.regions = w.old_regions;
         w.moved = true;
         return true;
-      case 5: {  // an operator confirms the true state with a right clock
+      case 5: {  // an operator confirms the recovery
         if (!w.moved && !w.fleet.halted) return false;
         if (w.lease_server_off != 0) return false;
         if (!w.lost && !w.fleet.halted) {
@@ -303,7 +303,7 @@ TEST(LeaseSmall, NoOrderOfStepsBreaksAPromise) {
               explorer.taken());
 }
 
-// Shows that each rule is needed: if one rule is off, some order of steps breaks a promise.
+// Without any one of the rules, some order of steps breaks a promise.
 TEST(LeaseSmall, ItsRulesAreNeeded) {
   EXPECT_TRUE(Explorer(SmallRules{.identity_checked = false}).search(beginning(), 4));
   EXPECT_TRUE(Explorer(SmallRules{.floors_kept = false}).search(beginning(), 4));

@@ -1,4 +1,4 @@
-// Makes the requests of a server, and sends them to the reference model of the lease server.
+// Sends requests of servers to the reference model of the lease server.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ struct Lease : testing::Test {
   FleetState fleet = new_fleet();
   std::vector<LeasedRegion> regions = std::vector<LeasedRegion>(4);
 
-  // Sends a request. Without the argument `named`, all regions are in the server's configuration.
+  // Without the argument `named`, the server is configured with all regions.
   LeaseAnswer ask(const LeaseRequest& request, int64_t clock = kNow) {
     std::vector<int32_t> all(regions.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);

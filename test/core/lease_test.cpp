@@ -100,8 +100,7 @@ TEST_F(Lease, ARegionOfAnotherServerIsNeverGranted) {
   EXPECT_EQ(ask_for({2, 3}, acquire(2, 1)).region, 2);
   EXPECT_EQ(ask_for({0, 1}, acquire(3, 0)).region, 1);
   EXPECT_EQ(ask_for({0, 1}, acquire(4, 0)).status, AnswerStatus::full);
-  // If a server no longer names a region, the region is free for other servers when its lease has
-  // ended.
+  // A region that its server no longer names is free for other servers when its lease has ended.
   const int64_t later = kNow + 2 * kHour;
   EXPECT_EQ(ask_for({0}, acquire(5, 0, later), later).region, 0);
   EXPECT_EQ(ask_for({1}, acquire(6, 1, later), later).status, AnswerStatus::taken) << "held";
@@ -135,8 +134,7 @@ TEST_F(Lease, TheOldestFreeRegionIsTaken) {
 TEST_F(Lease, ARestartPrefersTheRegionThatItGaveBack) {
   const LeaseAnswer first = ask(acquire(1, 0));
   ask(give_back(first, kNow + 1000));
-  // The region that was given back is not preferred if the server would have to wait before it
-  // mints in this region.
+  // A returned region is not preferred if the server would have to wait before minting there.
   const LeaseAnswer second = ask(acquire(2, 0));
   EXPECT_NE(second.region, first.region);
   const LeaseAnswer third = ask(acquire(3, 0, kNow + 1000), kNow + 1000);
@@ -194,7 +192,7 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   EXPECT_EQ(ask(restarted).status, AnswerStatus::granted) << "a new worker knows no nonce";
 }
 
-// A refusal, for example after a switch-over of the lease server, must not change the acknowledged
+// A refusal, for example after a failover of the lease server, must not change the acknowledged
 // nonce.
 TEST_F(Lease, ARefusalAcknowledgesNothing) {
   LeaseNonce nonce{10, 0};
@@ -240,7 +238,7 @@ TEST_F(Lease, ALeaseServerThatIsBehindHaltsForEverybody) {
 
 TEST_F(Lease, TermsAreInTheOrderOfTheirRecoveries) {
   LeaseRequest request = acquire(1);
-  request.term = term_at(kNow - 5, 9);  // the term of a recovery that is unknown to this database
+  request.term = term_at(kNow - 5, 9);  // a recovery unknown to the fleet
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
   request.term = term_at(kNow + 5, 9);
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);

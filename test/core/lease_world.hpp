@@ -1,7 +1,7 @@
-// Models a fleet in small steps: servers with databases, sessions and a worker, a lease server, and
-// all events that can happen. The decisions of the model are made by the code under test. The code
-// in src/pg must make its steps in the same order as this model. `Rules` can turn off single rules
-// of the protocol, to show that each rule is needed.
+// A model of servers that lease regions, in small steps: databases, sessions, lease workers, a
+// lease server, and faults. The tested code makes the decisions. src/pg must make its steps in the
+// same order as this model. `Rules` turns single rules of the protocol off, to show that each rule
+// is needed.
 #pragma once
 
 #include <array>
@@ -19,36 +19,35 @@
 namespace snowflake {
 
 struct Rules {
-  bool reopen_at_highest = true;     // attaching raises the counters to the highest limit
-  bool reopen_at_mark = true;        // attaching raises the counters to the high-water mark
-  bool highest_before_limit = true;  // the highest limit is raised before a limit is published
-  bool highest_of_all = true;    // the highest limit is that of all databases, not of the last one
-  bool reader_checks = true;     // after a limit is read, the generation is checked again
-  bool own_limit = true;         // a claim is bounded by the session's own copy of the limit
-  bool start_is_new = true;      // a start, a clone or a promotion begins a new incarnation
-  bool forget_then_read = true;  // give back: limits are withdrawn and read under one lock
-  bool forget_at_all = true;     // give back: the region is forgotten before the request is sent
-  bool lost_is_new = true;       // if a server has lost its region, its incarnation ends
-  bool mark_below_until = true;  // no high-water mark above `until` is written
-  bool observe_below_until = true;  // observe() beyond `until` fails instead of using `until`
-  bool commit_first = true;         // an answer is used only when its commit is confirmed
-  bool identity_checked = true;     // the lease server checks its timeline and system identifier
-  bool lease_checked = true;        // a published limit does not exceed the lease
-  bool grant_acks = true;           // a nonce is acknowledged only by the grant for its request
-  bool adopt_while_leased = true;   // after a recovery only leases continue that had not ended
-  bool own_regions = true;          // a server is granted its own regions only
-  bool both_clocks = true;          // a region is free if both servers' clocks have passed its end
-  bool dead_by_reserve = true;      // a dead holder's region ends only after lead and reserve
-  bool old_is_stopped = true;       // the old lease server is stopped before an operator confirms
+  bool reopen_at_highest = true;     // attach raises counters to it
+  bool reopen_at_mark = true;        // attach raises counters to it
+  bool highest_before_limit = true;  // highest limit raised before publishing
+  bool highest_of_all = true;        // of all databases, not one
+  bool reader_checks = true;         // readers check the generation again
+  bool own_limit = true;             // claims use the session's limit
+  bool start_is_new = true;          // starts and clones: new incarnation
+  bool forget_then_read = true;      // withdraw and read under one lock
+  bool forget_at_all = true;         // forget the region before give_back
+  bool lost_is_new = true;           // a lost region ends the incarnation
+  bool mark_below_until = true;      // no mark above `until`
+  bool observe_below_until = true;   // observe() fails beyond `until`
+  bool commit_first = true;          // answers count after COMMIT
+  bool identity_checked = true;      // lease server checks its identity
+  bool lease_checked = true;         // limits do not exceed the lease
+  bool grant_acks = true;            // only its grant acknowledges a nonce
+  bool adopt_while_leased = true;    // only unended leases continue
+  bool own_regions = true;           // only configured regions are granted
+  bool both_clocks = true;           // both clocks passed the lease's end
+  bool dead_by_reserve = true;       // confirm_dead() adds lead and reserve
+  bool old_is_stopped = true;        // old lease server stopped before confirming
 };
 
-// Models an atomic word whose writer may be killed. After the last store of a killed writer, later
-// stores have no effect.
+// An atomic variable whose writer may be killed. Stores after the kill have no effect.
 struct Kill {
-  static inline int stores_left = -1;  // -1 if no process will be killed
+  static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Lets other sessions run once, before the load with the given number of one session.
+// Lets other sessions run before a chosen load of one session.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -84,24 +83,24 @@ inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
 inline constexpr int kSessions = 3;
 
-// Models the durable state, for a backup, a standby or a crash.
+// The durable state, which backups and standbys contain.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
-  std::array<uint64_t, kDatabases> observed{};  // raised by observe(), below later positions
+  std::array<uint64_t, kDatabases> observed{};  // highest id of observe()
 };
 
 struct Session {
   int database = 0;
   bool attached = false;
-  uint64_t process = 0;  // the ordinal number of the process that has attached
+  uint64_t process = 0;  // number of the attached process
   uint32_t generation = 0;
   int64_t incarnation = 0;
   int32_t region = kNoRegion;
   uint64_t limit = 0;
-  std::optional<int64_t> written_mark;  // flushed, but not yet published
+  std::optional<int64_t> written_mark;  // flushed, but not published
 };
 
-// Models the part of shared memory that belongs to one database.
+// One database's part of shared memory.
 struct Slot {
   std::array<uint64_t, kShards> counters{};
   ModelLimits limits;
@@ -109,13 +108,13 @@ struct Slot {
 
 struct Worker {
   bool giving_back = false;
-  LeaseRequest back{};  // the request to give back, which is sent until it is answered
+  LeaseRequest back{};  // repeated until it is answered
   LeaseNonce nonce{1, 0};
 };
 
 struct Server {
   bool up = false;
-  int role = 0;  // the login role, which a clone has in common with its original
+  int role = 0;  // login role, shared by clones
   int64_t clock_off = 0;
   int64_t born = 0;
   ModelMemory memory;
@@ -134,7 +133,7 @@ struct SentRequest {
   size_t server;
   LeaseRequest request;
 };
-// In a grant an incarnation may issue ids of a region from `floor_ms` to before `until_ms`.
+// An incarnation may issue ids of a region from `floor_ms` to before `until_ms`.
 struct Grant {
   int64_t incarnation;
   int32_t region;
@@ -152,8 +151,7 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // run() makes faults and work in random order. After run(), settle() works without faults, and
-  // every server must mint.
+  // run() makes random work and faults. settle() makes no faults, and every server must mint.
   void run(int steps);
   void settle();
 
@@ -165,7 +163,7 @@ class World {
   }
 
  private:
-  // Actions of a server, defined in lease_member_model.cpp
+  // lease_member_model.cpp
   int64_t clock(const Server& s) const { return now_ + s.clock_off; }
   void start(Server& s, bool keep_memory);
   void crash(Server& s);
@@ -187,7 +185,7 @@ class World {
   bool is_good(Server& s, const Session& session) const;
   uint64_t next_position(const Server& s, const Session& session, int shard) const;
 
-  // Events that happen to servers, defined in lease_world_model.cpp
+  // lease_world_model.cpp
   void step();
   void step_server(size_t number);
   void step_clock();
@@ -212,30 +210,30 @@ class World {
   Rules rules_;
   Layout layout_;
   int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
-  bool tame_;               // true if the lease server's clock is right to within max_skew
-  bool recoveries_;         // true if earlier states are restored, with a right clock
-  bool wild_lease_server_;  // the lease server's clock is right only during operators' calls
-  bool forgetful_;          // true if restores are not detected and operators err, without clones
-  std::vector<std::vector<int32_t>> own_;  // the configured regions of each role
+  bool tame_;                              // lease server's clock within max_skew
+  bool recoveries_;                        // restores, but a right clock
+  bool wild_lease_server_;                 // right only during operators' calls
+  bool forgetful_;                         // undetected restores, wrong operators
+  std::vector<std::vector<int32_t>> own_;  // configured regions of each role
   int64_t now_;
   uint64_t processes_ = 0;
-  bool faults_ = false;  // true after run() has begun, and before settle() begins
+  bool faults_ = false;  // between run() and settle()
   int64_t lease_server_off_ = 0;
   std::vector<Server> servers_;
   LeaseServer lease_server_;
-  std::optional<LeaseServer> old_;  // the old lease server, which runs next to the promoted one
+  std::optional<LeaseServer> old_;  // runs next to the promoted one
   std::vector<LeaseServer> lease_server_backups_;
-  bool lease_server_moved_ = false;     // true if the lease server has another timeline or system
-  bool nothing_lost_ = false;           // true if the moved lease server has lost no decision
-  bool lease_server_replaced_ = false;  // true if older files were restored, without a new timeline
+  bool lease_server_moved_ = false;     // has another timeline or system
+  bool nothing_lost_ = false;           // after a failover without loss
+  bool lease_server_replaced_ = false;  // files restored, same timeline
   std::vector<std::pair<int, Durable>> backups_;
   std::vector<SentRequest> requests_;
   std::vector<SentAnswer> answers_;
   std::unordered_set<uint64_t> ids_;
-  std::unordered_set<int64_t> recorded_;  // nonces that committed grants have answered
-  std::vector<Grant> grants_;  // all committed grants, including those that the lease server lost
-  std::unordered_map<int64_t, int64_t> furthest_;  // by incarnation: its latest time
-  // Contains for each incarnation the last position of each database and shard.
+  std::unordered_set<int64_t> recorded_;           // nonces of committed grants
+  std::vector<Grant> grants_;                      // committed, even if lost later
+  std::unordered_map<int64_t, int64_t> furthest_;  // latest time of each incarnation
+  // Per incarnation: the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;

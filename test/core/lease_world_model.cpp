@@ -1,5 +1,4 @@
-// Makes the events of the model. Messages are late, doubled, lost or out of order. Other events are
-// crashes, kills, clones, wrong clocks, calls of operators, and restores of the lease server.
+// The events of the lease model: messages that are late, repeated or lost, and faults of servers.
 #include "lease_world.hpp"
 
 #include <set>
@@ -33,7 +32,7 @@ World::World(Random random, const Rules& rules)
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
   lease_server_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
-  // If the rule is off, each server may be granted every region.
+  // Rule off: each server may be granted every region.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
@@ -82,11 +81,10 @@ void World::step() {
         const size_t i = random_.below(answers_.size());
         const SentAnswer sent = answers_[i];
         if (!random_.percent(20)) answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The worker may be killed at any of its stores. After a kill the postmaster restarts all
+        // The lease worker may be killed at any of its stores. The postmaster then restarts all
         // processes.
         Server& s = servers_[sent.server];
-        // When the answer arrives, sessions may be extending the high-water mark, and continue at
-        // once.
+        // Sessions may be extending the high-water mark when an answer arrives.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -138,7 +136,7 @@ void World::step_server(size_t number) {
       break;
     case 4:
       if (s.worker.giving_back && random_.percent(20)) {
-        // The worker fails and is started again, while its message is still being sent.
+        // The lease worker is restarted while its message is on its way.
         s.worker = Worker{};
         s.worker.nonce = {draw(), 0};
       } else if (random_.percent(20)) {
@@ -198,7 +196,7 @@ void World::decide_one(size_t index) {
   if (!random_.percent(15)) requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(index));
   if (random_.percent(5)) return;
   const LeaseRequest& request = sent.request;
-  // Some servers send their requests to the old lease server while it runs.
+  // Some servers still send requests to the old lease server.
   const bool at_old = old_ && (lease_server_moved_ || random_.percent(50));
   LeaseServer& reached = at_old ? *old_ : lease_server_;
   if (lease_server_moved_ && rules_.identity_checked && !at_old) {
@@ -208,14 +206,14 @@ void World::decide_one(size_t index) {
   LeaseServer next = reached;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // Restoring files in place makes no new timeline. The first request of a server with a newer
-  // grant detects the restored files. The model assumes that a server with a newer grant sends a
-  // request first, which cannot be guaranteed.
+  // Files that are restored in place have no new timeline. Only a request of a server with a newer
+  // grant can reveal the restore. The model assumes that such a request comes first, which is not
+  // guaranteed in reality.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
-  // If the rule `both_clocks` is off, only the lease server's clock decides which region is free.
-  // If the rule `own_regions` is off, a server may get any region.
+  // both_clocks off: only the lease server's clock decides which region is free. own_regions off: a
+  // server may get any region.
   if (!rules_.own_regions)
     for (LeasedRegion& region : next.regions) region.server = request.server;
   LeaseRequest seen = request;
@@ -229,8 +227,7 @@ void World::decide_one(size_t index) {
   if (committed) note_grant(request, answer);
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
-  // If the rule is off, the server uses an answer whose commit failed, because the rows arrive
-  // before the commit.
+  // Rule off: a server uses an answer whose COMMIT failed, because rows arrive before the COMMIT.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     answers_.push_back({sent.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
@@ -271,8 +268,8 @@ void World::fail_lease_server() {
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // Promotes a standby that may lack commits, while the old lease server may continue. In all other
-  // cases the function restores a backup on another server or in place.
+  // Promotes a standby that may lack commits while the old lease server may continue, or restores a
+  // backup.
   const LeaseServer before = lease_server_;
   if (random_.percent(60))
     lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];
@@ -294,7 +291,7 @@ void World::backup(const Server& s) {
   if (backups_.size() > 6) backups_.erase(backups_.begin());
 }
 
-// Starts a copy of a server next to the original, from a backup or from the present files.
+// Starts a copy of a server next to the original.
 void World::clone() {
   if (!random_.percent(10) || forgetful_) return;
   const Server& original = servers_[random_.below(servers_.size())];
@@ -320,8 +317,8 @@ void World::clone() {
 }
 
 void World::settle() {
-  // Continues without faults: each server has at most as many runs as regions, clocks are right,
-  // and the operator confirms recoveries.
+  // Continues without faults: at most as many runs as regions, right clocks, and recoveries that an
+  // operator confirms.
   std::vector<size_t> runs(own_.size());
   std::erase_if(servers_, [&](const Server& s) {
     const auto role = static_cast<size_t>(s.role);
@@ -340,14 +337,13 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // Lets a lease and the skew pass. After this time every region is free or held by a server that
-  // mints.
+  // After a lease and the skew, every region is free or held by a server that mints.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;
   for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
     now_ += 1000;
-    recover();  // recovers again if a server knows a later recovery than this database
+    recover();  // a server knows a later recovery
     for (size_t i = 0; i < servers_.size(); ++i) {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {

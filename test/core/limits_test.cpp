@@ -1,5 +1,5 @@
-// Tests the published limit: its generation, the part of a high-water mark that a lease covers, and
-// its state after writers were killed or readers were interrupted.
+// Tests the published limit: generations, the bound by a lease, and the state after writers were
+// killed or readers were interrupted.
 #include "core/limits.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,6 @@ LeaseAnswer granted() {
   return answer;
 }
 
-// Binds limits to mark 1, without a published limit.
 struct Bound : testing::Test {
   ModelLimits limits{};
   uint32_t generation = limits.bind(1, 0, kOwn).generation;
@@ -78,7 +77,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The next session sees the same lowered high-water mark, and does not withdraw a limit again.
+  // The next session that attaches does not end the generation again.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -101,7 +100,7 @@ TEST_F(LimitsTest, AreKnownAfterTheCountersAreRaised) {
   EXPECT_TRUE(limits.has_recorded(kNow));
 }
 
-// Models a server with two databases that holds region 2.
+// A server with two databases that holds region 2.
 struct LeasedLimits : testing::Test {
   ModelMemory memory{};
   ModelLimits first{}, second{};
@@ -129,7 +128,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the publisher at each step. highest_ms must then cover every id that may have been claimed.
+// Kills the publisher after each store. highest_ms must then cover every id that may have been
+// claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -208,8 +208,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// Between two loads of a reader, the limit is withdrawn and a limit of another generation is
-// published. The reader must not get the limit of a generation that is not the reader's generation.
+// Between two loads of a reader, the limit is withdrawn, and a limit of another generation is
+// published. The reader must not use the new limit.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};
@@ -225,8 +225,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts the withdrawal of a limit at each step. After the first store of a withdrawal no
-// session can take the old limit, and no limit of the old generation can be published.
+// Interrupts withdraw() after each store. After the first store, no session can use the old limit,
+// and no limit of the old generation can be published.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -244,9 +244,8 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` represents the counters. `raised` is not atomic on purpose. If publish() were not a
-// release, or read() not an acquire, ThreadSanitizer would report a data race on `raised` on any
-// machine.
+// `raised` stands for the shard counters, and is not atomic on purpose. Without release in
+// publish() and acquire in read(), ThreadSanitizer reports a data race on `raised` on any machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {
     const auto limits = std::make_unique<Limits>();
@@ -262,8 +261,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// The time of each limit encodes its generation. A test can thus detect a session that takes a
-// limit of another generation.
+// The time of each limit encodes its generation, so the test detects a session that uses a limit of
+// another generation.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

@@ -1,5 +1,3 @@
-// Tests the mark file with processes that are killed or forked, with threads, with files that were
-// moved, replaced or damaged, and with a full disk.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -17,7 +15,6 @@ namespace {
 
 using MarkFileTest = GeneratorTest;
 
-// Runs `body` in a child process and returns its exit status.
 template <class Body>
 int in_child(Body body) {
   std::fflush(stdout);
@@ -137,7 +134,7 @@ TEST_F(MarkFileTest, RefusesAFileThatIsReadOnly) {
   EXPECT_EQ(in_child(open_as_user), 0);
 }
 
-// Adds `shift_ms` to the machine's clock, so that each run can begin at another time.
+// Shifts the machine's clock, so that each run of a program can begin at another time.
 struct ShiftedClocks : GeneratorClocks {
   static inline int64_t shift_ms;
   static int64_t wall_ms() noexcept { return GeneratorClocks::wall_ms() + shift_ms; }
@@ -146,8 +143,7 @@ struct ShiftedClocks : GeneratorClocks {
 constexpr GeneratorOptions kShort{.max_lead_ms = 20, .reserve_ms = 5, .max_wait_ms = 10'000};
 constexpr Layout kWide = parse_layout("41/5+8/10", 0, kDefaultEpoch).layout;
 
-// Contains the ids of processes that are killed, in memory that these processes share with the
-// test.
+// Ids of processes that are killed, in memory that these processes share with the test.
 struct Journal {
   static constexpr size_t kMost = 1 << 19;
   std::atomic<size_t> used;

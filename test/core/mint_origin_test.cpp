@@ -10,8 +10,7 @@ constexpr ShardRange kSomeRanges[] = {{0, 4}, {7, 7}};
 constexpr ShardSet kAll{kAllRange, 1};
 constexpr ShardSet kSome{kSomeRanges, 2};
 
-// In the order of start. The wall clock goes back between the starts of the second and the third
-// session.
+// Start times of three sessions. The wall clock goes back between the last two starts.
 constexpr SessionStart kFirst{100, 5000};
 constexpr SessionStart kSecond{100, 5001};
 constexpr SessionStart kThird{101, 4000};

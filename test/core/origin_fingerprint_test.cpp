@@ -1,4 +1,3 @@
-// Tests when a database counts as a copy, by comparing two origin fingerprints.
 #include "core/origin_fingerprint.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,3 @@
-// Tests that a layout can be restored from its seal, and that an invalid seal is refused.
 #include "core/seal.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +15,7 @@ TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("js53", 0, 0)), 19 * 57500 + 7 * 92 + 8 * 4 + 1);
 }
 
-// The test also shows that two layouts never share a seal.
+// Two layouts with the same seal would fail this test, too.
 TEST(Seal, EveryLayoutRoundTrips) {
   Random random(6);
   for_each_division([&](Layout layout) {
@@ -37,7 +36,7 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged table may contain any number. A number that is accepted must be the seal of the
+// A damaged table may contain any number. If a number is accepted, it must be the seal of the
 // returned layout.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);

@@ -1,13 +1,12 @@
-// Runs the shipped code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
-// This file compiles both headers with an atomic type that the test defines. The code gets another
-// namespace, so that the linker does not mix it with the shipped code. No core header may be
-// included before this file, so that all of them use the test's type.
+// Runs the code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
 //
-// An actor has no stack of its own, but must be able to stop in the middle of a function and
-// continue later. Each step therefore runs the actor again from its beginning. The actor replays
-// the results of earlier steps, makes the next step, and leaves with longjmp() before the step
-// after that. All data of an actor must be local to its body and need no destructor, because
-// longjmp() runs none.
+// Both headers are compiled with the test's atomic type, in another namespace, so that the linker
+// does not mix them with the real code. So no core header may be included before this file.
+//
+// An actor is a function that stops in its middle and continues later, but has no stack of its own.
+// For each step, the actor runs again from its beginning, replays the results of earlier steps,
+// makes one step, and leaves with longjmp(). Data of an actor must be local and need no destructor,
+// because longjmp() skips destructors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,15 +27,14 @@ namespace stepped {
 
 struct Actor {
   std::function<void()> body;
-  std::vector<uint64_t> known;  // the results of earlier steps
+  std::vector<uint64_t> known;  // results of earlier steps
   size_t at = 0;
   bool may_step = false;
   bool done = false;
   jmp_buf left;
 };
 
-// Points to the actor that makes the next step. Outside of a schedule the pointer is null, and
-// steps are made directly.
+// The actor that makes the next step. If null, steps are made directly.
 inline Actor* current = nullptr;
 // Decides whether a weak exchange fails spuriously although it could succeed.
 inline std::function<bool()> fails_for_no_reason;
@@ -52,7 +50,6 @@ uint64_t step(Make make) {
   return actor.known[actor.at++];
 }
 
-// Makes the actor's next step.
 inline void resume(Actor& actor) {
   current = &actor;
   actor.at = 0;
@@ -66,7 +63,7 @@ inline void resume(Actor& actor) {
 
 }  // namespace stepped
 
-namespace std {  // the core headers use std::atomic
+namespace std {  // used by the core headers
 
 template <class T>
 class interrupted_atomic {
@@ -86,8 +83,7 @@ class interrupted_atomic {
     return static_cast<T>(
         stepped::step([&] { return static_cast<uint64_t>(exchange(value_, value_ + value)); }));
   }
-  // Packs both results of the step into one number: whether the exchange was made, and the found
-  // value.
+  // Packs both results of the exchange into one number.
   bool compare_exchange_weak(T& expected, T desired, memory_order) noexcept {
     const T wanted = expected;
     const uint64_t result = stepped::step([&] {
@@ -115,14 +111,13 @@ class interrupted_atomic {
 
 namespace stepped {
 
-// Counts through all schedules. A schedule decides which actor makes each step, and which exchanges
-// fail spuriously. A preemption is a step of another actor although the last actor could continue.
-// Each schedule has a limited number of preemptions and of spurious failures.
+// Counts through all schedules with a limited number of preemptions and spurious failures. A
+// schedule decides which actor makes each step, and which exchanges fail spuriously. A preemption
+// is a step of another actor although the last actor could continue.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}
 
-  // Runs all actors to their end in one schedule.
   void run(std::vector<Actor*> actors) {
     int preemptions_left = preemptions_;
     int failures_left = failures_;
@@ -149,7 +144,7 @@ class Schedules {
     fails_for_no_reason = nullptr;
   }
 
-  // Goes to the next schedule. Returns false if there is no next schedule.
+  // Returns false if there is no next schedule.
   bool next() {
     path_.resize(at_);
     at_ = 0;

@@ -1,5 +1,5 @@
-// Tests settle() in every interleaving of claims, commits, snapshots and readers. Compares each
-// result with all rows that appear later.
+// Tests settle() in every interleaving of claims, commits, snapshots and readers, against all rows
+// that appear later.
 #include "settled_model.hpp"
 
 namespace snowflake_interrupted {
@@ -11,27 +11,27 @@ using stepped::Schedules;
 constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids a tick
 constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
-constexpr size_t kMost = 8;  // the largest number of transactions and readings in a schedule
+constexpr size_t kMost = 8;  // transactions, readings
 
-// Records the tick of a transaction's first id, and its place in the order of commits.
+// A transaction's first tick, and its place in the order of commits.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
-  uint64_t committed = UINT64_MAX;  // the number of earlier commits
+  uint64_t committed = UINT64_MAX;  // number of earlier commits
 };
 
 struct Reading {
-  uint64_t began = UINT64_MAX;  // the number of the step
+  uint64_t began = UINT64_MAX;  // number of the step
   uint64_t returned = UINT64_MAX;
   uint64_t settled = 0;
-  uint64_t seen = 0;  // the number of transactions that the reader's snapshot sees
+  uint64_t seen = 0;  // transactions in the reader's snapshot
 };
 
-// Contains the state that all actors share. Commits and snapshots are single steps, because
-// PostgreSQL makes both under one lock.
+// The state that all actors share. Commits and snapshots are single steps, because PostgreSQL makes
+// both under one lock.
 struct World {
   Shard counters[kCounters]{};
   OpenMints slots[kSessions]{};
-  OpenMints prepared{};  // only one transaction can be prepared at a time
+  OpenMints prepared{};  // one prepared transaction at most
   Settled settled{};
   Transaction transactions[kMost]{};
   Reading readings[kMost]{};
@@ -42,13 +42,12 @@ struct World {
     for (Shard& counter : counters) counter.raise_floor(layout.first_position(floor_tick));
   }
 
-  // Claims an id in a transaction. The clock reading `now` bounds the claim.
   void mint(MintRecord& record, size_t session, size_t counter, uint64_t now, size_t transaction) {
     const Bounds bounds{now, 100, UINT64_MAX, 0};
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // The actor may run this code several times, and each run sets the same values.
+    // An actor may run this code several times, and each run sets the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -68,7 +67,6 @@ struct World {
           return least;
         },
         [&] { return prepared.since(); });
-    // The reader takes its snapshot in its next step.
     of.seen = stepped::step([&] { return commits; });
     of.returned = stepped::step([&] { return steps++; });
   }
@@ -89,7 +87,7 @@ struct World {
   }
 };
 
-// For each schedule, `actors(world)` makes the actors of a new world.
+// `make(world)` returns the actors of a new world, for each schedule.
 template <class Make>
 size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
   Schedules schedules(preemptions, failures);
@@ -129,8 +127,8 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The clocks of writer and reader differ in both directions, and are before or after the counter.
-// Exchanges fail spuriously.
+// The clocks of writer and reader differ in both directions, and are before or after the shard
+// counter. Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})
@@ -143,8 +141,7 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The second claim of the transaction has an earlier clock reading than the first, in another
-// counter.
+// The second claim of a transaction has an earlier clock reading than the first claim.
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -160,8 +157,8 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// A session commits a transaction and begins another transaction, so the session's slot contains
-// the tick of the second transaction.
+// After a commit, the session begins another transaction, so its slot contains the tick of the
+// second transaction.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -182,7 +179,8 @@ TEST(SettledModel, TheNextTransactionOfTheSession) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Two readers have different clocks, and each reader finds counters that the other reader raised.
+// Two readers have different clocks, and each reader finds shard counters that the other reader
+// raised.
 TEST(SettledModel, TwoReaders) {
   size_t schedules = 0;
   for (const uint64_t other : {11, 12, 13})
@@ -218,8 +216,8 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The session registers its transaction as prepared before it closes its slot. Another session
-// commits the transaction.
+// A session registers its transaction as prepared before it clears its slot. Another session
+// commits the prepared transaction.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

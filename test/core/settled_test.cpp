@@ -1,5 +1,5 @@
-// Tests settle() and the records of transactions that mint. ThreadSanitizer checks the memory order
-// of the records on any machine.
+// Tests settle() and the slots of transactions. ThreadSanitizer checks the memory order on any
+// machine.
 #include "core/settled.hpp"
 
 #include <gtest/gtest.h>
@@ -73,8 +73,7 @@ TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
   EXPECT_EQ(claim(0, 20).first, kLayout.first_position(50));
 }
 
-// settle() must read in this order, so that it does not miss a transaction that a session is just
-// preparing.
+// settle() reads in this order, so that it finds a transaction that is just being prepared.
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(
@@ -133,9 +132,9 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// The variable `before` represents what a session did before a claim. The variable `before` is not
-// atomic on purpose. Without a release in the claim or an acquire in the load of the floor, there
-// would be a data race on `before`. `claimed` is relaxed, so it does not order the two threads.
+// `before` stands for stores of a session before its claim, and is not atomic on purpose. Without
+// release in the claim, or acquire when settle() reads the floor, ThreadSanitizer reports a data
+// race on `before`. `claimed` is relaxed, so it does not order the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -185,7 +184,7 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader that finds raised counters relies on the reader that raised these counters.
+// A reader of raised shard counters relies on the acquire of the reader that raised them.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

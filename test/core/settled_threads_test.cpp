@@ -1,6 +1,6 @@
-// Runs many sessions with transactions of different lengths, a clock that goes back and forth, and
-// readers that call settle(). A mutex replaces PostgreSQL's lock: a commit takes a number under the
-// mutex, and a snapshot is the number of earlier commits.
+// Runs sessions with transactions of different lengths, a clock that goes back and forth, and
+// readers that call settle(). A mutex stands for PostgreSQL's lock: a commit takes a number under
+// the mutex, and a snapshot is the number of earlier commits.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -20,10 +20,10 @@ constexpr Layout kLayout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 
 constexpr size_t kCounters = 4;
 constexpr size_t kWriters = 6;
 constexpr size_t kReaders = 2;
-constexpr size_t kTransactions = 8000;  // of each writer, at least
+constexpr size_t kTransactions = 8000;  // at least, per writer
 constexpr size_t kMostTransactions = 100 * kTransactions;
-constexpr size_t kReadings = 2000;  // of each reader, at least
-constexpr size_t kMoves = 500;      // by how many steps all readers together advance
+constexpr size_t kReadings = 2000;  // at least, per reader
+constexpr size_t kMoves = 500;      // least number of advances
 
 struct Crowd {
   Shard counters[kCounters]{};
@@ -33,9 +33,8 @@ struct Crowd {
   std::atomic<size_t> writing{kWriters};
   std::atomic<size_t> moves{0};
   std::mutex lock;
-  std::vector<uint64_t> first_ticks;  // the first ticks of transactions in the order of commits
+  std::vector<uint64_t> first_ticks;  // in the order of commits
 
-  // Protected by the lock.
   void commit(uint64_t first_tick) {
     const std::lock_guard guard(lock);
     first_ticks.push_back(first_tick);
@@ -104,7 +103,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // Computes for each commit the least tick of the commit and all later commits.
+  // For each commit, the least tick of this and all later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {
@@ -117,7 +116,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
       before = settled;
     }
   }
-  // A result that never increases would also pass, so its increase is checked.
+  // A result that never increases would also pass the checks above.
   EXPECT_GE(crowd->moves.load(), kMoves);
   std::printf("%zu transactions, %zu readings, %zu moved the cursor\n", least.size(),
               readings[0].size() + readings[1].size(), crowd->moves.load());

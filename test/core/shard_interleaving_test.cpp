@@ -1,11 +1,9 @@
 // Tests one claim with other claims and floors between its atomic steps, in every interleaving.
-// Tests with threads reach some interleavings only by luck. Some machines never reach certain
-// interleavings, for example spurious failures of compare_exchange_weak.
+// Tests with threads reach some interleavings only by luck, or never on some machines.
 //
-// This file compiles shard.hpp with an atomic type of the test. The code gets another namespace, so
-// that the linker does not mix it with the shipped code. No core header may be included before
-// shard.hpp, so that shard.hpp uses the test's type. All standard headers that shard.hpp needs must
-// be included before.
+// shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
+// not mix it with the real code. So no core header may be included before shard.hpp, but all
+// standard headers that shard.hpp needs must be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +19,7 @@
 
 namespace interleaving {
 
-// Called before each atomic step. If before_step() returns true, a weak exchange fails spuriously.
+// Called before each atomic step. If true is returned, a weak exchange fails spuriously.
 std::function<bool()> before_step;
 
 bool step() {
@@ -30,7 +28,7 @@ bool step() {
 
 }  // namespace interleaving
 
-namespace std {  // shard.hpp uses std::atomic
+namespace std {  // used by shard.hpp
 
 template <class T>
 class stepped_atomic {
@@ -157,7 +155,6 @@ class Interleaving {
     interleaving::before_step = nullptr;
   }
 
-  // Checks that later ids are greater than all earlier ids.
   void finish() {
     EXPECT_EQ(claim({1, 1000, UINT64_MAX, 0}, 1).outcome, Outcome::claimed);
     EXPECT_EQ(claim({100, 0, UINT64_MAX, 0}, 1).first, 100u * 16);
@@ -215,8 +212,8 @@ TEST(ShardInterleaving, OfAFloor) {
   EXPECT_GT(schedules, 500u);
 }
 
-// A publisher raises the counters to `floor`, and then moves the limit from `old` beyond `floor`. A
-// claimer with the old limit must not get a position between `old` and `floor`.
+// A publisher raises the shard counters to `floor`, and then moves the limit from `old` beyond
+// `floor`. A claimer with the old limit must not get a position between `old` and `floor`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

@@ -1,6 +1,5 @@
-// Models a shard as pairs of tick and sequence number, which advance one id at a time. Tests
-// compare the real shard with this model. The model shares no code with the implementation, which
-// uses neither pairs nor single steps.
+// A model of a shard as pairs of tick and sequence number, which advance one id at a time. The
+// model shares no code with the implementation.
 #pragma once
 
 #include <compare>
@@ -19,8 +18,7 @@ class ModelShard {
  public:
   explicit ModelShard(const Layout& layout)
       : per_tick_(power_of_two(layout.sequence_bits)),
-        // An id is never negative, so it has 63 bits. The time has the bits that the other fields
-        // leave.
+        // An id is never negative, so the time has 63 bits less the bits of the other fields.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
                      63u - layout.region_bits - layout.shard_bits - layout.sequence_bits))) {}
@@ -42,7 +40,6 @@ class ModelShard {
     return claim;
   }
 
-  // Marks every position below the floor as used.
   void raise_floor(uint64_t floor) {
     if (floor == 0) return;
     last_ = std::max(last_, point(floor - 1));

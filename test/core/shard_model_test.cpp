@@ -1,4 +1,4 @@
-// Compares each step of random schedules with the model. Also checks that ids are unique and
+// Compares each step of random schedules with the model. Checks also that ids are unique and
 // ascend, because implementation and model could have the same fault.
 #include "shard_model.hpp"
 
@@ -18,7 +18,6 @@ class Schedule {
         models_(counters_.size(), ModelShard(layout_)),
         floors_(counters_.size(), 0),
         ids_(std::min<size_t>(layout_.shards(), random_.between(1, 6))) {
-    // One schedule in four begins near the end of the layout.
     now_ = random_.percent(25)   ? layout_.last_minted_tick() - random_.below(100)
            : random_.percent(10) ? random_.below(3)
                                  : random_.below(layout_.last_minted_tick());
@@ -65,7 +64,7 @@ class Schedule {
   int seen(Outcome outcome) const { return seen_[static_cast<size_t>(outcome)]; }
 
  private:
-  // Mostly uses layouts with few sequence bits, so that ticks overflow, and sometimes any layout.
+  // Layouts with few sequence bits are more likely, so that ticks overflow.
   Layout choose_layout() {
     if (random_.percent(25)) return random_layout(random_);
     Layout layout = random_layout(random_);
@@ -74,14 +73,14 @@ class Schedule {
     return layout;
   }
 
-  // Returns a random position after the tick, not always the start of a tick.
+  // A random position after the tick, not always the start of a tick.
   uint64_t above(uint64_t tick) {
     return layout_.first_position(tick) +
            random_.below(layout_.ids_per_tick() * random_.between(1, 40));
   }
 
   void step_clock() {
-    if (random_.percent(20)) {  // the clock catches up with the counters, as if a call waits
+    if (random_.percent(20)) {  // as if a call waits
       now_ = layout_.tick_of_position(counters_[random_.below(counters_.size())].last());
     } else if (random_.percent(35)) {
       now_ -= std::min(now_, random_.below(random_.percent(20) ? 5000 : 10));
@@ -128,8 +127,7 @@ class Schedule {
       check_claimed(claim, bounds, wanted, before, shard);
     else
       ASSERT_EQ(counters_[w].last(), before);
-    // After a failed claim the schedule extends the high-water mark or moves the clock, as callers
-    // do.
+    // After a failed claim, callers extend the high-water mark or wait for the clock.
     if (claim.outcome == Outcome::at_limit && random_.percent(50))
       limit_ = above(layout_.tick_of_position(claim.first));
     if (claim.outcome == Outcome::ahead_of_clock && random_.percent(30))

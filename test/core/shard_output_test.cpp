@@ -1,4 +1,3 @@
-// Tests the output of a shard: the array of ids, and the statistics.
 #include <gtest/gtest.h>
 
 #include "core/shard.hpp"
@@ -18,7 +17,7 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
     const uint64_t carry = layout.first_position(random.between(1, layout.last_minted_tick()));
     const uint64_t count = std::min(random.below(300), layout.end_position() - carry);
     const uint64_t first = carry - std::min(carry, random.below(300));
-    // The array has exactly this size, so that AddressSanitizer reports an id too many.
+    // The array has no spare element, so that AddressSanitizer reports an id too many.
     std::vector<int64_t> ids(count);
     write_ids(layout, region, shard, first, count, ids.data());
     for (uint64_t k = 0; k < count; ++k)
@@ -46,7 +45,7 @@ TEST(Counters, AddUp) {
   Shard counter{};
   counter.statistics.add(1, 0, 0, 100);
   counter.statistics.add(50, 1, 3, 900);
-  counter.statistics.add(7, 1, 0, 500);  // this claim is counted after a higher claim
+  counter.statistics.add(7, 1, 0, 500);  // counted after a higher claim
   EXPECT_EQ(counter.statistics.ids, 58u);
   EXPECT_EQ(counter.statistics.batches, 2u);
   EXPECT_EQ(counter.statistics.borrowed, 3u);

@@ -1,5 +1,5 @@
-// Tests several processes that share counters, like backends. Each process maps the memory at
-// another address, and is killed at any point.
+// Tests processes that share shard counters, like backends. Each process maps the memory at another
+// address, and is killed at any point.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -24,7 +24,7 @@ struct Arena {
 class ShardProcesses : public testing::Test {
  protected:
   void SetUp() override {
-    test_seed();  // sets the seed before fork(), so that all processes have the same seed
+    test_seed();  // all processes get the same seed
     fd_ = memfd_create("snowflake-test", MFD_CLOEXEC);
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(ftruncate(fd_, sizeof(Arena)), 0);
@@ -38,9 +38,9 @@ class ShardProcesses : public testing::Test {
     if (fd_ >= 0) close(fd_);
   }
 
-  // The child maps the memory at another address than its parent.
+  // The child process maps the memory at another address than its parent.
   pid_t start(size_t journal, const Plan& plan) {
-    std::fflush(stdout);  // otherwise a sanitizer would print the buffer twice
+    std::fflush(stdout);  // or the buffer prints twice
     const pid_t pid = fork();
     if (pid != 0) return pid;
     alarm(90);  // ends the child if the parent dies
@@ -81,8 +81,8 @@ TEST_F(ShardProcesses, ShareCountersWithoutSharingIds) {
   audit(stage(), plan, journals(kClaimers), gaps);
 }
 
-// A claim is one compare-and-swap. A killed process therefore leaves no partial claim and blocks no
-// other process. Only the last claim of this process may be missing in its journal.
+// A claim is one compare-and-swap, so a killed process leaves no partial claim and blocks no other
+// process. Only its last claim may be missing in its journal.
 TEST_F(ShardProcesses, AKilledProcessLeavesNothingBehind) {
   constexpr size_t kSurvivors = 2;
   const Plan plan;

@@ -1,4 +1,3 @@
-// Tests the parser for texts of sets of shards.
 #include "core/shard_set.hpp"
 
 #include <gtest/gtest.h>
@@ -14,8 +13,7 @@
 namespace snowflake {
 namespace {
 
-// Each buffer has exactly the size of its text or ranges, so that AddressSanitizer reports reads
-// and writes past the end.
+// Buffers have no spare byte, so that AddressSanitizer reports reads and writes past the end.
 class Parsed {
  public:
   explicit Parsed(std::string_view text) : ranges_(new ShardRange[kMaxShardRanges]) {
@@ -134,7 +132,7 @@ TEST(ShardSet, EveryErrorIsASentence) {
   }
 }
 
-// Parses with a regular expression for each entry, into a set that contains every single shard.
+// Parses with a regular expression, into a set that contains every single shard.
 std::optional<std::set<uint32_t>> expected(const std::string& text) {
   static const Pattern entry("^[ \t]*([0-9]+)[ \t]*(-[ \t]*([0-9]+)[ \t]*)?$");
   if (text.empty() || text.back() == ',') return std::nullopt;

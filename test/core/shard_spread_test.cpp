@@ -39,7 +39,7 @@ TEST(ShardSpread, ZeroAndOneBeginAtZero) {
 
 TEST(ShardSpread, TheWholeTickWrapsToZero) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(50));  // tick 49 is used up to its last position
+  counter.raise_floor(layout.first_position(50));  // all of tick 49 is used
   EXPECT_EQ(mint(counter, 60, layout.ids_per_tick()), layout.first_position(60));
   EXPECT_EQ(mint(counter, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
@@ -57,7 +57,7 @@ TEST(ShardSpread, ABurstCarriesToSequenceZero) {
 
 TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(10) + 6);  // sequence numbers up to 5 are used
+  counter.raise_floor(layout.first_position(10) + 6);  // sequence numbers up to 5
   const uint64_t start = layout.first_position(20) + 6;
   const Claim refused = counter.claim(layout, {20, 0, start, 8}, 1);
   EXPECT_EQ(refused.outcome, Outcome::at_limit);
@@ -68,7 +68,7 @@ TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   EXPECT_EQ(claim.count, layout.ids_per_tick() - 6);
 }
 
-// Shows the purpose of the setting: if each tick has one id, `id % spread` is evenly distributed.
+// If each tick has one id, `id % spread` must be evenly distributed.
 TEST(ShardSpread, LowRatesUseAllResidues) {
   Shard counter{};
   std::map<uint64_t, int> residues;
@@ -78,8 +78,8 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
-// A reader that calls settle() before the id of a tick, or in a tick without ids, does not change
-// the result.
+// A call of settle() before the id of a tick, or in a tick without ids, does not change the
+// distribution.
 TEST(ShardSpread, SettlingLeavesAllResidues) {
   for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
     Shard counter{};

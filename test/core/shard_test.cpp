@@ -1,4 +1,4 @@
-// Tests each case of the contract of Shard::claim(), with successive claims from one counter.
+// Tests each case of the contract of Shard::claim().
 #include "core/shard.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-// This layout has 16 ids per tick and uses all 64 bits, so the last minted tick is 2^40 - 1.
+// 16 ids per tick and 64 bits, so the last minted tick is 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;
@@ -29,7 +29,7 @@ class ShardTest : public testing::Test {
     EXPECT_EQ(counter.last(), first + count - 1);
   }
 
-  // Also checks that a failed claim has not changed the counter.
+  // A failed claim must not change the shard counter.
   void expect_refused(Bounds bounds, Outcome outcome, uint64_t first) {
     const uint64_t before = counter.last();
     for (const uint64_t wanted : {uint64_t{1}, uint64_t{1000}}) {
@@ -51,7 +51,7 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A counter with the value 0 means that position 0 is used, so this id is never minted.
+// A shard counter of 0 means that position 0 is used, so position 0 is never minted.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }
@@ -63,7 +63,6 @@ TEST_F(ShardTest, ABatchIsConsecutive) {
 
 TEST_F(ShardTest, ABurstRunsIntoTheNextTicksAsFarAsTheLead) {
   expect_claimed(claim({5, 2, kNoLimit, 0}, 20), at(5, 0), 20);
-  // The claim takes all ids up to the end of tick 7.
   expect_claimed(claim({5, 2, kNoLimit, 0}, 1000), at(6, 4), 28);
   expect_refused({5, 2, kNoLimit, 0}, Outcome::ahead_of_clock, at(8));
   expect_claimed(claim({6, 2, kNoLimit, 0}, 1000), at(8), 16);
@@ -106,9 +105,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// If several outcomes apply, the claim returns the outcome that lasts longest. An exhausted layout
-// lasts longer than a shard ahead of the clock, and a shard ahead of the clock lasts longer than
-// the limit.
+// If several outcomes apply, a claim returns the outcome that lasts longest: first an exhausted
+// layout, then a shard ahead of the clock, then the limit.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);
@@ -163,9 +161,9 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(5, 16), 0u);   // all of tick 5
   EXPECT_EQ(borrowed(5, 1), 1u);    // opens tick 6
   EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of tick 6
-  EXPECT_EQ(borrowed(5, 33), 3u);   // opens ticks 7 and 8, and takes the first id of 9
-  EXPECT_EQ(borrowed(8, 16), 1u);   // takes open tick 9, and opens 10
-  EXPECT_EQ(borrowed(10, 20), 1u);  // takes tick 10, which the clock has reached, and opens tick 11
+  EXPECT_EQ(borrowed(5, 33), 3u);   // opens ticks 7, 8 and 9
+  EXPECT_EQ(borrowed(8, 16), 1u);   // finishes 9, opens 10
+  EXPECT_EQ(borrowed(10, 20), 1u);  // finishes 10, opens 11
   EXPECT_EQ(borrowed(30, 40), 2u);  // ticks 30, 31 and 32
   EXPECT_EQ(borrowed(40, 1), 0u);
   counter.raise_floor(at(50));

@@ -1,4 +1,3 @@
-// Tests several threads that share counters.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,5 +1,4 @@
-// Contains helpers for all tests of the core: repeatable random numbers, layouts, regular
-// expressions, and the printing of values.
+// Helpers for tests of the core.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +21,7 @@
 
 namespace snowflake {
 
-// Returns the seed of the run: a new seed, or the value of SNOWFLAKE_TEST_SEED. The first call
-// prints the seed.
+// A new random seed, or the value of SNOWFLAKE_TEST_SEED. The first call prints the seed.
 inline uint64_t test_seed() {
   static const uint64_t seed = [] {
     uint64_t value = std::random_device{}();
@@ -36,19 +34,18 @@ inline uint64_t test_seed() {
       }
     }
     std::printf("SNOWFLAKE_TEST_SEED=%" PRIu64 "\n", value);
-    std::fflush(stdout);  // empties the buffer, so that fork() does not copy it
+    std::fflush(stdout);  // before fork() copies the buffer
     return value;
   }();
   return seed;
 }
 
-// The generator SplitMix64. The generator's state is one number, so every thread and schedule can
-// have its own generator.
+// SplitMix64. The state is one number, so every thread and schedule can have its own generator.
 class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
 
-  // Makes a generator with the same numbers in every run.
+  // The same numbers in every run, whatever the seed.
   static Random fixed(uint64_t salt) {
     Random random(0);
     random.state_ = salt * 0xD1342543DE82EF95;
@@ -69,8 +66,7 @@ class Random {
   uint64_t state_;
 };
 
-// Factor for repetitions. The factor is greater without sanitizers, because sanitizers make the
-// code slower.
+// Factor for repetitions. Sanitizers make the code slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr uint64_t kEffort = 1;
 #elif defined(__has_feature)
@@ -83,8 +79,8 @@ inline constexpr uint64_t kEffort = 4;
 inline constexpr uint64_t kEffort = 4;
 #endif
 
-// Matches POSIX extended regular expressions. std::regex is not used, because g++ 12 shows warnings
-// for it with -fsanitize=address.
+// POSIX extended regular expressions. std::regex is not used, because g++ 12 shows warnings for it
+// with -fsanitize=address.
 class Pattern {
  public:
   explicit Pattern(const char* text) {
@@ -93,8 +89,7 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
 
-  // Returns the groups of a match, with "" for groups that did not match. Returns an empty vector
-  // if the whole text does not match.
+  // The groups of a match; "" for unmatched groups. Empty if the whole text does not match.
   std::vector<std::string> match(const std::string& text) const {
     regmatch_t groups[8];
     std::vector<std::string> found;
@@ -118,8 +113,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
   return parsed.layout;
 }
 
-// Calls `visit` with every division of 64 bits or less, with ticks of 1 ms. The number of divisions
-// is about 180,000. Ends at the first failure.
+// Calls `visit` with all layouts of 64 bits or less with ticks of 1 ms, about 180,000. Stops at the
+// first failure.
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)

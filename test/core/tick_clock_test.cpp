@@ -1,5 +1,4 @@
-// Tests that each returned time is one that the kernel's clock has shown within the last 50 us,
-// whatever clock, counter and process do.
+// Tests that each returned time is one that the kernel's clock has shown within the last 50 us.
 #include "core/tick_clock.hpp"
 
 #include "core/counter.hpp"
@@ -14,21 +13,21 @@
 namespace snowflake {
 namespace {
 
-// Simulates a machine whose time is a number. Reading one of the machine's clocks takes time.
+// A simulated machine. Reading one of its clocks takes time.
 struct Machine {
   static inline Random* random = nullptr;
-  static inline int64_t true_ns = 0;      // true time since the start of the test
+  static inline int64_t true_ns = 0;      // since the start of the test
   static inline int64_t wall_off_ns = 0;  // sum of steps and slewing
   static inline double cycles_per_ns = 2.5;
   static inline double counted = 0;
   static inline std::array<int64_t, 2> processor_off{};  // cycles
   static inline size_t processor = 0;
-  static inline int64_t read_at_ns = 0;  // the true time of the last exact reading
+  static inline int64_t read_at_ns = 0;  // of the last exact reading
   static inline uint64_t exact_readings = 0;
   static inline uint64_t counter_readings = 0;
-  static inline int64_t counter_ns = 0;  // the extra time that a reading of the counter takes
+  static inline int64_t counter_ns = 0;  // extra time to read the counter
   static inline bool interrupted = false;
-  static inline bool instant = false;                           // whether a reading takes no time
+  static inline bool instant = false;                           // a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from this time on, milliseconds
 
   // Records the times that the wall clock has shown, a little longer than a reading can be used.
@@ -145,8 +144,7 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// When the rate is measured, the time since boot is truncated to microseconds. Tests all
-// remainders.
+// The rate is measured with a time since boot in microseconds, so all remainders are tested.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -185,7 +183,6 @@ TEST_F(TickClockTest, ReadsAnewOnceItIsAskedTo) {
   EXPECT_EQ(clock_.read_ms(true), Machine::wall_now() / 1'000'000);
 }
 
-// If the measured rate of the counter is impossible, the counter is not used.
 TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   Machine::cycles_per_ns = 0;
   for (int i = 0; i < 100'000; ++i) {
@@ -195,7 +192,7 @@ TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   }
 }
 
-// Calls read() about every 200 ns for some time, and returns the greatest age of a reading in ns.
+// Calls read() about every 200 ns, and returns the greatest age of a reading in ns.
 int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) {
   int64_t greatest = 0;
   int64_t old = 0;
@@ -273,8 +270,7 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// Returns how often the kernel's clock is read in 10 ms. If the counter's rate is right, the
-// function returns 200.
+// How often the kernel's clock is read in 10 ms. With the right rate of the counter: 200 times.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -323,9 +319,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
   EXPECT_GT(counter_cost_ns<Machine>(), kMostCounterNs);
 }
 
-// Simulates random faults: steps in both directions, slewing, processors whose counters differ, and
-// interrupted processes. The simulated machine can also sleep while the counter runs, stops, or
-// restarts.
+// Random faults: steps in both directions, slewing, processors whose counters differ, and
+// interrupted processes. The machine can also sleep while the counter runs, stops, or restarts.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -348,8 +343,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         const double counted = Machine::counted;
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
-          // The code cannot detect that the counter stopped during the sleep, so the reading is
-          // renewed here. The kernel does not use a counter that stops as its clock source.
+          // TickClock cannot detect a counter that stops while the machine sleeps, so the test
+          // takes a new reading. The kernel does not use such a counter as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {

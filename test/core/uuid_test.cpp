@@ -1,5 +1,3 @@
-// Tests the conversion of ids to UUIDs and back with every layout, and that invalid UUIDs are
-// refused.
 #include "core/uuid.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +13,7 @@ uint64_t random_id(Random& random, const Layout& layout) {
   return random.percent(10) ? random.below(std::min<uint64_t>(end, 5)) : id;
 }
 
-// Computes the fields of RFC 9562 by division, so that it does not repeat the tested code.
+// Computes the fields of RFC 9562 by division, so that the test does not repeat the tested code.
 void expect_fields(const Layout& layout, uint64_t id, Wide uuid) {
   unsigned __int128 left = static_cast<unsigned __int128>(uuid.high) << 64 | uuid.low;
   const auto take = [&left](unsigned bits) {
@@ -117,14 +115,14 @@ TEST(Uuid, ReportsTheFault) {
     return id_of_uuid(layout, {high, low}).error;
   };
   EXPECT_EQ(error_of(uuid.high, uuid.low), UuidError::none);
-  EXPECT_EQ(error_of(uuid.high ^ 3 << 12, uuid.low), UuidError::version);  // 4
+  EXPECT_EQ(error_of(uuid.high ^ 3 << 12, uuid.low), UuidError::version);  // version 4
   EXPECT_EQ(error_of(uuid.high, uuid.low ^ uint64_t{1} << 62), UuidError::version);
   EXPECT_EQ(error_of(uint64_t{999'999} << 16 | 0x7000, uuid.low), UuidError::time);
   EXPECT_EQ(error_of(uint64_t{0xFFFFFFFFFFFF} << 16 | 0x7000, uuid.low), UuidError::time);
   EXPECT_EQ(error_of(uuid.high | 1, uuid.low), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low | uint64_t{1} << 53), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low ^ 1), UuidError::check);
-  // A UUID with a time between two ticks is invalid in a layout with ticks of a second.
+  // In a layout with ticks of a second, a UUID with a time between two ticks is invalid.
   const Layout seconds = layout_from("28/22/13", 1000, 0);
   const Wide whole = uuid_of(seconds, uint64_t{9} << 35);
   EXPECT_EQ(id_of_uuid(seconds, whole).id, uint64_t{9} << 35);
@@ -132,7 +130,7 @@ TEST(Uuid, ReportsTheFault) {
             UuidError::time);
 }
 
-// Makes random UUIDs of version 7, as other programs make them, with a time within the layout.
+// Random UUIDs of version 7, as other programs make them, with a time within the layout.
 TEST(Uuid, RandomOnesAreRefused) {
   Random random(11);
   const Layout layouts[] = {layout_from("instagram"), layout_from("twitter"), layout_from("js53")};
