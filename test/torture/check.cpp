@@ -1,8 +1,8 @@
 // Checks the ids of all clients over all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. A line begins at a fork of its parent line, and inherits the earlier ids. These rules apply
-// to the own and inherited ids of each line:
+// lines. A line begins at a fork of its parent line, and inherits the earlier ids. These rules
+// apply to the own and inherited ids of each line:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
