@@ -38,7 +38,8 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // Symbols that readers also accept. The index is a byte, because char may be signed.
+  // Readers of base32 also accept these symbols. Array indexes are bytes, because char may be
+  // signed.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;
@@ -54,7 +55,7 @@ struct ParsedBase32 {
   size_t at;
 };
 
-// Reads `length` symbols. If `check_symbol` is set, one check symbol follows.
+// Reads `length` symbols, and one more check symbol if `check_symbol` is set.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};

@@ -1,5 +1,5 @@
-// Decides which blocker prevents minting in a database. A blocker is a state such as "standby" or
-// "clock jumped". Calls and the view `health` use the same decision.
+// Decides whether a database may mint. The result is a blocker, which is a state that prevents
+// minting, or Blocker::none. Calls and the view `health` use the same decision.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,8 +18,8 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server. If several blockers apply, the first in this order is
-  // reported.
+  // These blockers apply to the whole database or server. If several blockers apply, the first in
+  // this order is reported.
   not_preloaded,     // a setting requires the preload
   setting_rejected,  // when the library was loaded
   other_library,     // another version created shared memory
@@ -56,7 +56,7 @@ enum class Blocker : uint8_t {
   clock_behind,     // the ids of a shard
   commits_refused,  // until the clock is synchronized
 
-  // Blockers of a single call.
+  // These blockers apply to a single call.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,
@@ -70,14 +70,14 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// Stored as the fleet of a database until a lease server has answered. Numbers of real fleets are
-// below 2^48. The value is far below INT64_MAX, because monitoring tools report sequences near
-// their maximum.
+// Number of a database's fleet until a lease server has answered. Numbers of real fleets are below
+// 2^48. The number is far below INT64_MAX, because monitoring tools report sequences near their
+// maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
-// Leases of another fleet do not cover the ids of a database. `remembered` is the fleet under which
-// the database has minted; 0: without leases. `present` is the fleet of the present lease server;
-// 0: unknown.
+// Leases of another fleet (group of servers) do not cover the ids of this database. `remembered` is
+// the fleet under which the database has minted; 0: without leases. `present` is the fleet of the
+// present lease server; 0: unknown.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;
@@ -85,8 +85,8 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// A stored mark before the epoch shows that the real mark was lost. The loss does no harm while
-// this server has the mark in memory.
+// A durable mark before the epoch shows that the real mark was lost. A lost mark does no harm while
+// the server still has the mark in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
@@ -105,8 +105,9 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
   return Blocker::none;
 }
 
-// The input of blocker(). Times are in ms since 1970. Except for the clock, a field that is zero
-// never blocks. So a call can fill in one fact after another, and check after each fact.
+// The facts from which blocker() decides. Times are in ms since 1970. Except for clock_ms, a fact
+// that is zero never blocks. So a call can gather one fact after another, and call blocker() after
+// each fact.
 struct Facts {
   bool layout_unknown;  // the seal was not read yet
   bool recovery;
@@ -183,8 +184,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first blocker that applies. Checks the server, then the database, then the next
-// position.
+// Returns the first blocker that applies. The server is checked first, then the database, then the
+// next position.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;

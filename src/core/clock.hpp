@@ -1,4 +1,4 @@
-// Readings of the system's clocks. Unit tests pass other times.
+// Reads the clocks of the operating system.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -32,7 +32,7 @@ inline int64_t wall_clock_us() noexcept {
   return read_clock_us(CLOCK_REALTIME);
 }
 
-// For durations: steps of the wall clock have no effect.
+// For durations, because the monotonic clock is never stepped.
 inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
@@ -42,9 +42,9 @@ inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// The wall clock minus the time since boot. Only steps of the wall clock change this offset,
-// because rate corrections apply to both clocks. The two clocks cannot be read at the same instant.
-// If an interruption separates the two readings, both clocks are read again.
+// The wall clock minus the time since boot. A step of the wall clock changes the difference. A rate
+// correction does not, because it applies to both clocks. If an interruption separates the readings
+// of the two clocks, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

@@ -1,18 +1,18 @@
-// Detects jumps of the wall clock. The base is the offset of the wall clock from the time since
-// boot, which is never stepped. A jump is a change of this offset since the base was taken. The
-// base is taken when the server starts, and again in accept().
+// Detects jumps of the wall clock by its offset from the time since boot, which is never stepped.
+// The *clock base* is the offset when the server started, or when an operator confirmed the clock.
+// A jump is a difference between the present offset and the clock base.
 //
-// A durable mark can prove that the clock was behind when the server started, because a server
-// writes its mark only a little ahead of its clock. If a mark is much further ahead, and the clock
-// was not stepped in this server run, an earlier run wrote the mark. Then the base is *void*, and
-// is taken again when the clock reaches the mark. While the base is void, a step of the clock
-// counts as a jump in two cases:
-//  - The clock is still before the mark after the step.
+// A durable mark can prove that the clock was behind when the server started. A server writes its
+// mark only a little ahead of its clock. If a mark is far ahead of the clock, and the clock was not
+// stepped in this server run, an earlier server run wrote the mark. Then the clock base is *void*.
+// When the clock reaches the mark, a void clock base is taken again. While the clock base is void,
+// a step of the clock counts as a jump in two cases:
+//  - After the step, the clock is still before the mark.
 //  - Ids were minted in this server run before the step, so the mark may be wrong and the clock
 //    right.
 //
-// The base is in the postmaster's memory. A process that writes the base may be killed at any
-// instant.
+// The clock base is in the postmaster's memory. A process that writes the clock base may be killed
+// at any instant.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -33,13 +33,13 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // By how much the wall clock was stepped since the base was taken; negative: back.
+  // By how much the wall clock was stepped since the clock base was taken; negative: back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted under the present clock. After that, no mark can make the base
-  // void.
+  // Records that ids were minted under the present clock. From now on, no mark can make the clock
+  // base void.
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -47,30 +47,30 @@ class ClockBase {
     return void_until_ms_.load(std::memory_order_relaxed) == kInUse;
   }
 
-  // Takes the base again because an operator confirmed the clock.
+  // Takes the clock base again after an operator has confirmed the clock.
   void accept(int64_t offset_us) noexcept {
     record_use();
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
-  // Records a stored mark of any database. `boot_us` is the time since boot. `ahead_ms` is how far
-  // ahead of the clock a mark is written at most. `jump_ms` is the largest step of the clock that
-  // needs no confirmation.
+  // Records the durable mark of any database. `boot_us` is the time since boot. `ahead_ms` is how
+  // far ahead of the clock a mark is written at most. `jump_ms` is the largest step of the clock
+  // that needs no confirmation.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // True if the base is void and the clock is at most `ahead_ms` before the mark, because a server
-  // writes a mark by up to `ahead_ms` ahead of its clock.
+  // True if the clock base is void and the clock is at most `ahead_ms` before the mark. A server
+  // writes its mark by up to `ahead_ms` ahead of its clock.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
-  // Takes the base again if may_be_replaced() is true. If the caller is killed half-way, the old
-  // base stays valid, and an operator must confirm the step of the clock as a jump.
+  // Takes the clock base again if may_be_replaced() is true. If the caller is killed half-way, the
+  // old clock base stays valid, and an operator must confirm the step of the clock.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -79,7 +79,7 @@ class ClockBase {
   }
 
  private:
-  // The state only changes from undecided to void (a time), and from void to in use.
+  // The state changes only in this order: undecided, void (a time in ms), in use.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

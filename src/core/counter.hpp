@@ -6,15 +6,16 @@
 //    counter.
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the counter by a
 //    factor from the hypervisor. The counters of two processors can differ, so TickClock uses a
-//    reading only on the processor that took the reading. The processor flags constant_tsc and
-//    nonstop_tsc guarantee a constant rate that continues in sleep states.
-//  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0. With any
-//    other clock source, the counter may have failed the kernel's tests.
+//    clock reading only on the processor that took the reading. The processor flags constant_tsc
+//    and nonstop_tsc guarantee a constant rate that continues in sleep states.
+//  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
 //
-// A live migration can change the rate or the value of the counter. TickClock discards a reading if
-// the counter goes back. TickClock measures the rate again if the counter has become slower than
-// the kernel's clock. A hypervisor or an emulator can make the counter slow to read, so the cost of
-// a reading is measured at start.
+// If the kernel uses another clock source, the counter may have failed the kernel's tests.
+//
+// A live migration can change the rate or the value of the counter. TickClock discards a clock
+// reading if the counter goes back. TickClock measures the rate again if the counter has become
+// slower than the kernel's clock. A hypervisor or an emulator can make the counter slow to read, so
+// the cost of reading the counter is measured at start.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -27,7 +28,8 @@
 
 namespace snowflake {
 
-// The longest acceptable time for one reading of the counter. The kernel's clock takes 20 to 40 ns.
+// The longest acceptable time for reading the processor's counter. Reading the kernel's clock takes
+// 20 to 40 ns.
 inline constexpr int64_t kMostCounterNs = 100;
 
 enum class CounterUse : uint8_t { used, unknown_source, not_constant, slow };
@@ -69,8 +71,8 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// Time to read the counter once. Takes the least of several rounds, because a round may be
-// interrupted. A counter that stands still has the cost INT64_MAX.
+// Time to read the processor's counter once. Returns the least time of several rounds, because a
+// round may be interrupted. A counter that stands still has the cost INT64_MAX.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

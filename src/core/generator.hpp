@@ -1,6 +1,6 @@
 // Generates ids in a program outside PostgreSQL. The generator returns only ids below a durable
-// mark, which is stored in a file (mark_file.hpp). So a new run begins above every id of the
-// earlier runs, even if the clock was set back.
+// mark, which is stored in a file (mark_file.hpp). So a new run of the program begins above every
+// id of the earlier runs, even if the clock was set back.
 //
 // The generator cannot detect the following faults. In each case, ids may repeat:
 //  - Another program or a server mints in the same region, with another mark file or on another
@@ -8,14 +8,16 @@
 //  - The machine or container was cloned together with the mark file.
 //  - The mark file was restored from a backup, or deleted and created again, while returned ids are
 //    still ahead of the clock.
-//  - The file system does not enforce locks between machines. Some network file systems do not. If
-//    the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
+//  - The mark file is on a network file system that does not enforce locks between machines.
+//
+// If the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
 //
 // An id is at most `max_lead_ms` ahead of the clock. A call waits for the clock if no earlier id is
 // free, or if the clock is behind the last id or the mark. A call fails if it would wait for more
-// than `max_wait_ms`. If the clock jumps ahead by more than `max_jump_ms`, the mark is no longer
-// raised. Then calls fail as soon as ids reach the mark, until the clock is corrected or the
-// program is restarted. A failed call returns no id. Ids that a failed call has claimed are lost.
+// than `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, calls fail as
+// soon as ids reach the mark, because the mark is no longer raised. Calls succeed again if the
+// clock is corrected or the program is restarted. A failed call returns no id. Ids that a failed
+// call has claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
 // `reserve_ms`, one thread writes the mark, and the other threads wait. After fork(), calls in the

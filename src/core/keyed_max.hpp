@@ -2,7 +2,7 @@
 // because any process may be killed at any instant.
 //
 // Values are never removed. When all entries are in use, all further keys share one value, which
-// may be too high but never too low. Keys are not 0, and values are positive. Zeroed memory is an
+// may be too high but never too low. Keys are not 0, values are positive, and zeroed memory is an
 // empty object.
 #pragma once
 

@@ -3,11 +3,12 @@
 // Each server is configured with regions that no other server uses. Leases separate the runs of one
 // server: restarts, clones, standbys and restored copies. Ids of a lease holder have times from
 // `floor` up to, but not including, `until`. The next holder begins at `until`. So two holders
-// never mint the same id, even if a clock is wrong or an earlier holder still runs. Clocks only
-// decide how long a server waits. Times are in ms since 1970.
+// never mint the same id, even if a clock is wrong or an earlier holder still runs. In the lease
+// protocol, clocks only decide how long a server waits. Times are in ms since 1970.
 //
-// lease_memory.hpp decides what a server does with an answer. The extension snowflake_fleet decides
-// the answers, and test/core/lease_server.hpp is a model of the extension for tests.
+// lease_memory.hpp decides what a server does with an answer of the lease server. The extension
+// snowflake_fleet decides the answers, and test/core/lease_server.hpp models the extension for
+// tests.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -78,7 +79,8 @@ struct LeaseAnswer {
   int64_t clock_ms;  // of the lease server
 };
 
-// A grant is as long as the incarnation has run, but at least a minute and at most `longest_ms`.
+// A lease lasts as long as the server has been running, but at least a minute and at most
+// `longest_ms`.
 constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms) noexcept {
   return std::min(std::max(age_ms, kFirstGrantMs), longest_ms);
 }
@@ -87,8 +89,8 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// By how much the server's clock is at least ahead of the lease server's clock; negative: behind.
-// The lease server read its clock between `sent_ms` and `received_ms`.
+// Least possible lead of the server's clock over the lease server's clock; negative if behind. The
+// lease server read its clock between `sent_ms` and `received_ms`.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
                                int64_t received_ms) noexcept {
   if (lease_server_ms < sent_ms) return sent_ms - lease_server_ms;
@@ -101,9 +103,9 @@ constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }
 
-// Whether observe() may raise the mark to a time. Later times are refused, because the mark cannot
-// be later than the end of the lease. With a mark at the end of the lease, ids of the next lease
-// could be less than the observed id.
+// Whether observe() may raise the durable mark to a time. The durable mark cannot be later than the
+// end of the lease. If observe() raised the mark only to the end of the lease, ids of the next
+// lease could be less than the observed id.
 constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
@@ -119,9 +121,9 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// The time to which the mark must be raised for `position`, including the reserve. The result is at
-// most the end of the lease, so that a wrong clock cannot raise the mark too far. Returns 0 if the
-// lease does not cover the position: the caller must wait for the lease.
+// The time to which the durable mark must be raised for `position`, including the reserve. The time
+// is at most the end of the lease, so that a wrong clock cannot raise the mark too far. Returns 0
+// if the lease does not cover the position: the caller must wait for the lease.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

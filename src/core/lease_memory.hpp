@@ -1,11 +1,12 @@
 // The lease state of a server that mints: its incarnation, and the effects of the lease server's
 // answers.
 //
-// The state is in the postmaster's memory, and survives a crash of a backend. After a restart, in a
-// clone and in a promoted standby, the state is empty. Only the lease worker writes the state,
-// except for `highest`: a session that publishes a limit raises `highest`, under the lock that
-// cover() requires. The worker and sessions may be killed between two stores. The other members are
-// valid only while a region is set, so the region is stored last and cleared first.
+// The lease state is in the postmaster's memory, and survives a crash of a backend. After a
+// restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
+// writes the lease state. As an exception, a session that publishes a limit raises `highest`, under
+// the lock that cover() requires. The worker and sessions may be killed between two stores. The
+// other members are valid only while a region is set, so the region is stored last and cleared
+// first.
 //
 // Invariants:
 //  1. While a region is held, every published limit is at most `highest`, and floor <= highest <=
@@ -19,7 +20,8 @@
 
 namespace snowflake {
 
-// A copy of the lease state. Sessions need the lock to read the state. The lease worker does not.
+// A copy of the lease state. Sessions must hold the lock to read the lease state, but the lease
+// worker need not.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -83,15 +85,15 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// Random numbers in the lease worker's requests. They let the lease server detect a copy of the
-// worker's memory.
+// Random numbers (nonces) in the lease worker's requests, by which the lease server detects a copy
+// of the worker's memory.
 struct LeaseNonce {
   int64_t next;   // sent until a request is granted
   int64_t acked;  // last granted nonce; 0: none
 
   // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
-  // when it grants a request. So a worker must send the same nonce after a refusal. With a changed
-  // nonce, the worker would look like a copy.
+  // when it grants a request. So a worker must send the same nonce after a refusal, or the lease
+  // server would take the worker for a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;

@@ -4,15 +4,15 @@
 // The caller must hold the locks that a member of Limits requires:
 //  - *the lock* excludes bind(), publish(), withdraw(), end_region() and the members of LeaseMemory
 //    that require the lock from one another;
-//  - *the page* excludes adopt() and record_written() of one stored mark from one another.
+//  - *the page lock* excludes adopt() and record_written() of one durable mark from one another.
 //
 // Invariants:
 //  1. A limit is valid only in the generation in which the limit was published. withdraw()
 //     increases the generation before it clears the limit. A session compares the generation after
 //     it has read the limit.
 //  2. The limit does not fall within a generation.
-//  3. Before a limit is published (release), all shard counters are raised to the mark and to the
-//     start of the region. A session that claims reads the limit (acquire) before the shard
+//  3. Before a limit is published (release), all shard counters are raised to the durable mark and
+//     to the start of the region. A session that claims reads the limit (acquire) before the shard
 //     counter.
 //  4. highest_ms() is at least every mark from which a published limit was computed.
 #pragma once
@@ -42,11 +42,12 @@ class BasicLimits {
  public:
   // Attaches a session to a durable mark. `mark` is a number other than 0 that identifies the mark,
   // and `stored_ms` is the stored value of the mark. If the published limit was computed from
-  // another mark, or from a later time than `stored_ms`, the generation ends. Only the first call
-  // after a region was taken sets the start of the region. REQUIRES the lock.
+  // another mark, or from a later time than `stored_ms`, the generation ends. The first call after
+  // a region was taken sets the start of the region, which later calls do not change. REQUIRES the
+  // lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered mark ends the generation only if a limit is published. Otherwise, while the mark is
-    // low, each session that attaches would end the generation of all other sessions.
+    // A lowered durable mark ends the generation only if a limit is published. Otherwise, while the
+    // mark is low, each session that attaches would end the generation of all other sessions.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -90,10 +91,10 @@ class BasicLimits {
   // True if a mark of `stored_ms` or later was written or adopted since shared memory was created.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a stored mark that was not written through this object, such as the mark of an earlier
+  // Adopts a durable mark that was not written through this object, such as the mark of an earlier
   // server run. `raise_counters` raises all shard counters of the database to at least its
-  // argument. REQUIRES the page: other sessions must not see has_recorded() true before the shard
-  // counters are raised.
+  // argument. REQUIRES the page lock: other sessions must not see has_recorded() true before the
+  // shard counters are raised.
   template <class RaiseCounters>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {
     if (has_recorded(stored_ms)) return;
@@ -103,7 +104,7 @@ class BasicLimits {
   }
 
   // Records that the sequence contains the mark `mark_ms`. The caller must flush the mark before it
-  // publishes a limit. REQUIRES the page.
+  // publishes a limit. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region, so that no earlier id of the region is

@@ -17,7 +17,7 @@
 
 namespace snowflake {
 
-// Start time of a session. The time since boot is never stepped, but coarse, so the wall clock
+// Start time of a session. The time since boot is never stepped but coarse, so the wall clock
 // orders sessions with the same time since boot.
 struct SessionStart {
   int64_t since_boot;
@@ -36,8 +36,9 @@ class MintOrigin {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Offers the configuration of a session, and returns whether the choice changed. If a newer
-  // session makes the same choice, sessions that started before it can no longer change the choice.
+  // Offers the configuration of a session, and returns whether the choice changed. A newer session
+  // with the same configuration confirms the choice, so that sessions that started before it cannot
+  // change the choice.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -1,8 +1,8 @@
-// The origin fingerprint shows where a database last minted. It consists of hashes of the system
-// identifier, the machine, the disk and the files. A copied data directory contains the fingerprint
-// of the original, but runs in another place.
+// The origin fingerprint shows where a database last minted: hashes of the system identifier, the
+// machine, the disk and the files. A copied data directory contains the fingerprint of the
+// original, but runs in another place.
 //
-// If a part is not available (no machine id in a container, a disk without a name), the part is
+// If a part is not available (a container without a machine id, a disk without a name), it is
 // stored as 0 and is not compared.
 #pragma once
 
@@ -23,8 +23,8 @@ struct OriginFingerprint {
   bool operator==(const OriginFingerprint&) const = default;
 };
 
-// A part is computed from a hash and is never 0. Two different values have the same part with
-// probability 1/65535, or 1/16382 for the system identifier.
+// Each part is a hash, and is never 0. Two different values have the same part with probability
+// 1/65535, or 1/16382 for the system identifier.
 constexpr uint16_t system_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0x3ffe);
 }
@@ -32,8 +32,8 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// The integer that a sequence stores; 0 before the first id. The integer is less than half of
-// INT64_MAX, because monitoring tools report sequences near their maximum.
+// The integer that a sequence stores; 0 before the first id. Packed fingerprints are less than half
+// of INT64_MAX, because monitoring tools report sequences near their maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -55,8 +55,8 @@ struct Moved {
   constexpr bool any() const { return machine || disk || files; }
 };
 
-// A different system identifier shows that pg_upgrade moved the database into a new cluster. Such a
-// database is not a clone, so no part counts as moved.
+// A different system identifier shows that pg_upgrade moved the database into a new cluster. A
+// database that pg_upgrade moved is not a clone, so no part counts as moved.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };

@@ -2,21 +2,22 @@
 // the order of ids.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later. A
-// consumer that stores only the last id that it read would miss these rows. S is the smaller of two
-// lower bounds of the ids of such rows:
+// consumer that stores only the last id that it read would miss these late rows. S is the smaller
+// of two lower bounds of the ids of late rows:
 //  - the least tick in the slots of all sessions. A session stores the tick of the first claim of
 //    its open transaction in its slot (OpenMints).
 //  - the floor. settle() raises all shard counters to the floor, so later claims get higher ids.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
-// tick before S. The transaction that inserts the row must also have claimed the id.
+// tick before S. The guarantee requires that the transaction that inserts the row also claims the
+// id.
 //
 // Proof for a claim of a tick before S:
 //  1. The floor is S or more. So in the modification order of the shard counter, the claim is
 //     before the exchange that raised the counter to the floor.
 //  2. Every change of a shard counter is an atomic exchange. The exchange of the claim is a
 //     release, and raising the counter is an acquire. So settle() sees everything that the session
-//     stored before the claim. That includes the session's slot, whose tick is not after the
+//     stored before the claim, also the session's slot. The tick in the slot is not after the
 //     claimed tick.
 //  3. S is at most every tick in the slots, so the session had cleared its slot before settle()
 //     read the slot. A session clears its slot with release, after its commit is visible. settle()
@@ -26,7 +27,7 @@
 //     values, because `raised_` and `settled_` are written with release and read with acquire.
 //
 // A claimed tick is not before the clock reading of the claim. If the clock is set back during a
-// transaction, the earlier clock reading is recorded.
+// transaction, the session stores the earlier clock reading in its slot.
 #pragma once
 
 #ifdef POSTGRES_H

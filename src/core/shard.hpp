@@ -9,19 +9,19 @@
 //     counter to the last claimed position with one compare-and-swap.
 //  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
 //  3. A claimed position is below the limit of the claim.
-//  4. After raise_floor(p) returns, no claim gets a position below p.
+//  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
 // Memory order: relaxed operations on the shard counter are enough to make positions unique. Two
 // other guarantees need acquire and release:
-//  - A session that sees a new limit must also see the floor that was raised for the limit.
-//    Publishers raise the floor before they store the limit with release (see
-//    pg/mark/high_water.cpp). Claimers load the limit with acquire before they load the shard
-//    counter.
+//  - A session that sees a new limit must also see the shard counters that were raised before the
+//    limit was published. A publisher stores the limit with release (see pg/mark/high_water.cpp). A
+//    claimer loads the limit with acquire before it loads the shard counter.
 //  - The caller of raise_floor() must see all stores that a session made before a claim below the
 //    floor (see core/settled.hpp). So a claim is a release, and raise_floor() is an acquire. Only
 //    read-modify-write operations change the shard counter, so raise_floor() acquires the release
-//    of every earlier claim. On x86, acquire and release operations are the same instructions as
-//    relaxed operations.
+//    of every earlier claim.
+//
+// On x86, acquire and release operations are the same instructions as relaxed operations.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ namespace snowflake {
 
 struct Bounds {
   uint64_t now;    // clock reading, in ticks
-  uint64_t lead;   // how many ticks ids may be ahead of the clock
+  uint64_t lead;   // lead of ids over the clock
   uint64_t limit;  // first position after the durable mark
   // If `spread` is 0, each new tick begins at sequence number 0. Otherwise, each new tick begins at
   // (last sequence number + 1) % spread.
@@ -52,7 +52,7 @@ enum class Outcome : uint8_t {
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;  // first claimed position, or the position that was refused
+  uint64_t first;  // first claimed or refused position
   uint64_t count;
   uint64_t borrowed;  // ticks ahead of the clock that no earlier claim had used
 
@@ -128,8 +128,8 @@ class alignas(64) Shard {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the floor to the start of a tick. The first sequence number of the tick depends on
-  // `spread`, as in a claim.
+  // Raises the shard counter to the start of a tick. The first sequence number of the tick depends
+  // on `spread`, as in a claim.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });

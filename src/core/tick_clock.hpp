@@ -1,31 +1,31 @@
 // The wall clock in milliseconds, cached for callers that read the clock very often. The
 // processor's counter (TSC) limits how long a reading of the kernel's clock is used again.
 //
-// A reading is used for at most kLongestUs, and not after the end of its millisecond. No time is
-// computed from the counter. So a wrong counter can make a reading too old, but never ahead of the
-// clock. core/counter.hpp decides which counters may be used.
+// A clock reading is used for at most kLongestUs, and not after the end of its millisecond. No time
+// is computed from the counter. So a wrong counter can make a clock reading too old, but never
+// ahead of the clock. core/counter.hpp decides which counters may be used.
 //
-// The number of cycles for which a reading is used:
+// These rules determine for how many cycles of the counter a clock reading is used:
 //  - The cycles are counted from before the kernel's clock is read. An interruption in between
 //    shortens the use.
 //  - The counter's rate is measured over at least kMeasureUs against the time since boot, which is
 //    never stepped. An interruption makes the measured rate too small, so the rate is measured
 //    again every kMeasureAgainMs.
-//  - Only the processor that took a reading uses the reading. KVM and Xen set a different offset of
+//  - Only the processor that took a clock reading uses it. KVM and Xen set a different offset of
 //    the counter for each processor.
-//  - Each use of a reading requires that the counter has advanced since the last use. So a counter
-//    that jumps ahead, goes back or stops ends the use.
+//  - Each use of a clock reading requires that the counter has advanced since the last use. So a
+//    counter that jumps ahead, goes back or stops ends the use.
 //
-// In these cases a reading can be used too long:
-//  - If the counter becomes slower, the present reading is used longer by the same factor. The next
-//    reading detects a counter below 3/4 of the kernel's time. Until the rate is measured again,
-//    every call reads the kernel's clock. A smaller slowdown is not detected, so a reading can be
-//    used for 4/3 of kLongestUs.
-//  - If the wall clock is stepped, the step is detected when the present reading ends.
-//  - If the clock is slewed by 10 % after the rate was measured, a reading can be used 5 us too
-//    long.
+// In these cases a clock reading can be used too long:
+//  - If the counter becomes slower, the present clock reading is used longer by the same factor.
+//    The next clock reading detects a counter below 3/4 of the kernel's time. Until the rate is
+//    measured again, every call reads the kernel's clock. A counter that is slower by less is not
+//    detected, so a clock reading can be used for 4/3 of kLongestUs.
+//  - If the wall clock is stepped, the step is detected when the present clock reading ends.
+//  - If the clock is slewed by 10 % after the rate was measured, a clock reading can be used 5 us
+//    too long.
 //  - If a live migration sets the counter back by almost exactly the time since the last use, a
-//    reading can be used kLongestUs too long.
+//    clock reading can be used kLongestUs too long.
 //
 // Ids are unique without TickClock. Only the times in ids, and the order of ids of different
 // shards, depend on TickClock.
@@ -131,7 +131,7 @@ class BasicTickClock {
 
  private:
   // True if the counter ran at less than 3/4 of its measured rate. If the counter went back, the
-  // unsigned difference is large, and the result is false.
+  // unsigned difference is large, and is_slower() returns false.
   bool is_slower(uint64_t cycles, int64_t wall_ns) const noexcept {
     constexpr int64_t kNoiseNs = 2000;
     const int64_t certain_ns = std::min(wall_ns, int64_t{1'000'000'000}) - kNoiseNs;

@@ -71,7 +71,7 @@ constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
 
 enum class UuidError : uint8_t {
   none,
-  version,  // not version 7, or not RFC 9562
+  version,  // not a UUID of version 7
   time,     // not the start of a tick
   rest,     // bits that the layout leaves 0 are set
   check,
