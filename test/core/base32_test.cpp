@@ -80,7 +80,6 @@ TEST(Base32, SortsAsIdsDo) {
   }
 }
 
-// A symbol can have any of its spellings, and hyphens can be anywhere.
 TEST(Base32, ReadsEverySpelling) {
   Random random(34);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {

@@ -1,4 +1,3 @@
-// Compares base62 with long division, digit by digit.
 #include "core/base62.hpp"
 
 #include <gtest/gtest.h>

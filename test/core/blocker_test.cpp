@@ -27,7 +27,6 @@ Facts healthy() {
   return facts;
 }
 
-// The order in which blocker() must report blockers.
 struct Fault {
   Blocker blocker;
   void (*make)(Facts&);
@@ -78,15 +77,15 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// For each pair of blockers, the earlier one must be returned. Two blockers that depend on the same
-// fact cannot be present at the same time.
+// Of two blockers, the earlier one must be returned. Blockers that depend on the same fact cannot
+// occur together.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {
       Facts facts = healthy();
       kFaults[second].make(facts);
       kFaults[first].make(facts);
-      // A clock at the end of the layout is also after every lease and mark. A clock before the
+      // A clock at the end of the layout is also after every lease and mark, but a clock before the
       // epoch is not.
       EXPECT_EQ(blocker(layout_from("fleet"), facts), kFaults[first].blocker)
           << first << " and " << second;

@@ -13,7 +13,7 @@ int64_t system_ms() {
       .count();
 }
 
-// The machine's clock may step between two readings, so one right result in five is enough.
+// The machine's clock may step during a test, so one right result in five is enough.
 TEST(Clock, TellsTheWallTimeInMilliseconds) {
   bool between = false;
   for (int i = 0; i < 5 && !between; ++i) {
@@ -24,7 +24,6 @@ TEST(Clock, TellsTheWallTimeInMilliseconds) {
   EXPECT_TRUE(between);
 }
 
-// Two milliseconds of steady_clock are measured around the readings and between the readings.
 TEST(Clock, MonotonicTimeIsInMicroseconds) {
   using std::chrono::microseconds;
   using std::chrono::steady_clock;

@@ -1,9 +1,9 @@
 // Runs many claimers over a few shard counters, and a conductor that moves the clock and the limit.
 // Claimers are threads or processes, because all data may be in shared memory.
 //
-// The conductor acts for all writers of the high-water mark. It raises the floor beyond the limit,
-// and then publishes a higher limit. No claimer may get a position between the old limit and the
-// new floor, which is called a gap.
+// Like the writers of the high-water mark, the conductor raises the floor beyond the limit, and
+// then publishes a higher limit. No claimer may get a position in the gap between the old limit and
+// the new floor.
 #pragma once
 
 #include <atomic>
@@ -118,7 +118,6 @@ template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
   std::vector<Gap> gaps;
-  // A random time for at most this many positions.
   const auto step_ms = [&](uint64_t positions) {
     return layout.ms_of_tick(layout.tick_of_position(random.below(positions))) - layout.epoch_ms;
   };
@@ -128,7 +127,6 @@ std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done don
     for (Counter& counter : stage.counters) raise_floor(counter, floor);
   };
   stage.now.store(1000);
-  // Begins at tick 1000, so that the clock can go back.
   int64_t published_ms = layout.ms_of_tick(1000);
   stage.limits.adopt(layout, published_ms, raise_counters);
   stage.generation = stage.limits.bind(1, published_ms, {0, 0}).generation;

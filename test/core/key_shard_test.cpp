@@ -50,7 +50,7 @@ TEST(Sha256Test, LengthsAboutTheEndOfABlock) {
             "13f05a0b594787f5ecd315edc96141bd3243203d1b7d4f0836f37308b276ba98");
 }
 
-// Applications store rows by shard_for(), so every version must return the same shards
+// Applications store rows by shard_for(), so all versions must return the same shards
 // (doc/routing.md).
 TEST(KeyShard, Vectors) {
   EXPECT_EQ(shard_for(int64_t{0}, 256), 95u);

@@ -153,7 +153,6 @@ TEST(LayoutParse, EveryErrorIsASentence) {
   }
 }
 
-// Parses with a regular expression, as a second implementation.
 std::optional<Layout> expected(const std::string& text) {
   static const Pattern grammar(
       "^(0|[1-9][0-9]{0,2})/((0|[1-9][0-9]{0,2})[+])?(0|[1-9][0-9]{0,2})/(0|[1-9][0-9]{0,2})$");

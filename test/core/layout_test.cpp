@@ -115,13 +115,11 @@ TEST(Layout, IdsOfAShardGrowWithThePosition) {
     ASSERT_LT(id(low), id(low + 1)) << testing::PrintToString(layout);
     ASSERT_LT(id(low), id(high)) << testing::PrintToString(layout);
     ASSERT_LT(id(carry - 1), id(carry));
-    // An id of a later tick is greater, whatever its region and shard are.
     ASSERT_LT(layout.id(carry - 1, layout.regions() - 1, layout.shards() - 1),
               layout.id(carry, 0, 0));
   }
 }
 
-// The returned position has a greater id, and the position before has not.
 TEST(Layout, TheFirstPositionAfterAnIdIsTheLeastThatIsGreater) {
   Random random(3);
   int carried = 0;

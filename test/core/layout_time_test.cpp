@@ -27,8 +27,6 @@ TEST(LayoutTime, TicksBeginAtTheEpoch) {
     }
 }
 
-// tick_at() returns the last tick that began at a time or before. tick_from() returns the first
-// tick that begins at a time or later.
 TEST(LayoutTime, TicksEncloseEveryTime) {
   Random random(3);
   for (int i = 0; i < 50'000; ++i) {
@@ -47,7 +45,6 @@ TEST(LayoutTime, TicksEncloseEveryTime) {
   }
 }
 
-// A number from the first hour after the epoch counts as a value of a sequence, not as an id.
 TEST(LayoutTime, TheFirstHourEndsBetweenTwoTicks) {
   Random random(4);
   for (int i = 0; i < 50'000; ++i) {

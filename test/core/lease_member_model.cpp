@@ -51,7 +51,6 @@ void World::withdraw(Server& s) {
   for (Slot& slot : s.slots) slot.limits.end_region();
 }
 
-// Lets other sessions make steps between two steps of one session.
 void World::disturb() {
   if (!faults_) return;
   for (uint64_t left = random_.below(5); left > 0 && violation_.empty(); --left) step();
@@ -62,7 +61,6 @@ bool World::is_good(Server& s, const Session& session) const {
          s.slots[static_cast<size_t>(session.database)].limits.is_current(session.generation);
 }
 
-// Raises the shard counters to the high-water mark on the disk.
 void World::adopt_mark(Server& s, size_t database) {
   Slot& slot = s.slots[database];
   slot.limits.adopt(layout_, s.disk.mark[database], [&](uint64_t floor) {
@@ -91,7 +89,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit with two loads. Other sessions may make steps before each load.
+// Reads the published limit with two loads. Other sessions may run before each load.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -191,7 +189,6 @@ bool World::claim(Server& s, Session& session) {
   return true;
 }
 
-// Mints as much as one session can without interruption.
 void World::burst(Server& s, Session& session) {
   if (!is_good(s, session)) attach(s, session);
   for (uint64_t left = random_.between(1, 6); session.attached && left > 0; --left) {
@@ -276,7 +273,8 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Rule off: reads the highest limit, lets sessions claim, and only then withdraws the limit.
+    // Without the rule forget_then_read, sessions claim after the highest limit is read and before
+    // it is withdrawn.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -287,7 +285,8 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // Rule off: reports the mark of one database instead of the highest limit of all databases.
+    // Without the rule highest_of_all, the mark of one database is reported instead of the highest
+    // limit.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;
@@ -322,7 +321,8 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Rule off: the server continues as the same incarnation, with the longer lease.
+      // Without the rule lost_is_new, the server continues as the same incarnation, with the longer
+      // lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

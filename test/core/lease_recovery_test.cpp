@@ -96,7 +96,6 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   ASSERT_EQ(again.status, AnswerStatus::granted);
   EXPECT_LE(again.until_ms, kNow + fleet.longest_ms);
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
-  // A holder with a longer lease keeps the longer lease.
   LeaseMemory memory{};
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(extended);

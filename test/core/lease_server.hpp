@@ -27,7 +27,7 @@ namespace snowflake {
 enum class RegionState : uint8_t {
   given_back,  // or never granted
   held,
-  revoked,  // by an operator
+  revoked,  // revoked by an operator
   lost,     // holder may continue
 };
 
@@ -87,7 +87,6 @@ constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) n
   return std::min(request.clock_ms, clock_ms);
 }
 
-// A holder with a longer lease keeps the longer lease.
 constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, int32_t number,
                             const LeaseRequest& request, int64_t clock_ms, bool anew) noexcept {
   LeasedRegion& region = regions[static_cast<size_t>(number)];
@@ -213,7 +212,7 @@ constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
   return answer(fleet, request, AnswerStatus::given_back, clock_ms);
 }
 
-// Assigns regions to a server. Returns false if a region belongs to another server.
+// Returns false if a region belongs to another server.
 constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                     int32_t server) noexcept {
   for (const int32_t i : named) {
@@ -302,9 +301,9 @@ constexpr void revoke(LeasedRegion& region) noexcept {
   region.state = RegionState::revoked;
 }
 
-// Ends the lease of a region whose holders have stopped. `ahead_ms` is lead plus reserve, the most
-// by which ids were ahead of a holder's clock. REQUIRES: !clock_is_behind(); the holders stopped
-// before `now_ms`; the holders' clocks were ahead by at most the skew.
+// Ends the lease of a region whose holders have stopped. `ahead_ms` is lead plus reserve, the
+// greatest time by which ids were ahead of a holder's clock. REQUIRES: !clock_is_behind(); the
+// holders stopped before `now_ms`; the holders' clocks were ahead by at most max_skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -320,15 +319,15 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
   fleet.halted = false;
 }
 
-// Continues all leases, because the lease server has stored all its decisions. REQUIRES
-// !fleet.halted, or a halt by a false request.
+// Continues all leases, because the lease server has lost no decision. REQUIRES !fleet.halted, or a
+// halt by a false request.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
 // Continues after decisions were lost. Regions then begin after all grants that may have been lost.
 // `silent`: the lease server has granted nothing since it was restored. REQUIRES that `now_ms` is
-// at most the skew before each lost grant.
+// at most max_skew before each lost grant.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -340,8 +339,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   }
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
-  // The two clocks of a grant may differ by the skew, and the earlier clock may differ from
-  // `now_ms` by the skew.
+  // The two clocks of a grant may differ by max_skew, and the earlier clock may differ from
+  // `now_ms` by max_skew.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -9,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-constexpr int64_t kUnit = 1000;  // unit of time; leases last 4
+constexpr int64_t kUnit = 1000;  // a lease: 4, clock error: 1
 constexpr int64_t kBegin = kDefaultEpoch + 1'000'000'000;
 constexpr int kRegions = 2;
 constexpr std::array<int32_t, kRegions> kOwn{0, 1};
@@ -46,7 +46,6 @@ struct SmallRules {
 class Explorer {
  public:
   explicit Explorer(const SmallRules& rules) : rules_(rules) {}
-  // True if any order of `depth` steps breaks a promise.
   bool search(const Small& world, int depth) {
     if (world.violated) return true;
     if (depth == 0) return false;
@@ -189,7 +188,7 @@ class Explorer {
     }
   }
 
-  // Makes a step of one server run. Returns false if the step is impossible in this state.
+  // Returns false if the step is impossible in this state.
   bool act_run(Small& w, size_t i, int step) const {
     Run& r = w.runs[i];
     switch (step) {

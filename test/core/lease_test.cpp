@@ -1,4 +1,3 @@
-// Tests the decisions of the lease server.
 #include "lease_support.hpp"
 
 namespace snowflake {

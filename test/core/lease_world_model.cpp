@@ -32,7 +32,7 @@ World::World(Random random, const Rules& rules)
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
   lease_server_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
-  // Rule off: each server may be granted every region.
+  // Without the rule own_regions, each server may be granted every region.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
@@ -196,7 +196,6 @@ void World::decide_one(size_t index) {
   if (!random_.percent(15)) requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(index));
   if (random_.percent(5)) return;
   const LeaseRequest& request = sent.request;
-  // Some servers still send requests to the old lease server.
   const bool at_old = old_ && (lease_server_moved_ || random_.percent(50));
   LeaseServer& reached = at_old ? *old_ : lease_server_;
   if (lease_server_moved_ && rules_.identity_checked && !at_old) {
@@ -212,8 +211,6 @@ void World::decide_one(size_t index) {
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
-  // both_clocks off: only the lease server's clock decides which region is free. own_regions off: a
-  // server may get any region.
   if (!rules_.own_regions)
     for (LeasedRegion& region : next.regions) region.server = request.server;
   LeaseRequest seen = request;
@@ -227,7 +224,8 @@ void World::decide_one(size_t index) {
   if (committed) note_grant(request, answer);
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
-  // Rule off: a server uses an answer whose COMMIT failed, because rows arrive before the COMMIT.
+  // Without the rule commit_first, a server uses an answer whose COMMIT failed. Rows arrive before
+  // the COMMIT.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     answers_.push_back({sent.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
@@ -291,7 +289,6 @@ void World::backup(const Server& s) {
   if (backups_.size() > 6) backups_.erase(backups_.begin());
 }
 
-// Starts a copy of a server next to the original.
 void World::clone() {
   if (!random_.percent(10) || forgetful_) return;
   const Server& original = servers_[random_.below(servers_.size())];
@@ -337,7 +334,7 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // After a lease and the skew, every region is free or held by a server that mints.
+  // After a lease and max_skew have passed, every region is free or held by a server that mints.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;

@@ -100,7 +100,6 @@ TEST_F(LimitsTest, AreKnownAfterTheCountersAreRaised) {
   EXPECT_TRUE(limits.has_recorded(kNow));
 }
 
-// A server with two databases that holds region 2.
 struct LeasedLimits : testing::Test {
   ModelMemory memory{};
   ModelLimits first{}, second{};
@@ -192,7 +191,6 @@ TEST_F(LeasedLimits, EndBeforeTheRegionDoes) {
   }
 }
 
-// A limit that is published just before the region is given back is included in highest_ms.
 TEST_F(LeasedLimits, AreAllGivenBack) {
   const uint32_t generation = bind(first);
   const LeaseView last = memory.forget([&] {

@@ -15,7 +15,6 @@ TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("js53", 0, 0)), 19 * 57500 + 7 * 92 + 8 * 4 + 1);
 }
 
-// Two layouts with the same seal would fail this test, too.
 TEST(Seal, EveryLayoutRoundTrips) {
   Random random(6);
   for_each_division([&](Layout layout) {

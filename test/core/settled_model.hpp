@@ -83,7 +83,6 @@ class interrupted_atomic {
     return static_cast<T>(
         stepped::step([&] { return static_cast<uint64_t>(exchange(value_, value_ + value)); }));
   }
-  // Packs both results of the exchange into one number.
   bool compare_exchange_weak(T& expected, T desired, memory_order) noexcept {
     const T wanted = expected;
     const uint64_t result = stepped::step([&] {

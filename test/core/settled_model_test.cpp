@@ -47,7 +47,7 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // An actor may run this code several times, and each run sets the same values.
+    // Replays of an actor run this code again, with the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -179,8 +179,6 @@ TEST(SettledModel, TheNextTransactionOfTheSession) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Two readers have different clocks, and each reader finds shard counters that the other reader
-// raised.
 TEST(SettledModel, TwoReaders) {
   size_t schedules = 0;
   for (const uint64_t other : {11, 12, 13})

@@ -184,7 +184,7 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader of raised shard counters relies on the acquire of the reader that raised them.
+// A reader that finds raised shard counters relies on the acquire of the reader that raised them.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

@@ -103,7 +103,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // For each commit, the least tick of this and all later commits.
+  // Least tick of each commit and all later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {

@@ -112,7 +112,6 @@ class Interleaving {
  public:
   Interleaving() { counter_.raise_floor(kStart); }
 
-  // Claims, and checks that the claim is unique, ascends and is within its bounds.
   Claim claim(const Bounds& bounds, uint64_t wanted) {
     const uint64_t above = greatest_;
     const uint64_t floor = floor_;

@@ -73,7 +73,6 @@ class Schedule {
     return layout;
   }
 
-  // A random position after the tick, not always the start of a tick.
   uint64_t above(uint64_t tick) {
     return layout_.first_position(tick) +
            random_.below(layout_.ids_per_tick() * random_.between(1, 40));
@@ -127,7 +126,6 @@ class Schedule {
       check_claimed(claim, bounds, wanted, before, shard);
     else
       ASSERT_EQ(counters_[w].last(), before);
-    // After a failed claim, callers extend the high-water mark or wait for the clock.
     if (claim.outcome == Outcome::at_limit && random_.percent(50))
       limit_ = above(layout_.tick_of_position(claim.first));
     if (claim.outcome == Outcome::ahead_of_clock && random_.percent(30))

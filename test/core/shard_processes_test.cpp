@@ -38,7 +38,6 @@ class ShardProcesses : public testing::Test {
     if (fd_ >= 0) close(fd_);
   }
 
-  // The child process maps the memory at another address than its parent.
   pid_t start(size_t journal, const Plan& plan) {
     std::fflush(stdout);  // or the buffer prints twice
     const pid_t pid = fork();
@@ -82,7 +81,7 @@ TEST_F(ShardProcesses, ShareCountersWithoutSharingIds) {
 }
 
 // A claim is one compare-and-swap, so a killed process leaves no partial claim and blocks no other
-// process. Only its last claim may be missing in its journal.
+// process. Only the last claim of a killed process may be missing in its journal.
 TEST_F(ShardProcesses, AKilledProcessLeavesNothingBehind) {
   constexpr size_t kSurvivors = 2;
   const Plan plan;

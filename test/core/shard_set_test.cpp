@@ -132,7 +132,6 @@ TEST(ShardSet, EveryErrorIsASentence) {
   }
 }
 
-// Parses with a regular expression, into a set that contains every single shard.
 std::optional<std::set<uint32_t>> expected(const std::string& text) {
   static const Pattern entry("^[ \t]*([0-9]+)[ \t]*(-[ \t]*([0-9]+)[ \t]*)?$");
   if (text.empty() || text.back() == ',') return std::nullopt;

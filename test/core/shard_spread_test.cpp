@@ -1,4 +1,3 @@
-// Tests sequence_spread, which decides the first sequence number of a new tick.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -44,7 +43,6 @@ TEST(ShardSpread, TheWholeTickWrapsToZero) {
   EXPECT_EQ(mint(counter, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
 
-// If a burst continues in the next tick, the first sequence number of that tick is 0.
 TEST(ShardSpread, ABurstCarriesToSequenceZero) {
   Shard counter{};
   mint(counter, 100, 8, layout.ids_per_tick() - 1);  // sequences 1 to 1023
@@ -68,7 +66,6 @@ TEST(ShardSpread, TheStartCountsAgainstLimitAndLead) {
   EXPECT_EQ(claim.count, layout.ids_per_tick() - 6);
 }
 
-// If each tick has one id, `id % spread` must be evenly distributed.
 TEST(ShardSpread, LowRatesUseAllResidues) {
   Shard counter{};
   std::map<uint64_t, int> residues;

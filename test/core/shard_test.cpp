@@ -1,4 +1,3 @@
-// Tests each case of the contract of Shard::claim().
 #include "core/shard.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +28,6 @@ class ShardTest : public testing::Test {
     EXPECT_EQ(counter.last(), first + count - 1);
   }
 
-  // A failed claim must not change the shard counter.
   void expect_refused(Bounds bounds, Outcome outcome, uint64_t first) {
     const uint64_t before = counter.last();
     for (const uint64_t wanted : {uint64_t{1}, uint64_t{1000}}) {

@@ -1,4 +1,3 @@
-// Helpers for tests of the core.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +65,7 @@ class Random {
   uint64_t state_;
 };
 
-// Factor for repetitions. Sanitizers make the code slower.
+// Sanitizers make the code slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr uint64_t kEffort = 1;
 #elif defined(__has_feature)
@@ -89,7 +88,7 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
 
-  // The groups of a match; "" for unmatched groups. Empty if the whole text does not match.
+  // The groups of a match, or an empty vector if the whole text does not match.
   std::vector<std::string> match(const std::string& text) const {
     regmatch_t groups[8];
     std::vector<std::string> found;

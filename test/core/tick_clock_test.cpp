@@ -48,7 +48,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // Interrupts the process at random. The process may continue on the other processor.
+  // The process may continue on the other processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -192,7 +192,7 @@ TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   }
 }
 
-// Calls read() about every 200 ns, and returns the greatest age of a reading in ns.
+// Calls read() about every 200 ns, and returns the greatest age of a clock reading in ns.
 int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) {
   int64_t greatest = 0;
   int64_t old = 0;
@@ -301,7 +301,6 @@ TEST_F(TickClockTest, MeasuresAgainWhatWasMeasuredWithInterruptions) {
   EXPECT_GT(wrong, 0);
 }
 
-// On ARM the counter is slow, so some calls find it unchanged.
 TEST_F(TickClockTest, UsesASlowCounter) {
   Machine::cycles_per_ns = 0.024;
   for (int i = 0; i < 100'000; ++i) clock_.read(true);
@@ -367,7 +366,6 @@ TEST_F(TickClockTest, WhateverHappens) {
   EXPECT_GT(remembered, 10'000u);
 }
 
-// Tests the real clock, if this machine has the counter.
 TEST(TickClockHere, IsTheWallClock) {
   TickClock clock;
   bool right = false;

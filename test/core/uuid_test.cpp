@@ -122,7 +122,6 @@ TEST(Uuid, ReportsTheFault) {
   EXPECT_EQ(error_of(uuid.high | 1, uuid.low), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low | uint64_t{1} << 53), UuidError::rest);
   EXPECT_EQ(error_of(uuid.high, uuid.low ^ 1), UuidError::check);
-  // In a layout with ticks of a second, a UUID with a time between two ticks is invalid.
   const Layout seconds = layout_from("28/22/13", 1000, 0);
   const Wide whole = uuid_of(seconds, uint64_t{9} << 35);
   EXPECT_EQ(id_of_uuid(seconds, whole).id, uint64_t{9} << 35);

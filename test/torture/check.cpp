@@ -106,7 +106,6 @@ bool of_right_region(const Request& r, int64_t id) {
   return true;
 }
 
-// The changes of a clock that may have happened between two times.
 std::pair<std::vector<Step>::const_iterator, std::vector<Step>::const_iterator> steps_between(
     int64_t from, int64_t to) {
   const auto first = std::partition_point(steps.cbegin(), steps.cend(),
@@ -151,7 +150,6 @@ bool inherits(const Line& line, const Request& r) {
   return r.received < line.fork || (line.inherits_committed && r.committed);
 }
 
-// The ids that a line of history has minted or inherited.
 std::vector<uint32_t> history(uint32_t number,
                               const std::unordered_map<uint32_t, std::vector<uint32_t>>& own) {
   std::vector<uint32_t> all;

@@ -127,7 +127,6 @@ class Client {
            shard);
   }
 
-  // Mints in the shard of an earlier id of this client, or after an id of another shard.
   void after() {
     const auto [id, of_shard] = last_;
     if (id == 0) return single();
@@ -279,7 +278,6 @@ class Client {
            ("," + options_.only + ",").find(std::string(",") + way.name + ",") != std::string::npos;
   }
 
-  // Limits the size of the log and the load.
   void pace() {
     usleep(static_cast<useconds_t>(200 + below(2000)));
     while (!stopping &&

@@ -1,4 +1,3 @@
-// Reads the manifest and the clients' logs for check.cpp.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +50,6 @@ struct Refusal {
   std::string state;
 };
 
-// The time in which the neighbour of a line was changed.
 struct Apart {
   int64_t from, to;
   uint32_t line;
@@ -172,7 +170,7 @@ inline void read_log(const char* path) {
     }
     const size_t first = ids.size();
     ids.resize(first + r.count);
-    // A killed client may leave a partial record, whose ids count as returned.
+    // A killed client may leave a partial record. The ids in a partial record count as returned.
     const size_t got = std::fread(&ids[first], sizeof ids[0], r.count, f);
     ids.resize(first + got);
     if (got == 0) break;

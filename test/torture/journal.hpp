@@ -42,7 +42,6 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Begins to record one result of the server, which arrives in parts.
   void begin(uint32_t session, uint32_t transaction, int shard, int64_t sent_ns = monotonic_ns()) {
     record_ = Record{};
     record_.magic = kMagic;

@@ -25,10 +25,11 @@ struct Record {
   int32_t shard;         // the requested shard
   uint32_t count;
   uint32_t state;   // the SQLSTATE of an error
-  int64_t sent_ns;  // by the host's monotonic clock
+  int64_t sent_ns;  // monotonic clock of the host
   int64_t received_ns;
-  int64_t clock_low_us;   // server's clock before; 0: unknown
-  int64_t clock_high_us;  // server's clock after; 0: unknown
+  // The server's clock just before and after, in us since 1970; 0: unknown.
+  int64_t clock_low_us;
+  int64_t clock_high_us;
 };
 static_assert(sizeof(Record) == 64);
 
