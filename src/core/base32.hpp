@@ -132,7 +132,6 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
 // most 7.
 inline constexpr size_t kUlidLength = 26;
 
-// The last thirteen symbols contain 65 bits: the lower word, and the lowest bit of the upper word.
 constexpr void write_ulid(Wide value, char* out) noexcept {
   write_base32(value.high >> 1, out);
   write_base32(value.low, out + kBase32Length);

@@ -20,7 +20,6 @@ constexpr char base62_symbol(unsigned digit) noexcept {
                                         : 'a' + digit - 36);
 }
 
-// `pairs` is for writing, and `digits` for reading.
 struct Base62Tables {
   char pairs[62 * 62][2];
   uint8_t digits[256];
@@ -46,8 +45,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// Writes eleven characters for any 64-bit number. With the split into 3 + 4 + 4 digits, most
-// divisions are 32-bit and independent of each other.
+// Splitting a number into 3 + 4 + 4 digits makes most divisions 32-bit and independent of each
+// other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;
@@ -63,7 +62,7 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
   detail::write_base62_pair(low % kTwo, out + 9);
 }
 
-// Inverse of write_base62(). Numbers above kGreatestId are errors.
+// Numbers above kGreatestId are errors.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
   uint64_t head = 0;  // ten digits, less than 2^60
   uint64_t last = 0;

@@ -36,11 +36,11 @@ enum class Blocker : uint8_t {
   no_region,
   region_begins_later,
   lease_ended,
-  not_installed,    // in this database
+  not_installed,
   other_extension,  // another extension is named snowflake
-  state_missing,    // a sequence does not exist
-  state_locked,     // a sequence is altered or dropped
-  seal_gone,        // sequence dropped during the check
+  state_missing,
+  state_locked,  // a sequence is altered or dropped
+  seal_gone,     // sequence dropped during the check
   seal_unset,
   seal_restored,
   seal_not_carried,
@@ -51,7 +51,7 @@ enum class Blocker : uint8_t {
   cloned,             // and accept_clone() was not called
   mark_not_permanent,
   mark_lost,
-  mark_ahead,  // of the clock
+  mark_ahead,
   too_many_databases,
   clock_behind,     // the ids of a shard
   commits_refused,  // until the clock is synchronized
@@ -119,7 +119,7 @@ struct Facts {
   int64_t clock_ms;
   int64_t max_lead_ms;
   bool clock_jumped;
-  bool unsynchronized;  // and a setting forbids minting
+  bool unsynchronized;
 
   bool leased;
   bool lease_worker_runs;
@@ -131,7 +131,7 @@ struct Facts {
 
   Blocker state;      // not_installed, other_extension, state_missing, none
   bool state_locked;  // fields down to mark_ms are unknown
-  Blocker seal;       // the seal's fault, or none
+  Blocker seal;
   Seals seals;
   int64_t fleet_remembered;
   int64_t fleet_present;
@@ -142,9 +142,9 @@ struct Facts {
   int64_t mark_ms;          // stored, or the highest known
   int64_t highest_mark_ms;  // of this server run; 0: none
 
-  bool no_slot;          // all slots are in use
-  int64_t lead_ms;       // newest id minus clock
-  bool commits_refused;  // transactions that mint cannot commit
+  bool no_slot;     // all slots are in use
+  int64_t lead_ms;  // newest id minus clock
+  bool commits_refused;
 };
 
 constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {

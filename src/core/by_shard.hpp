@@ -1,8 +1,8 @@
 // Computes the hash with which PostgreSQL puts a row into the hash partition of its shard.
 //
 // For a key of one column, PostgreSQL computes the partition as hash_combine64(0, h) % modulus. The
-// hash h is the result of support function 2 of the operator class. The function hash_combine64(0,
-// h) adds a constant to h. So h = shard - constant puts shard s into remainder s % modulus.
+// hash h is the result of support function 2 of the operator class, and hash_combine64(0, h) adds a
+// constant to h. So h = shard - constant puts shard s into remainder s % modulus.
 #pragma once
 
 #ifdef POSTGRES_H

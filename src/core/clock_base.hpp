@@ -2,11 +2,11 @@
 // The *clock base* is the offset when the server started, or when an operator confirmed the clock.
 // A jump is a difference between the present offset and the clock base.
 //
-// A durable mark can prove that the clock was behind when the server started. A server writes its
-// mark only a little ahead of its clock. If a mark is far ahead of the clock, and the clock was not
-// stepped in this server run, an earlier server run wrote the mark. Then the clock base is *void*.
-// When the clock reaches the mark, a void clock base is taken again. While the clock base is void,
-// a step of the clock counts as a jump in two cases:
+// A server writes its durable mark only a little ahead of its clock. If a mark is far ahead of a
+// clock that was not stepped in this server run, an earlier server run wrote the mark. Then the
+// clock was behind when the server started, and the clock base is *void*. When the clock reaches
+// the mark, a void clock base is taken again. While the clock base is void, a step of the clock
+// counts as a jump in two cases:
 //  - After the step, the clock is still before the mark.
 //  - Ids were minted in this server run before the step, so the mark may be wrong and the clock
 //    right.
@@ -53,9 +53,8 @@ class ClockBase {
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
-  // Records the durable mark of any database. `boot_us` is the time since boot. `ahead_ms` is how
-  // far ahead of the clock a mark is written at most. `jump_ms` is the largest step of the clock
-  // that needs no confirmation.
+  // Records the durable mark of any database. `ahead_ms` is how far ahead of the clock a mark is
+  // written at most. `jump_ms` is the largest step of the clock that needs no confirmation.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)

@@ -71,8 +71,8 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// Time to read the processor's counter once. Returns the least time of several rounds, because a
-// round may be interrupted. A counter that stands still has the cost INT64_MAX.
+// Returns the least time of several rounds, because a round may be interrupted. A counter that
+// stands still has the cost INT64_MAX.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

@@ -74,8 +74,7 @@ struct GeneratorClocks {
 
 namespace detail {
 
-// The number of forks between the first process and this process. pthread_atfork() increments the
-// number in each child process.
+// pthread_atfork() counts the forks between the first process and this process.
 inline std::atomic<uint32_t> forks{0};
 inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
@@ -84,9 +83,8 @@ inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; 
 template <class Clocks>
 class BasicGenerator {
  public:
-  // Creates the mark file of a region. Call create() once for each region, before the first
-  // generator of the region. The new mark is above every id that a program with this clock can have
-  // minted so far.
+  // Creates the mark file of a region, once for each region, before the first generator of the
+  // region. The new mark is above every id that a program with this clock can have minted so far.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};
@@ -189,13 +187,13 @@ class BasicGenerator {
     return {};
   }
 
-  // Sleeps until the clock reaches a tick, for at most 100 ms and at most `left_ms`.
+  // Sleeps towards a tick, at most 100 ms at once, because the clock may be corrected in the
+  // meantime.
   GeneratorStatus wait(uint64_t tick, int64_t now_ms, int64_t& left_ms) const noexcept {
     const int64_t behind_ms = layout_.ms_of_tick(tick) - now_ms;
     if (left_ms <= 0)
       return {limits_.read() == 0 ? GeneratorError::mark_ahead : GeneratorError::clock_behind,
               behind_ms};
-    // The sleep is short, because the clock may be corrected in the meantime.
     const int64_t part_ms = std::min({behind_ms, left_ms, int64_t{100}});
     Clocks::sleep_ms(part_ms);
     left_ms -= part_ms;

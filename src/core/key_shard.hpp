@@ -18,8 +18,8 @@
 
 namespace snowflake {
 
-// `key` is a text in UTF-8. The hash is multiplied instead of taken modulo `shards`, so doubling
-// the number of shards splits each shard in two.
+// Multiplying the hash, instead of taking it modulo `shards`, splits each shard in two if the
+// number of shards is doubled.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }

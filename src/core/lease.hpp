@@ -6,9 +6,8 @@
 // never mint the same id, even if a clock is wrong or an earlier holder still runs. In the lease
 // protocol, clocks only decide how long a server waits. Times are in ms since 1970.
 //
-// lease_memory.hpp decides what a server does with an answer of the lease server. The extension
-// snowflake_fleet decides the answers, and test/core/lease_server.hpp models the extension for
-// tests.
+// test/core/lease_server.hpp models the lease server's decisions, which the extension
+// snowflake_fleet makes.
 #pragma once
 
 #ifdef POSTGRES_H

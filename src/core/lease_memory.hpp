@@ -66,8 +66,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (giving_back) {
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // A worker that was killed while it gave a region back sent this request. The present worker
-  // requests a region instead.
+  // A killed worker sent this request, to give a region back. The present worker requests a region
+  // instead.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -148,7 +148,6 @@ class BasicLeaseMemory {
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 
-  // Records the term and the number of the newest answer, but not the grant.
   void record(const LeaseAnswer& answer) noexcept {
     // If the worker is killed before the last store, the old term and number stay valid.
     const int64_t next = 1 - read(newest_now_);

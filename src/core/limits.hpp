@@ -107,9 +107,9 @@ class BasicLimits {
   // publishes a limit. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region, so that no earlier id of the region is
-  // minted again. Earlier ids may come from before a crash, or from another database of this
-  // server. A session with a region must call reopen() directly after bind().
+  // Raises the shard counters to the start of the region, so that ids from before a crash, or of
+  // another database of this server, are not repeated. A session with a region must call reopen()
+  // directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {

@@ -44,7 +44,6 @@ constexpr OriginFingerprint unpack(int64_t packed) {
           static_cast<uint16_t>(bits >> 16), static_cast<uint16_t>(bits)};
 }
 
-// Parts of the origin fingerprint that changed since the database last minted.
 struct Moved {
   bool machine;
   bool disk;

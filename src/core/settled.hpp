@@ -1,9 +1,8 @@
 // Computes the tick S before which no new id can become visible. Consumers use S to read rows in
 // the order of ids.
 //
-// A transaction claims ids before it commits, so rows with smaller ids may become visible later. A
-// consumer that stores only the last id that it read would miss these late rows. S is the smaller
-// of two lower bounds of the ids of late rows:
+// A transaction claims ids before it commits, so rows with smaller ids may become visible later. S
+// is the smaller of two lower bounds of the ids of such late rows:
 //  - the least tick in the slots of all sessions. A session stores the tick of the first claim of
 //    its open transaction in its slot (OpenMints).
 //  - the floor. settle() raises all shard counters to the floor, so later claims get higher ids.
@@ -101,12 +100,11 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 // One object for all sessions that use the same shard counters.
 class Settled {
  public:
-  // Raises the shard counters to `tick` and returns S, which never falls. The first call with a
-  // tick raises the counters for all callers. `open_since()` returns the least since() of all
-  // sessions that use the same counters. `prepared_since()` returns the least tick of prepared
-  // transactions, whose sessions have cleared their slots. After the counters are raised, settle()
-  // calls open_since() and then prepared_since(). `spread` must be equal to Bounds::spread of all
-  // claims.
+  // Raises the shard counters to `tick`, once for all callers, and returns S, which never falls.
+  // `open_since()` returns the least since() of all sessions that use the same counters.
+  // `prepared_since()` returns the least tick of prepared transactions, whose sessions have cleared
+  // their slots. After the counters are raised, settle() calls open_since() and then
+  // prepared_since(). `spread` must be equal to Bounds::spread of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {
@@ -119,7 +117,6 @@ class Settled {
     return publish(settled_, std::min(open, static_cast<uint64_t>(prepared_since())));
   }
 
-  // The tick to which settle() raised the shard counters.
   uint64_t raised() const noexcept { return raised_.load(std::memory_order_acquire); }
 
  private:

@@ -70,7 +70,6 @@ constexpr Sha256 sha256(std::string_view text) noexcept {
     for (size_t i = 0; i < 64; ++i) block.put(i, static_cast<uint8_t>(text[at + i]));
     detail::add_block(hash, block);
   }
-  // The last one or two blocks contain the remaining bytes, a bit 1, zeros, and the length in bits.
   detail::Sha256Block block;
   const size_t rest = text.size() - at;
   for (size_t i = 0; i < rest; ++i) block.put(i, static_cast<uint8_t>(text[at + i]));

@@ -20,8 +20,6 @@
 //    floor (see core/settled.hpp). So a claim is a release, and raise_floor() is an acquire. Only
 //    read-modify-write operations change the shard counter, so raise_floor() acquires the release
 //    of every earlier claim.
-//
-// On x86, acquire and release operations are the same instructions as relaxed operations.
 #pragma once
 
 #include <algorithm>

@@ -3,10 +3,10 @@
 //
 // A clock reading is used for at most kLongestUs, and not after the end of its millisecond. No time
 // is computed from the counter. So a wrong counter can make a clock reading too old, but never
-// ahead of the clock. core/counter.hpp decides which counters may be used.
+// ahead of the clock.
 //
 // These rules determine for how many cycles of the counter a clock reading is used:
-//  - The cycles are counted from before the kernel's clock is read. An interruption in between
+//  - The cycles are counted from before the kernel's clock is read, so an interruption in between
 //    shortens the use.
 //  - The counter's rate is measured over at least kMeasureUs against the time since boot, which is
 //    never stepped. An interruption makes the measured rate too small, so the rate is measured

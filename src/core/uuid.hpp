@@ -4,8 +4,7 @@
 //                              4                    2
 //
 // The time is the start of the id's tick. `rest` is the part of the id below its time field, at
-// most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same UUID. The
-// check bits come last and do not change the order of UUIDs.
+// most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same UUID.
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
 // from an id. A random UUID passes with a probability of at most 2^-30, or 2^-51 if the rest has 23
@@ -26,16 +25,16 @@ static_assert(64 - kMinTimeBits <= kUuidRestBits, "what is below the time fits, 
 static_assert(kUuidTimeBits + 4 + 2 + kUuidRestBits + kUuidCheckBits == 128);
 
 // The multiplier for multiplicative hashing (Knuth, TAOCP vol. 3, 6.4): 2^64 divided by the golden
-// ratio, made odd. The check bits are the upper bits of the id times the multiplier.
+// ratio, made odd.
 inline constexpr uint64_t kUuidMultiplier = 0x9E3779B97F4A7C15;
 
 constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// Whether every change of a single bit of an id changes the check bits. A changed bit adds `change`
-// to the product, or subtracts `change`, modulo 2^64. If `change` and -`change` are at least one
-// unit of the check bits, the check bits change.
+// Whether every change of a single bit of an id changes the check bits. A changed bit adds or
+// subtracts `change` in the product modulo 2^64. If `change` and -`change` are at least one unit of
+// the check bits, the check bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -82,7 +81,7 @@ struct ParsedUuid {
   UuidError error;
 };
 
-// Inverse of uuid_of(). A UUID that uuid_of() did not make is an error.
+// A UUID that uuid_of() did not make is an error.
 constexpr ParsedUuid id_of_uuid(const Layout& layout, Wide uuid) noexcept {
   if ((uuid.high >> 12 & 15) != 7 || uuid.low >> 62 != 2) return {0, UuidError::version};
   const auto ms = static_cast<int64_t>(uuid.high >> 16);
