@@ -80,7 +80,6 @@ text* new_prefixed(std::string_view prefix, size_t length, char** behind) {
   }
 }
 
-// Reads a text with an optional prefix, for from_...() and try_from_...().
 template <class Read>
 Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));

@@ -1,5 +1,4 @@
-// Base62 of numbers with up to 128 bits, in texts of a fixed length. Reading is as strict as in
-// base62.hpp.
+// Base62 of numbers with up to 128 bits, in texts of a fixed length.
 #pragma once
 
 #include "core/base62.hpp"

@@ -70,8 +70,8 @@ struct RoundFunction {
   }
 };
 
-// The pseudorandom function of FF1 for radix 10. The number of bytes of a half is that of the
-// longer half. Depending on the number of bytes of a half, FF1 uses the first 8 or 12 bytes of the
+// The pseudorandom function of FF1 for radix 10. Both halves are stored in as many bytes as the
+// longer half needs. Depending on this number of bytes, FF1 uses the first 8 or 12 bytes of the
 // cipher's result.
 class DecimalRoundFunction {
  public:

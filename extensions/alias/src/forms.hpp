@@ -17,7 +17,6 @@ namespace snowflake::alias {
 
 inline constexpr size_t kAliasLength = kBase62Length;
 inline constexpr size_t kTokenLength = 22;
-// One digit for the version, and the digits of the id.
 inline constexpr unsigned kMinDigits = 1 + kMinDecimalDigits;
 inline constexpr unsigned kMaxDigits = 1 + kMaxDecimalDigits;
 

@@ -26,7 +26,7 @@ struct KeyRing {
   Key* keys;  // in the order of the file
   int count;
 
-  // Null if the key file does not contain the name or the version.
+  // Returns null if the key file does not contain the name or the version.
   Key* writing(std::string_view name) const;
   Key* version_of(std::string_view name, unsigned version) const;
 };

@@ -19,15 +19,15 @@ struct Target {
   char name[400];          // for messages
 };
 
-// Returns the host whose turn it is. If the host name has no address, returns false and stores the
-// reason in `why`.
+// Stores the next host of the round in `target`. If the host name has no address, returns false and
+// stores the reason in `why`.
 bool find_target(const char* conninfo, const Deadline& deadline, Target* target, char* why,
                  size_t why_size);
 
-// Must be called when a host has answered.
+// Begins a new round of hosts. Must be called when a host has answered.
 void stay();
 
-// Goes to the next host. Returns false if all hosts have been tried since the last stay().
+// Goes to the next host. Returns false if every host of the round has been tried.
 bool leave();
 
 }  // namespace snowflake::lease

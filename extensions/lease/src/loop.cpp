@@ -46,7 +46,8 @@ bool hand_over() {
 
 bool ends() {
   if (server_stops()) {
-    // If the region cannot be given back, other servers can lease it when the lease has ended.
+    // If the region cannot be given back, the lease server can lease it again when the lease has
+    // ended.
     static constinit bool tried = false;
     const bool again = std::exchange(tried, true);
     if (!again) give_back();
@@ -98,8 +99,7 @@ void recover() {
   retry_later();
 }
 
-// Waits until the previous lease worker has ended, because only one worker may write the lease
-// state.
+// Waits until the previous lease worker has ended. Only one worker may write the lease state.
 void take_over() {
   while (!port->serve()) {
     CHECK_FOR_INTERRUPTS();
@@ -147,8 +147,8 @@ void snowflake_lease_main(Datum) {
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // The postmaster does not restart a worker that exits with 0. Here either the server stops, or a
-  // new lease worker is registered.
+  // The postmaster does not restart a worker that exits with 0. Either the server stops, or a new
+  // lease worker is registered.
   proc_exit(0);
 }
 

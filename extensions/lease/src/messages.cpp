@@ -11,8 +11,7 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// The kinds of messages that were logged last. One kind is not enough, because each host may fail
-// in a different way.
+// Several kinds of messages are stored, because each host may fail in a different way.
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];

@@ -85,7 +85,7 @@ bool start_child(const char* host) {
   return false;
 }
 
-// Reads the child's answer. Returns null, or the reason why no answer came.
+// Returns null, or the reason why the child process sent no answer.
 const char* take_answer(const Deadline& deadline, Found* found) {
   for (;;) {
     const char* failure = wait_for(child.pipe, WL_SOCKET_READABLE, deadline);

@@ -1,6 +1,6 @@
-// Prints random lease requests and the decisions of the reference model, one per line. A test
-// compares the decisions with those of the SQL functions. The times of requests are close together,
-// so that requests often meet the limits of leases. Usage: trace SEED STEPS
+// Prints random lease requests and the decisions of the reference model, one per line: trace SEED
+// STEPS. A test compares the decisions with those of the SQL functions. The times of requests are
+// close together, so that requests often meet the limits of leases.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
