@@ -128,8 +128,8 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
   return {parsed.value.low, NumeralError::none, 0};
 }
 
-// The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols. The first symbol is at
-// most 7.
+// The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols. The first symbol of a
+// ULID is at most 7.
 inline constexpr size_t kUlidLength = 26;
 
 constexpr void write_ulid(Wide value, char* out) noexcept {

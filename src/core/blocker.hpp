@@ -70,8 +70,8 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// Number of a database's fleet until a lease server has answered. Numbers of real fleets are below
-// 2^48. The number is far below INT64_MAX, because monitoring tools report sequences near their
+// Fleet number of a database until a lease server has answered. Real fleet numbers are below 2^48.
+// kUnheardFleet is far below INT64_MAX, because monitoring tools report sequences near their
 // maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
@@ -106,8 +106,8 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 }
 
 // The facts from which blocker() decides. Times are in ms since 1970. Except for clock_ms, a fact
-// that is zero never blocks. So a call can gather one fact after another, and call blocker() after
-// each fact.
+// that is zero never blocks. So a session can gather one fact after another, and call blocker()
+// after each fact.
 struct Facts {
   bool layout_unknown;  // the seal was not read yet
   bool recovery;

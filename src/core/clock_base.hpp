@@ -3,10 +3,10 @@
 // A jump is a difference between the present offset and the clock base.
 //
 // A server writes its durable mark only a little ahead of its clock. If a mark is far ahead of a
-// clock that was not stepped in this server run, an earlier server run wrote the mark. Then the
-// clock was behind when the server started, and the clock base is *void*. When the clock reaches
-// the mark, a void clock base is taken again. While the clock base is void, a step of the clock
-// counts as a jump in two cases:
+// clock that was not stepped in this server run, an earlier server run wrote the mark. The clock
+// base is *void* if such a mark shows that the clock was behind when the server started. When the
+// clock reaches the mark, a void clock base is taken again. While the clock base is void, a step of
+// the clock counts as a jump in two cases:
 //  - After the step, the clock is still before the mark.
 //  - Ids were minted in this server run before the step, so the mark may be wrong and the clock
 //    right.

@@ -1,7 +1,7 @@
 // Decides whether TickClock may use the processor's counter (TSC).
 //
 // TickClock needs a counter that runs at one rate on every processor, even while a processor
-// sleeps. The name of the kernel's clock source shows whether the counter meets these needs:
+// sleeps. The name of the kernel's clock source shows whether the processor's counter is suitable:
 //  - "tsc": the kernel has compared the counters of all processors, and computes the time from the
 //    counter.
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the counter by a

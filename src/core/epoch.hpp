@@ -21,8 +21,8 @@ struct ParsedEpoch {
 
 namespace detail {
 
-// Removes exactly `digits` digits from the front of a text. Returns their value, or -1 if the text
-// has fewer digits.
+// Removes exactly `digits` digits from the front of a text. Returns the value of the digits, or -1
+// if the text has fewer digits.
 constexpr int take_digits(std::string_view& text, size_t digits) noexcept {
   if (text.size() < digits) return -1;
   int value = 0;

@@ -94,7 +94,8 @@ class BasicGenerator {
   }
 
   // Locks the mark file until the generator is destroyed. Ids begin at the stored mark. If status()
-  // shows an error after construction, every call fails with this error. `path` should be absolute.
+  // shows an error after construction, every later call fails with the same error. `path` should be
+  // absolute.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {

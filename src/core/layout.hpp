@@ -82,8 +82,8 @@ struct Layout {
     return first_position(tick_of(id)) | (id & sequence_mask());
   }
 
-  // True for times in the first hour after the epoch. Small integers, such as the values of a plain
-  // sequence, decode to such times.
+  // True if the time in an id is in the first hour after the epoch. Small integers, such as the
+  // values of a plain sequence, decode to times in the first hour.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }

@@ -60,7 +60,7 @@ enum class AnswerStatus : uint8_t {
   full,         // no free region until `until_ms`
   halted,       // the lease server may have lost grants, so an operator must act
   clock_ahead,  // by more than max_skew
-  term_over,    // renew again with this answer's term
+  term_over,    // renew again with the returned term
   taken,        // the region belongs to another server
   registered,   // the answer to a report
 };
@@ -120,9 +120,9 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// The time to which the durable mark must be raised for `position`, including the reserve. The time
-// is at most the end of the lease, so that a wrong clock cannot raise the mark too far. Returns 0
-// if the lease does not cover the position: the caller must wait for the lease.
+// The time to which the durable mark must be raised for `position`, including the reserve. A mark
+// is never raised beyond the end of the lease, so that a wrong clock cannot raise it too far.
+// Returns 0 if the lease does not cover the position: the caller must wait for the lease.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

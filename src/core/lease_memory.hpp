@@ -5,8 +5,8 @@
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
 // writes the lease state. As an exception, a session that publishes a limit raises `highest`, under
 // the lock that cover() requires. The worker and sessions may be killed between two stores. The
-// other members are valid only while a region is set, so the region is stored last and cleared
-// first.
+// region is stored last and cleared first, because the other members are valid only while a region
+// is set.
 //
 // Invariants:
 //  1. While a region is held, every published limit is at most `highest`, and floor <= highest <=
@@ -119,9 +119,8 @@ class BasicLeaseMemory {
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // Stores the new incarnation before the other members are cleared. In the opposite order, a
-    // worker that was killed in between could get the region again without the record of its
-    // limits.
+    // Stores the new incarnation before the other members are cleared. If the order were reversed,
+    // a killed worker could get the region again without the record of published limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -167,8 +166,8 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // The time up to which a database with this mark may issue ids. Raises `highest` to this time.
-  // REQUIRES the lock.
+  // The time up to which a database with the mark `mark_ms` may issue ids. Raises `highest` to this
+  // time. REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);

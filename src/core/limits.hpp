@@ -46,8 +46,8 @@ class BasicLimits {
   // a region was taken sets the start of the region, which later calls do not change. REQUIRES the
   // lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered durable mark ends the generation only if a limit is published. Otherwise, while the
-    // mark is low, each session that attaches would end the generation of all other sessions.
+    // A lowered durable mark ends the generation only if a limit is published. If every attaching
+    // session ended the generation while the mark is low, sessions would invalidate one another.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);

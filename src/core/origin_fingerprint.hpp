@@ -2,8 +2,8 @@
 // machine, the disk and the files. A copied data directory contains the fingerprint of the
 // original, but runs in another place.
 //
-// If a part is not available (a container without a machine id, a disk without a name), it is
-// stored as 0 and is not compared.
+// A part that is not available (a container without a machine id, a disk without a name) is stored
+// as 0 and not compared.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -63,8 +63,8 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// The fingerprint to store if no part has moved, or if the move was accepted. A part that is not
-// available now keeps its stored value.
+// The fingerprint to store if no part has moved, or if the move was accepted. A part of the
+// fingerprint that is not available now keeps its stored value.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

@@ -1,8 +1,8 @@
 // Computes the tick S before which no new id can become visible. Consumers use S to read rows in
 // the order of ids.
 //
-// A transaction claims ids before it commits, so rows with smaller ids may become visible later. S
-// is the smaller of two lower bounds of the ids of such late rows:
+// A transaction claims ids before it commits, so rows with smaller ids may become visible later.
+// Ids of rows that become visible late have two lower bounds, and S is the smaller bound:
 //  - the least tick in the slots of all sessions. A session stores the tick of the first claim of
 //    its open transaction in its slot (OpenMints).
 //  - the floor. settle() raises all shard counters to the floor, so later claims get higher ids.
@@ -21,9 +21,10 @@
 //  3. S is at most every tick in the slots, so the session had cleared its slot before settle()
 //     read the slot. A session clears its slot with release, after its commit is visible. settle()
 //     reads the slot with acquire.
-//  4. So every later snapshot contains the commit of the transaction that claimed.
-//  5. settle() may use the floor or the result of another call. Steps 2 to 4 also hold for these
-//     values, because `raised_` and `settled_` are written with release and read with acquire.
+//  4. So every later snapshot contains the commit of the transaction that made the claim.
+//  5. settle() may use the floor or the result of another call. Steps 2 to 4 also hold for values
+//     of other calls, because `raised_` and `settled_` are written with release and read with
+//     acquire.
 //
 // A claimed tick is not before the clock reading of the claim. If the clock is set back during a
 // transaction, the session stores the earlier clock reading in its slot.

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4) for shard_for(). The hash protects no secret here.
+// SHA-256 (FIPS 180-4) for shard_for(). The hash protects no secret in this project.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -5,7 +5,7 @@
 // is computed from the counter. So a wrong counter can make a clock reading too old, but never
 // ahead of the clock.
 //
-// These rules determine for how many cycles of the counter a clock reading is used:
+// Rules for the number of counter cycles for which a clock reading is used:
 //  - The cycles are counted from before the kernel's clock is read, so an interruption in between
 //    shortens the use.
 //  - The counter's rate is measured over at least kMeasureUs against the time since boot, which is
@@ -16,7 +16,7 @@
 //  - Each use of a clock reading requires that the counter has advanced since the last use. So a
 //    counter that jumps ahead, goes back or stops ends the use.
 //
-// In these cases a clock reading can be used too long:
+// Cases in which a clock reading is used too long:
 //  - If the counter becomes slower, the present clock reading is used longer by the same factor.
 //    The next clock reading detects a counter below 3/4 of the kernel's time. Until the rate is
 //    measured again, every call reads the kernel's clock. A counter that is slower by less is not

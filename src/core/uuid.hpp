@@ -3,8 +3,9 @@
 //   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
 //                              4                    2
 //
-// The time is the start of the id's tick. `rest` is the part of the id below its time field, at
-// most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same UUID.
+// The time in a UUID is the start of the id's tick. `rest` is the part of the id below its time
+// field, at most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same
+// UUID.
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
 // from an id. A random UUID passes with a probability of at most 2^-30, or 2^-51 if the rest has 23

@@ -113,7 +113,7 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the high-water mark. The limit for this mark is published later, or never.
+// Writes and flushes the high-water mark. The limit for the new mark is published later, or never.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
@@ -141,8 +141,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // The session that publishes the limit was killed in this step. Reading the limit needs no
-    // lock, so other sessions claim all ids below the limit.
+    // A session was killed while it published a limit. Reading the limit needs no lock, so other
+    // sessions claim all ids below the limit.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;

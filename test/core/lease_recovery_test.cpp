@@ -42,8 +42,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The holder repeats its request because the first answer was lost. Then a copy of the holder's
-  // memory sends a renewal.
+  // The holder of a lease repeats its request because the first answer was lost. Then a copy of the
+  // holder's memory sends a renewal.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -84,8 +84,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery, a renewed lease is at most the longest grant. A later recovery relies on this
-// bound, because the next holder must begin after all grants.
+// After a recovery, a renewed lease is at most the longest grant. The next recovery relies on the
+// longest grant, because the next holder must begin after all grants.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;

@@ -1,7 +1,8 @@
 // The lease server as a reference model: computes the answer to each request.
 //
-// The shipped implementation is decide() in extensions/lease/src/sql/decide.sql.
-// extensions/lease/t/021_transcription.pl compares the answers of both, request by request.
+// The shipped implementation is the SQL function decide() in extensions/lease/src/sql/decide.sql.
+// The test extensions/lease/t/021_transcription.pl compares the answers of the model and of
+// decide(), request by request.
 //
 // The caller must hold the lease server's lock. The caller commits the changed rows, and sends an
 // answer only after the commit is durable.
@@ -9,11 +10,12 @@
 // Invariants, per region:
 //  1. A region is granted only to the server that is configured with it.
 //  2. `floor` and `until` never fall, and floor <= until. There are three exceptions. If a region
-//     is given back, `until` becomes the highest limit of its holder. If a holder is confirmed
-//     dead, `until` becomes the holder's clock plus lead and reserve. If a holder continues after a
-//     recovery, `floor` becomes the floor of the holder again.
-//  3. The `floor` of a new holder is at least the `until` or the highest limit of every earlier
-//     holder.
+//     is given back, the region's `until` becomes the highest limit of its holder. If a holder is
+//     confirmed dead, the region's `until` becomes the holder's clock plus lead and reserve. If a
+//     holder continues after a recovery, the region's `floor` becomes the floor of the holder
+//     again.
+//  3. In each region, the `floor` of a new holder is at least the `until` or the highest limit of
+//     every earlier holder.
 //  4. `until` is at least the end of every grant, even of a grant that the lease server has lost:
 //     see confirm_data_loss(). No grant is longer than the longest grant.
 #pragma once
@@ -112,8 +114,8 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
                                                  : region.until_ms;
 }
 
-// Chooses a free region of a server. Prefers the region that was given back last, if ids can begin
-// there at once. Otherwise prefers the region that has been unused for the longest time.
+// Chooses a free region of a server. Prefers the region that was given back last, if the server can
+// mint in it at once. Otherwise prefers the region that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -168,8 +170,8 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 
 // True if a lease that was granted before a recovery may continue. A lease that ends after adopt_ms
 // was the last lease of its region, because the next lease would have begun later than the clocks
-// show. The renewal must name the present term: a late renewal may be for a region that was given
-// back since. A revoked lease does not continue.
+// show. A renewal must name the term that began with the recovery, because a late renewal may be
+// for a region that was given back since. A revoked lease does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -199,8 +201,8 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Gives a region back. A grant with a higher number than the newest answer that its holder received
-// in this term was lost in a recovery. Giving back such a grant has no effect.
+// Gives a region back. Giving back a grant that was lost in a recovery has no effect. A grant was
+// lost if its number is higher than the newest answer that its holder received in the present term.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -270,8 +272,8 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // Only a clock that is ahead is detected here. A clock that seems to be behind may belong to a
-  // slow request, so the server itself checks the clock when the answer arrives.
+  // The lease server refuses only clocks that are ahead. A clock that seems to be behind may belong
+  // to a slow request, so the server itself checks the clock when the answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)

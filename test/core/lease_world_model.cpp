@@ -205,9 +205,9 @@ void World::decide_one(size_t index) {
   LeaseServer next = reached;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // Files that are restored in place have no new timeline. Only a request of a server with a newer
-  // grant can reveal the restore. The model assumes that such a request comes first, which is not
-  // guaranteed in reality.
+  // If files of the lease server are restored in place, no timeline changes. Only a request of a
+  // server with a newer grant can reveal the restored files. The model assumes that a server with a
+  // newer grant sends the first request, which cannot be guaranteed.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;

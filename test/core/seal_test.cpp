@@ -35,7 +35,7 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged table may contain any number. If a number is accepted, it must be the seal of the
+// A damaged database may contain any number as seal. An accepted number must be the seal of the
 // returned layout.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);

@@ -1,7 +1,8 @@
-// Runs the code of shard.hpp and settled.hpp in every interleaving of its atomic steps.
+// Runs the code of shard.hpp and settled.hpp in every interleaving of atomic steps.
 //
-// Both headers are compiled with the test's atomic type, in another namespace, so that the linker
-// does not mix them with the real code. So no core header may be included before this file.
+// shard.hpp and settled.hpp are compiled with the test's atomic type, in another namespace, so that
+// the linker does not mix test code and real code. No core header may be included before
+// settled_model.hpp.
 //
 // An actor is a function that stops in its middle and continues later, but has no stack of its own.
 // For each step, the actor runs again from its beginning, replays the results of earlier steps,

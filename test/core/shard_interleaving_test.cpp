@@ -2,7 +2,7 @@
 // Tests with threads reach some interleavings only by luck, or never on some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
-// not mix it with the real code. So no core header may be included before shard.hpp, but all
+// not mix test code and real code. No core header may be included before shard.hpp, but all
 // standard headers that shard.hpp needs must be.
 #include <gtest/gtest.h>
 

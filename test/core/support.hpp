@@ -20,7 +20,8 @@
 
 namespace snowflake {
 
-// A new random seed, or the value of SNOWFLAKE_TEST_SEED. The first call prints the seed.
+// A new random seed, or the value of SNOWFLAKE_TEST_SEED. The first call of test_seed() prints the
+// seed.
 inline uint64_t test_seed() {
   static const uint64_t seed = [] {
     uint64_t value = std::random_device{}();

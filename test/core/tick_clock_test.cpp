@@ -48,7 +48,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // The process may continue on the other processor.
+  // An interrupted process may continue on the other processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -270,7 +270,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// How often the kernel's clock is read in 10 ms. With the right rate of the counter: 200 times.
+// How often TickClock reads the kernel's clock in 10 ms. With the right rate of the counter: 200
+// times.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -343,7 +344,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
           // TickClock cannot detect a counter that stops while the machine sleeps, so the test
-          // takes a new reading. The kernel does not use such a counter as its clock source.
+          // takes a new reading. The kernel does not use a counter that stops in sleep as its clock
+          // source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {

@@ -1,29 +1,29 @@
 // Checks the ids of all clients over all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. A line begins at a fork of its parent line, and inherits the earlier ids. These rules
-// apply to the own and inherited ids of each line:
+// lines. A line begins at a fork of its parent line, and inherits the earlier ids. Rules for the
+// own and inherited ids of each line:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// If servers lease their regions, these rules apply to all lines together, including copies and
-// lines that lost commits:
+// If servers lease their regions, rules for all lines together, including copies and lines that
+// lost commits:
 //
 //   fleet        no id was returned twice
 //   holders      the ids of one region and tick belong to one line
 //   observed     what a server mints after observe(id) is greater than the id
 //
 // If servers lease their regions, "order" compares only time and sequence number, because a shard
-// continues in another region. These rules apply to each result:
+// continues in another region. Rules for each result of a call:
 //
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
 //                is not a static one
 //   time         between the server's clock at minting, and max_lead after this clock
 //
-// This rule applies to a database while another database of its server is changed:
+// Rule for a database while another database of its server is changed:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //

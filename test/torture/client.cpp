@@ -4,8 +4,8 @@
 //   [max_wait=MS]
 //
 // Runs until SIGTERM. Errors are expected during faults, and are counted. Internal errors, unique
-// violations and a server that does not respond are never expected. The client writes them to
-// FILE.violations, and the run fails.
+// violations and a server that does not respond are never expected. The client writes unexpected
+// errors to FILE.violations, and the run fails.
 
 #include <unistd.h>
 
@@ -66,7 +66,8 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // The number of this client in its run. Process ids can repeat in a long run.
+  // Identifies this client in its run. A process id is not enough, because process ids repeat in a
+  // long run.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {

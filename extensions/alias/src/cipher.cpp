@@ -71,7 +71,7 @@ struct RoundFunction {
 };
 
 // The pseudorandom function of FF1 for radix 10. Both halves are stored in as many bytes as the
-// longer half needs. Depending on this number of bytes, FF1 uses the first 8 or 12 bytes of the
+// longer half needs. Depending on the size of a half, FF1 uses the first 8 or 12 bytes of the
 // cipher's result.
 class DecimalRoundFunction {
  public:

@@ -3,7 +3,8 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The function returns NUM(S) of the standard, at most 96 bits for a half of up to ten digits.
+// The pseudorandom function returns NUM(S) of the standard, at most 96 bits for a half of up to ten
+// digits.
 #pragma once
 
 #include <string_view>

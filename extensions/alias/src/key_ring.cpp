@@ -29,8 +29,8 @@ constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // PgReloadTime of the ring
 
-// Like PostgreSQL for a private key file: a file of the server's user may be readable only by this
-// user. A file of root may be readable by a group.
+// PostgreSQL's rule for a private key file. Only the server's user may read a key file that belongs
+// to the server's user. A group may read a key file that belongs to root.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;

@@ -33,8 +33,8 @@ struct KeyRing {
 
 void define_settings();
 
-// The keys are valid until the session reloads its configuration. A parallel worker gets an error:
-// it would read the key file again, and one statement could use two versions of the file.
+// The keys are valid until the session reloads its configuration. A parallel worker gets an error,
+// because a statement must not use two versions of the key file.
 const KeyRing& current_keys();
 
 const Cipher& cipher_of(Key& key);

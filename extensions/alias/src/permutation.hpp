@@ -4,8 +4,8 @@
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //
-// The function returns NUM(S) of the standard modulo 2^32, because FF1 never uses the higher bits
-// here.
+// The pseudorandom function returns NUM(S) of the standard modulo 2^32, because higher bits are
+// never used.
 //
 // FF1 is an alternating Feistel network of ten rounds. Four rounds are a strong pseudorandom
 // permutation up to about 2^16 queries (Luby and Rackoff 1988). More rounds reach nearly 2^32

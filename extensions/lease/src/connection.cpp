@@ -9,16 +9,16 @@ namespace snowflake::lease {
 
 namespace {
 
-// These statements override settings of the role and of the database on the lease server. With the
-// TCP settings, a backend ends within half a minute after its client has failed. Without the TCP
-// settings, the backend would count towards a CONNECTION LIMIT for two hours.
+// Overrides settings of the role and of the database on the lease server. With the TCP settings, a
+// backend ends within half a minute after its client has failed. Without the TCP settings, the
+// backend would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
     "SET client_min_messages = warning;"
     "SET lock_timeout = 5000;"
     "SET statement_timeout = 0;"
-    // These timeouts do not exist in all versions of PostgreSQL.
+    // Some timeouts do not exist in all versions of PostgreSQL, so pg_settings is queried.
     "DO $$ BEGIN PERFORM pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings"
     " WHERE name IN ('transaction_timeout', 'idle_session_timeout',"
     " 'idle_in_transaction_session_timeout'); END $$;"

@@ -18,8 +18,8 @@ struct Turn {
 };
 constinit Turn turn{};
 
-// Lists of hosts and ports come from the connection string. Otherwise they come from the service
-// file, the environment or libpq's defaults.
+// Lists of hosts and ports come from the connection string or else from the service file, the
+// environment or libpq's defaults.
 struct Lists {
   char host[2048];
   char hostaddr[2048];

@@ -92,8 +92,8 @@ LeaseRequest random_request() {
   return request;
 }
 
-// The regions in a server's configuration. Sometimes these are regions of another server, as after
-// a change of the configuration.
+// The regions in a server's configuration. Sometimes returns regions of another server, as if the
+// configuration had changed.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
   const auto count = static_cast<int32_t>(std::ssize(regions));
