@@ -39,13 +39,13 @@ enum class Blocker : uint8_t {
   not_installed,
   other_extension,  // another extension is named snowflake
   state_missing,
-  state_locked,  // a sequence is altered or dropped
+  state_locked,  // sequence is altered or dropped
   seal_gone,     // sequence dropped during the check
   seal_unset,
   seal_restored,
   seal_not_carried,
   region_outside_layout,
-  layout_not_leased,  // the lease server uses another layout
+  layout_not_leased,  // lease server has another layout
   fleet_left,         // leased before, leases now off
   other_fleet,        // leased before by another fleet
   cloned,             // and accept_clone() was not called
@@ -130,7 +130,7 @@ struct Facts {
   uint64_t position;    // to claim; 0: none
 
   Blocker state;      // not_installed, other_extension, state_missing, none
-  bool state_locked;  // fields down to mark_ms are unknown
+  bool state_locked;  // fields until mark_ms are unknown
   Blocker seal;
   Seals seals;
   int64_t fleet_remembered;
@@ -140,7 +140,7 @@ struct Facts {
   Blocker mark;             // fault of the mark's sequence, or none
   bool mark_known;          // false: mark_ms was not read
   int64_t mark_ms;          // stored, or the highest known
-  int64_t highest_mark_ms;  // of this server run; 0: none
+  int64_t highest_mark_ms;  // this server run's; 0: none
 
   bool no_slot;     // all slots are in use
   int64_t lead_ms;  // newest id minus clock

@@ -32,35 +32,35 @@ enum class LeaseCall : uint8_t {
   acquire,
   renew,
   give_back,
-  report,  // sent by a server without leases
+  report,  // from servers without leases
 };
 
 struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // unused: the login role identifies the server
-  int64_t incarnation;  // random, not 0, one per postmaster
-  int64_t term;         // of the newest received answer; 0: none
-  int64_t newest;       // number of the newest received answer
+  int64_t incarnation;  // random, not 0, per postmaster
+  int64_t term;         // of newest answer; 0: none
+  int64_t newest;       // number of the newest answer
   int64_t nonce;        // random, new after each grant
   int64_t acked;        // last granted nonce; 0: none
   int64_t clock_ms;     // of the sender
-  int64_t length_ms;    // longest wanted grant: snowflake.lease + max_lead
+  int64_t length_ms;    // wanted: snowflake.lease + max_lead
   int64_t age_ms;       // of the incarnation
   int32_t region;       // for renew and give_back
   int64_t floor_ms;     // renew: start of the lease
   int64_t until_ms;
   int64_t grant;       // give_back: the returned grant
-  int64_t highest_ms;  // give_back: all issued ids have earlier times
+  int64_t highest_ms;  // give_back: above all issued ids
 };
 
 enum class AnswerStatus : uint8_t {
   granted,
   given_back,
-  lost,         // revoked, or of an earlier term
+  lost,         // revoked or of earlier term
   full,         // no free region until `until_ms`
   halted,       // the lease server may have lost grants, so an operator must act
   clock_ahead,  // by more than max_skew
-  term_over,    // renew again with the returned term
+  term_over,    // renew with the returned term
   taken,        // the region belongs to another server
   registered,   // the answer to a report
 };

@@ -48,7 +48,7 @@ enum class LeaseEvent : uint8_t {
   given_back,  // the return is recorded
   lost,        // incarnation ended: call begin()
   ask_again,   // record(), then ask again now
-  full,        // repeat when a region is free
+  full,        // repeat when regions are free
   refused,     // repeat later; an operator must act
   apart,       // clocks differ too much: ignore
 };
@@ -88,7 +88,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
 // Random numbers (nonces) in the lease worker's requests, by which the lease server detects a copy
 // of the worker's memory.
 struct LeaseNonce {
-  int64_t next;   // sent until a request is granted
+  int64_t next;   // sent until it is granted
   int64_t acked;  // last granted nonce; 0: none
 
   // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
@@ -202,7 +202,7 @@ class BasicLeaseMemory {
   Word<int64_t> incarnation_;
   NewestAnswer newest_[2];
   Word<int64_t> newest_now_;    // 0 or 1
-  Word<int64_t> region_after_;  // region + 1; 0: no region
+  Word<int64_t> region_after_;  // region + 1, or 0
   Word<int64_t> grant_;
   Word<int64_t> floor_;
   Word<int64_t> until_;

@@ -29,7 +29,7 @@
 
 namespace snowflake {
 
-// Attaches a session to the durable mark. The session mints in `region` while `generation` is
+// Attaches a session to the durable mark. A session mints in `region` as long as `generation` is
 // current.
 struct MarkBinding {
   uint32_t generation;

@@ -18,7 +18,7 @@ enum class NumeralError : uint8_t {
   symbol,  // `at`: offset of the character
   length,
   overflow,
-  check,  // `at`: offset of the check symbol
+  check,  // `at`: the check symbol's offset
 };
 
 struct ParsedNumeral {

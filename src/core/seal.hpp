@@ -64,7 +64,7 @@ struct Seals {
   int64_t local;
   int64_t dumped;
   bool used;         // ids may exist, so the seal is permanent
-  bool uncommitted;  // the transaction may still roll back
+  bool uncommitted;  // transaction may still roll back
 };
 
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==

@@ -30,7 +30,7 @@
 // Ids are unique without TickClock. Only the times in ids, and the order of ids of different
 // shards, depend on TickClock.
 //
-// Thread safety: none; each process has its own object.
+// Thread safety: none; each process has its own TickClock.
 #pragma once
 
 #include <sched.h>

@@ -46,9 +46,9 @@ TEST(DecimalPermutation, SixDigitsAreAllUsedOnce) {
   }
 }
 
-// With constant round functions, the result can be computed by hand. Even rounds add to the upper
-// half and odd rounds to the lower half, modulo a power of ten. If the number of digits is odd, the
-// lower half has one digit more.
+// With constant round functions, the result can be computed by hand. Even rounds of FF1 add to the
+// upper half and odd rounds to the lower half, modulo a power of ten. If the number of digits is
+// odd, the lower half has one digit more.
 TEST(DecimalPermutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint64_t) { return (Uint128{1} << 95) + round; };
   const auto sum = [](unsigned first, uint64_t size) {

@@ -17,7 +17,7 @@ KeyLine parse(std::string_view line) {
   const auto exact = std::make_unique<char[]>(line.size());
   if (!line.empty()) std::memcpy(exact.get(), line.data(), line.size());
   auto parsed = parse_key_line({exact.get(), line.size()});
-  if (!parsed.name.empty())  // copied, because the result outlives the buffer
+  if (!parsed.name.empty())  // the result outlives the buffer
     parsed.name =
         line.substr(static_cast<size_t>(parsed.name.data() - exact.get()), parsed.name.size());
   return parsed;

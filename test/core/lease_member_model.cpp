@@ -113,7 +113,7 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the high-water mark. The limit for the new mark is published later, or never.
+// Writes and flushes the high-water mark. The published limit is raised later, or never.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);

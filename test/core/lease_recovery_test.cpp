@@ -57,7 +57,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
 }
 
 // A renewal that was sent before the recovery arrives after its region was given back and leased by
-// another incarnation. The renewal must not receive the region.
+// another incarnation. The late renewal must not receive the region.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -84,8 +84,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery, a renewed lease is at most the longest grant. The next recovery relies on the
-// longest grant, because the next holder must begin after all grants.
+// After a recovery, a renewed lease is at most the longest grant. The next recovery must know the
+// longest grant, because the next holder of a region must begin after all grants.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;

@@ -26,20 +26,20 @@ struct Rules {
   bool reader_checks = true;         // readers check the generation again
   bool own_limit = true;             // claims use the session's limit
   bool start_is_new = true;          // starts and clones: new incarnation
-  bool forget_then_read = true;      // withdraw and read under one lock
+  bool forget_then_read = true;      // withdrawn and read under lock
   bool forget_at_all = true;         // forget the region before give_back
-  bool lost_is_new = true;           // a lost region ends the incarnation
+  bool lost_is_new = true;           // lost region ends the incarnation
   bool mark_below_until = true;      // no mark above `until`
   bool observe_below_until = true;   // observe() fails beyond `until`
   bool commit_first = true;          // answers count after COMMIT
   bool identity_checked = true;      // lease server checks its identity
-  bool lease_checked = true;         // limits do not exceed the lease
-  bool grant_acks = true;            // only its grant acknowledges a nonce
+  bool lease_checked = true;         // limits are within the lease
+  bool grant_acks = true;            // acknowledged only by its grant
   bool adopt_while_leased = true;    // only unended leases continue
   bool own_regions = true;           // only configured regions are granted
-  bool both_clocks = true;           // both clocks passed the lease's end
+  bool both_clocks = true;           // both clocks passed the end
   bool dead_by_reserve = true;       // confirm_dead() adds lead and reserve
-  bool old_is_stopped = true;        // old lease server stopped before confirming
+  bool old_is_stopped = true;        // old lease server is stopped
 };
 
 // An atomic variable whose writer may be killed. Stores after the kill have no effect.

@@ -34,8 +34,8 @@ TEST(Permutation, EveryIdComesBackAndStaysAnId) {
   }
 }
 
-// With constant round functions, the result can be computed by hand. Even rounds add to the upper
-// half modulo 2^31, and odd rounds to the lower half modulo 2^32.
+// With constant round functions, the result can be computed by hand. Even rounds of FF1 add to the
+// upper half modulo 2^31, and odd rounds to the lower half modulo 2^32.
 TEST(Permutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint32_t) { return 0x70000000u + round; };
   const auto sum = [](uint64_t first) {

@@ -227,7 +227,7 @@ TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
 TEST_F(TickClockTest, DoesNotUseAReadingAgainOnceTheCounterStops) {
   EXPECT_GT(greatest_age(clock_, 10'000'000), kLongestNs / 2);
   Machine::cycles_per_ns = 0;
-  clock_.read(true);  // shows the time that passed before the counter stopped
+  clock_.read(true);  // the time before the stop
   for (int i = 0; i < 10'000; ++i) {
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);

@@ -70,9 +70,9 @@ struct RoundFunction {
   }
 };
 
-// The pseudorandom function of FF1 for radix 10. Both halves are stored in as many bytes as the
-// longer half needs. Depending on the size of a half, FF1 uses the first 8 or 12 bytes of the
-// cipher's result.
+// The pseudorandom function of FF1 for radix 10. FF1 splits the digits into two halves, and stores
+// each half in as many bytes as the longer half needs. Depending on the size of a half, FF1 uses
+// the first 8 or 12 bytes of the cipher's result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

@@ -28,7 +28,8 @@ namespace detail {
 
 inline constexpr unsigned kDecimalRounds = 10;
 
-// Even rounds change the upper half. If the number of digits is odd, the upper half is shorter.
+// Even rounds of FF1 change the upper half of the digits. If the number of digits is odd, the upper
+// half is shorter.
 struct DecimalHalves {
   uint64_t upper, lower;  // values of each half
 

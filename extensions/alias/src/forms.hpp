@@ -23,7 +23,7 @@ inline constexpr unsigned kMaxDigits = 1 + kMaxDecimalDigits;
 enum class Reason : uint8_t {
   none,
   written,     // `error` and `at` are set
-  no_version,  // `version` is not in the file
+  no_version,  // `version` not in the file
   forged,      // all versions reject the token
 };
 
@@ -35,8 +35,8 @@ struct Outcome {
   unsigned version;
 };
 
-// Write the full length of the form without a terminator. REQUIRE id <= kGreatestId. write_digits()
-// REQUIRES that the id has fewer digits than `length`.
+// Each write_...() writes a text of fixed length, without a terminator. REQUIRE id <= kGreatestId.
+// write_digits() REQUIRES that the id has fewer digits than `length`.
 void write_alias(Key& key, uint64_t id, char* out);
 void write_digits(Key& key, uint64_t id, unsigned length, char* out);
 void write_token(Key& key, uint64_t id, char* out);

@@ -21,7 +21,7 @@ namespace detail {
 
 inline constexpr unsigned kFeistelRounds = 10;
 
-// Even rounds change the upper half of 31 bits, odd rounds the lower half of 32.
+// Even rounds change the upper 31 bits of an id, odd rounds the lower 32 bits.
 constexpr uint32_t feistel_mask(unsigned round) noexcept {
   return round % 2 == 0 ? 0x7FFFFFFF : 0xFFFFFFFF;
 }

@@ -14,8 +14,8 @@ struct Target {
   char host[256];
   char hostaddr[64];
   char port[32];
-  int connect_timeout_ms;  // from the connection string; 0: none
-  bool alone;              // no other host or address exists
+  int connect_timeout_ms;  // 0: not in connection string
+  bool alone;              // no other host or address
   char name[400];          // for messages
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kShortestTimeoutMs = 3'000;
 constexpr int64_t kLongestTimeoutMs = 10'000;
-constexpr int kGiveBackMs = 3'000;  // a fast shutdown waits this long
+constexpr int kGiveBackMs = 3'000;  // delays a fast shutdown
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
