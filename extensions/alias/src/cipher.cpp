@@ -54,8 +54,8 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
   return EVP_CipherUpdate(context, out, &length, in, kBlock) == 1 && length == int{kBlock};
 }
 
-// The pseudorandom function of FF1, AES-CBC-MAC over P and Q. Q contains zeros, the round, and the
-// half that the round does not change.
+// The pseudorandom function of FF1, AES-CBC-MAC over the standard's blocks P and Q. Block Q
+// contains zeros, the round, and the half that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;

@@ -1,8 +1,8 @@
 // Encrypts ids with a key of the key file, with OpenSSL's libcrypto.
 //
-// Keys of the file are not used directly. Aliases, tokens and the check value each use a key
-// derived with HKDF-Expand (RFC 5869) and HMAC-SHA-256, for the purposes "snowflake_alias compact",
-// "snowflake_alias token" and "snowflake_alias check".
+// A key of the key file is never used directly. HKDF-Expand (RFC 5869) with HMAC-SHA-256 derives
+// three keys, for the purposes "snowflake_alias compact", "snowflake_alias token" and
+// "snowflake_alias check".
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,8 @@ struct evp_mac_ctx_st;
 
 namespace snowflake::alias {
 
-// HMAC-SHA-256, set up once for all keys of a file. The object holds memory of libcrypto, so
-// release() must be called. A destructor is not possible, because a PostgreSQL error skips
-// destructors.
+// HMAC-SHA-256, set up once for all keys of a file. release() must be called to free memory of
+// libcrypto, because a PostgreSQL error skips destructors.
 struct KeyDerivation {
   evp_mac_ctx_st* hmac;
 
@@ -24,7 +23,7 @@ struct KeyDerivation {
   void release();
 };
 
-// One key of the key file. The object holds memory of libcrypto, so release() must be called.
+// One key of the key file. release() must be called to free memory of libcrypto.
 struct Cipher {
   evp_cipher_ctx_st* compact;
   evp_cipher_ctx_st* seal_token;

@@ -6,7 +6,7 @@ namespace snowflake::alias {
 
 namespace {
 
-// Cuts a text to 100 bytes for a message. Every valid name or alias is shorter.
+// Cuts a text to 100 bytes for a message, because every valid name or alias is shorter.
 const char* shown(std::string_view text) {
   const int length = pg_mbcliplen(text.data(), static_cast<int>(text.size()), 100);
   return pnstrdup(text.data(), static_cast<Size>(length));

@@ -1,8 +1,8 @@
 // The texts into which an id can be encrypted.
 //  - Alias: version * 2^63 + the permuted id, in base62. Eleven characters can represent 62^11
 //    numbers, which is more than 5 * 2^63, so the version of the key is 0 to 4.
-//  - Digits: the first digit is the version of the key. The other digits are the permuted id.
-//  - Token: 128 bits in base62. A reader tries every version of the key. Only the right version
+//  - Digits: the first digit is the version of the key, and the other digits are the permuted id.
+//  - Token: 128 bits in base62. A reader tries every version of the key, and only the right version
 //    accepts the token.
 //
 // If a text is invalid, the functions return the reason, because some callers return NULL. If the

@@ -62,8 +62,8 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees the memory of libcrypto when the memory context of the keys is freed. The entry after the
-// last key may be a key that add() rejected.
+// Frees the memory of libcrypto when the memory context of the keys is freed. add() may have left a
+// rejected key in the entry after the last key.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
