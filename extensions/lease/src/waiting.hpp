@@ -13,8 +13,8 @@ struct Deadline {
 Deadline in_ms(int64_t ms, bool may_stop);
 Deadline earlier(const Deadline& one, const Deadline& other);
 
-// Returns null after any event, or the reason to stop waiting. After null, the caller must check
-// what happened.
+// Returns null after any event, so that the caller checks what happened, or the reason to stop
+// waiting.
 const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
 
 }  // namespace snowflake::lease

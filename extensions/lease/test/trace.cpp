@@ -46,7 +46,7 @@ void reset() {
 }
 
 LeaseRequest random_request() {
-  // Repeats or varies an earlier request, or makes a request that fits the state of a region.
+  // The request repeats or varies an earlier request, or fits the state of a region.
   LeaseRequest request{};
   if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
   if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);
