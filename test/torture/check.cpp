@@ -1,29 +1,29 @@
 // Checks the ids of all clients over all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. A line begins at a fork of its parent line, and inherits the earlier ids. Rules for the
-// own and inherited ids of each line:
+// lines. A line begins at a fork of its parent line, and inherits the earlier ids. Each line of
+// history must follow these rules, with its own and inherited ids:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// If servers lease their regions, rules for all lines together, including copies and lines that
-// lost commits:
+// If servers lease their regions, all lines together must follow these rules, including copies and
+// lines that lost commits:
 //
 //   fleet        no id was returned twice
 //   holders      the ids of one region and tick belong to one line
 //   observed     what a server mints after observe(id) is greater than the id
 //
 // If servers lease their regions, "order" compares only time and sequence number, because a shard
-// continues in another region. Rules for each result of a call:
+// continues in another region. Each result of a call must follow these rules:
 //
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
 //                is not a static one
 //   time         between the server's clock at minting, and max_lead after this clock
 //
-// Rule for a database while another database of its server is changed:
+// While another database of the same server is changed, a database must follow this rule:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
@@ -71,7 +71,7 @@ std::string describe(const Request& r) {
   return text;
 }
 
-// Counts the violations of one promise, and prints the first few.
+// Counts the violations of one rule, and prints the first few.
 class Verdict {
  public:
   explicit Verdict(std::string name) : name_(std::move(name)) {}
@@ -94,8 +94,8 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// The region of an id must be the region of the servers or, with leases, a region of the id's line
-// of history.
+// An id must have the configured region. If regions are leased, a line with a static region must
+// use this region, and no other line may use it.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
