@@ -85,8 +85,7 @@ TEST(Blocker, TheFirstOfTwoIsNamed) {
       Facts facts = healthy();
       kFaults[second].make(facts);
       kFaults[first].make(facts);
-      // A clock at the end of the layout is also after every lease and mark, but a clock before the
-      // epoch is not.
+      // A clock at the end of the layout's time range is also after every lease and mark.
       EXPECT_EQ(blocker(layout_from("fleet"), facts), kFaults[first].blocker)
           << first << " and " << second;
     }
@@ -126,8 +125,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A lowered high-water mark, or a mark ahead of the clock, blocks only if the server has not yet
-// had a mark as high.
+// A mark that was lowered or is ahead of the clock blocks only if the server has not written an
+// equal or higher mark.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;

@@ -69,7 +69,7 @@ TEST(ClockBase, AlsoWhereTheMarkIsSeenOnlyThen) {
 TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
   Server s(-10 * kMinute);
   s.see(kNow);
-  s.up_ms = 15 * kMinute;  // the wrong clock passed the mark
+  s.up_ms = 15 * kMinute;  // wrong clock after the mark
   s.off_ms = 0;
   s.see(kNow);
   EXPECT_TRUE(s.replace());

@@ -112,7 +112,7 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
 }
 
 // While an incarnation may still get its region back, the server must remember which ids it has
-// issued there. The worker is killed after each number of stores.
+// issued there. The test kills the lease worker after each number of stores.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t kMark = 1;  // one mark per database
 
-// Limits published limits by the lease. Single rules of the protocol can be off.
+// A lease that bounds published limits, with single rules of the protocol turned off.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -113,7 +113,7 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the high-water mark. The published limit is raised later, or never.
+// Writes and flushes the high-water mark, but does not publish a limit.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
@@ -254,8 +254,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // Only a committed grant for a request may acknowledge the request's nonce. The lease server
-  // takes a renewal with another nonce for the renewal of a copied server.
+  // A request may acknowledge a nonce only after a committed grant with this nonce. Otherwise the
+  // lease server would take the server for a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -273,8 +273,8 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Without the rule forget_then_read, sessions claim after the highest limit is read and before
-    // it is withdrawn.
+    // Without the rule forget_then_read, sessions still claim after the server has read its highest
+    // limit.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -285,8 +285,8 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // Without the rule highest_of_all, the mark of one database is reported instead of the highest
-    // limit.
+    // Without the rule highest_of_all, the server reports the mark of one database instead of the
+    // highest limit of all.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;

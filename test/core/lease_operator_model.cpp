@@ -84,7 +84,7 @@ void World::recover() {
     confirm_no_data_loss(lease_server_.fleet, ++now_, draw());
     happened("nothing lost");
   } else {
-    // The operator's time is late by at most the skew.
+    // The time that the operator passes is late by at most max_skew.
     const auto behind = static_cast<int64_t>(random_.below(static_cast<uint64_t>(skew_ms_) + 1));
     confirm_data_loss(lease_server_.fleet, lease_server_.regions, ++now_ - behind, draw(),
                       lease_server_moved_);

@@ -16,7 +16,7 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // If the answer is term_over, repeats the request in the new term, as a server does.
+  // Repeats a request in the new term if the answer is term_over, as a server does.
   LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -42,8 +42,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The holder of a lease repeats its request because the first answer was lost. Then a copy of the
-  // holder's memory sends a renewal.
+  // The holder of a lease repeats its request because the first answer was lost. A copy of the
+  // holder's memory then sends a renewal.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -56,8 +56,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// A renewal that was sent before the recovery arrives after its region was given back and leased by
-// another incarnation. The late renewal must not receive the region.
+// A renewal arrives after its region was given back and leased to another incarnation. The lease
+// server must not grant the region to the late renewal.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -71,7 +71,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The first holder had already lost the region, so the answer does not return the region.
+    // The first holder has already lost the region, so its late answer does not give the region
+    // back to it.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -84,8 +85,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery, a renewed lease is at most the longest grant. The next recovery must know the
-// longest grant, because the next holder of a region must begin after all grants.
+// After a recovery, a renewal gets at most the longest grant. The next holder of a region begins
+// after the longest possible grant.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -168,8 +169,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers run. A server that has an answer of the confirmed lease server accepts no
-// answer of the other lease server.
+// Two lease servers run, and an operator has confirmed one of them. A server with an answer of the
+// confirmed lease server ignores the other lease server.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;

@@ -14,10 +14,10 @@
 //     confirmed dead, the region's `until` becomes the holder's clock plus lead and reserve. If a
 //     holder continues after a recovery, the region's `floor` becomes the floor of the holder
 //     again.
-//  3. In each region, the `floor` of a new holder is at least the `until` or the highest limit of
-//     every earlier holder.
-//  4. `until` is at least the end of every grant, even of a grant that the lease server has lost:
-//     see confirm_data_loss(). No grant is longer than the longest grant.
+//  3. The `floor` of a new holder of a region is at least the `until` or the highest limit of every
+//     earlier holder.
+//  4. The `until` of a region is at least the end of every grant, even if the lease server has lost
+//     the grant: see confirm_data_loss(). No grant is longer than the longest grant.
 #pragma once
 
 #include <span>
@@ -106,8 +106,8 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
 }
 
 // The time from which a region may be granted. `until` of a returned region may be ahead of the
-// clock by the reserve of its holder. If `until` is further ahead, the holder's clock was wrong,
-// and the region must wait.
+// clock by the reserve of its holder. If `until` is ahead by more than kGivenBackAheadMs, the
+// holder's clock was wrong, and the region is not granted yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
@@ -147,8 +147,9 @@ constexpr int32_t held_by(std::span<const LeasedRegion> regions, std::span<const
 constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
-  // A repeated request gets the same region, because the first answer may have been lost. The grant
-  // gets a new number, so a late request to give back the old grant has no effect.
+  // A repeated request gets the same region, because the first answer may have been lost. The
+  // repeated grant has a new number, so that a late request to give back the first grant has no
+  // effect.
   int32_t number = held_by(regions, own, request);
   if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 
@@ -169,9 +170,9 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 }
 
 // True if a lease that was granted before a recovery may continue. A lease that ends after adopt_ms
-// was the last lease of its region, because the next lease would have begun later than the clocks
-// show. A renewal must name the term that began with the recovery, because a late renewal may be
-// for a region that was given back since. A revoked lease does not continue.
+// was the last lease of its region, because a next lease cannot have begun yet. A renewal that
+// names an earlier term may be late, and its region may have been given back since. A lease that an
+// operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -201,8 +202,9 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Gives a region back. Giving back a grant that was lost in a recovery has no effect. A grant was
-// lost if its number is higher than the newest answer that its holder received in the present term.
+// Gives a region back. Giving back a grant that the lease server lost in a recovery has no effect.
+// A lost grant has a higher number than the newest answer that its holder received in the present
+// term.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -272,15 +274,15 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // The lease server refuses only clocks that are ahead. A clock that seems to be behind may belong
-  // to a slow request, so the server itself checks the clock when the answer arrives.
+  // The lease server refuses a server whose clock is ahead. If a clock seems to be behind, the
+  // request may only be slow, so the server itself checks its clock when the answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
     return lease_detail::give_back(fleet, regions[place], request, clock_ms);
   const std::span<const int32_t> asked =
       renews ? std::span<const int32_t>(&request.region, 1) : own;
-  // release() comes before bind(), so that two servers can exchange regions.
+  // Two servers can exchange regions, because release() comes before bind().
   if (!renews)
     lease_detail::release(regions, own, request.server,
                           lease_detail::earlier_clock(request, clock_ms));
@@ -304,8 +306,8 @@ constexpr void revoke(LeasedRegion& region) noexcept {
 }
 
 // Ends the lease of a region whose holders have stopped. `ahead_ms` is lead plus reserve, the
-// greatest time by which ids were ahead of a holder's clock. REQUIRES: !clock_is_behind(); the
-// holders stopped before `now_ms`; the holders' clocks were ahead by at most max_skew.
+// greatest time by which ids were ahead of a holder's clock. REQUIRES !clock_is_behind(). The
+// holders must have stopped before `now_ms`, with clocks ahead by at most max_skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -321,15 +323,15 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
   fleet.halted = false;
 }
 
-// Continues all leases, because the lease server has lost no decision. REQUIRES !fleet.halted, or a
-// halt by a false request.
+// Continues all leases, because the lease server has lost no decision. REQUIRES that the fleet is
+// not halted, or was halted by a false request.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
-// Continues after decisions were lost. Regions then begin after all grants that may have been lost.
-// `silent`: the lease server has granted nothing since it was restored. REQUIRES that `now_ms` is
-// at most max_skew before each lost grant.
+// Continues after the lease server has lost decisions. New leases begin after all grants that may
+// have been lost. `silent`: the lease server has granted nothing since it was restored. REQUIRES
+// that no lost grant was made more than max_skew after `now_ms`.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {

@@ -42,7 +42,7 @@ struct Rules {
   bool old_is_stopped = true;        // old lease server is stopped
 };
 
-// An atomic variable whose writer may be killed. Stores after the kill have no effect.
+// An atomic variable whose writer may be killed. Stores of a killed writer have no effect.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }

@@ -81,8 +81,8 @@ void World::step() {
         const size_t i = random_.below(answers_.size());
         const SentAnswer sent = answers_[i];
         if (!random_.percent(20)) answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The lease worker may be killed at any of its stores. The postmaster then restarts all
-        // processes.
+        // The lease worker may be killed at any of its stores. After a kill, the postmaster
+        // restarts all processes.
         Server& s = servers_[sent.server];
         // Sessions may be extending the high-water mark when an answer arrives.
         const bool crowded = s.up && random_.percent(30);
@@ -205,9 +205,9 @@ void World::decide_one(size_t index) {
   LeaseServer next = reached;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // If files of the lease server are restored in place, no timeline changes. Only a request of a
-  // server with a newer grant can reveal the restored files. The model assumes that a server with a
-  // newer grant sends the first request, which cannot be guaranteed.
+  // If files of the lease server are restored in place, the timeline does not change. Only a server
+  // with a newer grant can detect the restored files. The model assumes that a server with a newer
+  // grant sends the first request, which cannot be guaranteed.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -260,7 +260,7 @@ void World::fail_lease_server() {
     return;
   }
   if (forgetful_ && random_.percent(10)) {
-    // Restores any earlier state, even the first one, as after a new installation.
+    // Restores any earlier state of the lease server, even the state of a new installation.
     lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];
     happened("lease server put back unnoticed");
     return;
@@ -340,7 +340,7 @@ void World::settle() {
   std::set<std::pair<size_t, int>> minted;
   for (int round = 0; now_ < end && minted.size() < wanted && violation_.empty(); ++round) {
     now_ += 1000;
-    recover();  // a server knows a later recovery
+    recover();  // a server's term is newer
     for (size_t i = 0; i < servers_.size(); ++i) {
       Server& s = servers_[i];
       if (round % 3 == 0 || s.memory.view().region == kNoRegion) {

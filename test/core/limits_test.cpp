@@ -77,7 +77,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The next session that attaches does not end the generation again.
+  // If no limit is published, a lowered mark does not end the generation.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -206,8 +206,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// Between two loads of a reader, the limit is withdrawn, and a limit of another generation is
-// published. The reader must not use the new limit.
+// A limit of another generation is published between two loads of a reader. The reader must not use
+// a limit of another generation.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};
@@ -223,8 +223,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts withdraw() after each store. After the first store, no session can use the old limit,
-// and no limit of the old generation can be published.
+// Interrupts withdraw() after each store. After its first store, sessions can neither use the old
+// limit nor publish a limit of the old generation.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};

@@ -35,8 +35,8 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged database may contain any number as seal. An accepted number must be the seal of the
-// returned layout.
+// A damaged database may contain any number as its seal. Every accepted number must be the seal of
+// the returned layout.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

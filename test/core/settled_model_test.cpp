@@ -47,7 +47,7 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // Replays of an actor run this code again, with the same values.
+    // An actor may run the next lines several times, with the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -214,7 +214,7 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A session registers its transaction as prepared before it clears its slot. Another session
+// A session registers its transaction as prepared before it clears its slot. A second session
 // commits the prepared transaction.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {

@@ -19,7 +19,7 @@
 
 namespace interleaving {
 
-// Called before each atomic step. If true is returned, a weak exchange fails spuriously.
+// Called before each atomic step. A weak exchange fails spuriously if before_step() returns true.
 std::function<bool()> before_step;
 
 bool step() {
@@ -212,7 +212,8 @@ TEST(ShardInterleaving, OfAFloor) {
 }
 
 // A publisher raises the shard counters to `floor`, and then moves the limit from `old` beyond
-// `floor`. A claimer with the old limit must not get a position between `old` and `floor`.
+// `floor`. A claimer that still uses the limit `old` must not get a position between `old` and
+// `floor`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

@@ -75,8 +75,7 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
-// A call of settle() before the id of a tick, or in a tick without ids, does not change the
-// distribution.
+// Calls of settle() must not change how evenly `id % spread` is distributed.
 TEST(ShardSpread, SettlingLeavesAllResidues) {
   for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
     Shard counter{};

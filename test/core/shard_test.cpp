@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-// 16 ids per tick and 64 bits, so the last minted tick is 2^40 - 1.
+// The layout has 16 ids per tick and 64 bits, so the last minted tick is 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;

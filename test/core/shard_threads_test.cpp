@@ -60,7 +60,7 @@ TEST(ShardThreads, WithSpread) {
   run(plan, 300);
 }
 
-// Every tick has one id, so each claim moves the tick.
+// The layout has one id per tick, so each claim moves to the next tick.
 TEST(ShardThreads, WithoutSequence) {
   Plan plan;
   plan.layout = layout_from("41/2/0");

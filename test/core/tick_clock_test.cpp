@@ -13,7 +13,7 @@
 namespace snowflake {
 namespace {
 
-// A simulated machine. Reading one of its clocks takes time.
+// A simulated machine, on which reading a clock takes time.
 struct Machine {
   static inline Random* random = nullptr;
   static inline int64_t true_ns = 0;      // since the start of the test
@@ -30,7 +30,8 @@ struct Machine {
   static inline bool instant = false;                           // a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from this time on, milliseconds
 
-  // Records the times that the wall clock has shown, a little longer than a reading can be used.
+  // Records the times that the wall clock has shown, for a little longer than a clock reading can
+  // be used.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -144,7 +145,8 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// The rate is measured with a time since boot in microseconds, so all remainders are tested.
+// The time since boot is truncated to microseconds when the rate is measured, so the test tries all
+// remainders.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -243,7 +245,7 @@ TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
   for (int i = 0; i < 1000; ++i) {
     clock_.read_ms(true);
     clock_.read(true);
-    // The counter jumps to a value after the last reading, to one before it, and ahead.
+    // The counter jumps back to a value after or before the last clock reading, or jumps ahead.
     Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -270,8 +272,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// How often TickClock reads the kernel's clock in 10 ms. With the right rate of the counter: 200
-// times.
+// How often TickClock reads the kernel's clock in 10 ms: 200 times if the rate of the counter is
+// right.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);

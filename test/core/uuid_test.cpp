@@ -77,8 +77,7 @@ TEST(Uuid, EveryDivisionComesBack) {
   });
 }
 
-// Only times after 10889-08-02 do not fit into a UUID. A layout with up to 47 time bits of 1 ms
-// ends earlier.
+// Only times after 10889-08-02 do not fit into a UUID.
 TEST(Uuid, OnlyTheFarFutureDoesNotFit) {
   const Layout layout = layout_from("50/0/0", 1, kEpochEnd - 1);
   const auto first_beyond = static_cast<uint64_t>(kUuidEndMs - layout.epoch_ms);
