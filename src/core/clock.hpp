@@ -42,9 +42,9 @@ inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// The wall clock minus the time since boot. Only steps of the wall clock change this offset. Rate
-// corrections apply to the wall clock and to the time since boot. If an interruption separates the
-// readings of the two clocks, both clocks are read again.
+// The offset of the wall clock from the time since boot. Only steps of the wall clock change the
+// offset, because rate corrections apply to both clocks. If an interruption separates the readings
+// of the two clocks, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

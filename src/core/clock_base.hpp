@@ -3,10 +3,10 @@
 // A jump is a difference between the present offset and the clock base.
 //
 // A server writes its durable mark only a little ahead of its clock. If a mark is far ahead of a
-// clock that was not stepped in this server run, an earlier server run wrote the mark. The clock
-// base is *void* if such a mark shows that the clock was behind when the server started. When the
-// clock reaches the mark, a void clock base is taken again. While the clock base is void, a step of
-// the clock counts as a jump in two cases:
+// clock that was not stepped in this server run, an earlier server run wrote the mark. A mark of an
+// earlier server run that is far ahead shows that the clock was behind at server start, and makes
+// the clock base *void*. When the clock reaches the mark, a void clock base is taken again. While
+// the clock base is void, a step of the clock counts as a jump in two cases:
 //  - After the step, the clock is still before the mark.
 //  - Ids were minted in this server run before the step, so the mark may be wrong and the clock
 //    right.
@@ -38,7 +38,7 @@ class ClockBase {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted under the present clock. From now on, no mark can make the clock
+  // Records that ids were minted with the present clock. After a call, no mark can make the clock
   // base void.
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);

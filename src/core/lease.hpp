@@ -110,7 +110,7 @@ constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
 }
 
 // position_below() is the first position that a limit forbids. position_from() is the first
-// position that a floor allows. If the time is inside a tick, both functions forbid the whole tick.
+// position that a floor allows. If a limit or floor is inside a tick, the whole tick is forbidden.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
@@ -120,8 +120,8 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// The time to which the durable mark must be raised for `position`, including the reserve. A mark
-// is never raised beyond the end of the lease, so that a wrong clock cannot raise it too far.
+// The time to which the durable mark must be raised for `position`, including the reserve. The
+// result is at most the end of the lease, so that a wrong clock cannot raise the mark too far.
 // Returns 0 if the lease does not cover the position: the caller must wait for the lease.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {

@@ -4,14 +4,13 @@
 // The lease state is in the postmaster's memory, and survives a crash of a backend. After a
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
 // writes the lease state. As an exception, a session that publishes a limit raises `highest`, under
-// the lock that cover() requires. The worker and sessions may be killed between two stores. The
-// region is stored last and cleared first, because the other members are valid only while a region
-// is set.
+// the lock that cover() requires. The region is stored last and cleared first, because a process
+// may be killed between two stores. The other members are valid only while a region is set.
 //
 // Invariants:
 //  1. While a region is held, every published limit is at most `highest`, and floor <= highest <=
 //     until.
-//  2. A region is taken only if no region is held or being given back.
+//  2. A server takes a region only if it holds no region and gives no region back.
 #pragma once
 
 #include <atomic>
@@ -53,8 +52,9 @@ enum class LeaseEvent : uint8_t {
   apart,       // clocks differ too much: ignore
 };
 
-// `giving_back`: the worker has cleared its region in order to give the region back. `sent_ms` and
-// `received_ms` are readings of the server's clock before the request and after the answer.
+// `giving_back` is true after the lease worker has cleared its region in order to return it.
+// `sent_ms` and `received_ms` are readings of the server's clock before the request and after the
+// answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -66,8 +66,7 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (giving_back) {
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // A killed worker sent this request, to give a region back. The present worker requests a region
-  // instead.
+  // The answer belongs to an earlier lease worker, which was killed while it gave a region back.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -76,12 +75,12 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If the region or the floor differs from the held lease, the answer belongs to an old request.
-    // Since that request, another server may have held the region.
+    // An answer with another region or floor than the held lease belongs to an old request, after
+    // which another server may have held the region.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
-  // An answer to a renewal is stale if the region was cleared in the meantime.
+  // An answer to a renewal is outdated, because the region was cleared in the meantime.
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
@@ -91,9 +90,9 @@ struct LeaseNonce {
   int64_t next;   // sent until it is granted
   int64_t acked;  // last granted nonce; 0: none
 
-  // REQUIRES: an answer to a request that carried `next`. The lease server records a nonce only
-  // when it grants a request. So a worker must send the same nonce after a refusal, or the lease
-  // server would take the worker for a copy.
+  // REQUIRES that the answered request contained `next`. The lease server records a nonce only when
+  // it grants a request. So a worker must send the same nonce after a refusal, or the lease server
+  // would take the worker for a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -119,8 +118,8 @@ class BasicLeaseMemory {
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // Stores the new incarnation before the other members are cleared. If the order were reversed,
-    // a killed worker could get the region again without the record of published limits.
+    // Stores the new incarnation before the other members are cleared. In the reverse order, a
+    // worker killed in between could lease the region again without the record of published limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -148,7 +147,7 @@ class BasicLeaseMemory {
   }
 
   void record(const LeaseAnswer& answer) noexcept {
-    // If the worker is killed before the last store, the old term and number stay valid.
+    // If the lease worker is killed before the last store, the old term and number stay valid.
     const int64_t next = 1 - read(newest_now_);
     NewestAnswer& newest = newest_[next];
     store(newest.term, answer.term);

@@ -41,13 +41,12 @@ template <template <class> class Word>
 class BasicLimits {
  public:
   // Attaches a session to a durable mark. `mark` is a number other than 0 that identifies the mark,
-  // and `stored_ms` is the stored value of the mark. If the published limit was computed from
-  // another mark, or from a later time than `stored_ms`, the generation ends. The first call after
-  // a region was taken sets the start of the region, which later calls do not change. REQUIRES the
-  // lock.
+  // and `stored_ms` is the stored value of the mark. The generation ends if the published limit was
+  // computed from another mark or from a value after `stored_ms`. The first call after a region was
+  // taken sets the start of the region, which later calls do not change. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered durable mark ends the generation only if a limit is published. If every attaching
-    // session ended the generation while the mark is low, sessions would invalidate one another.
+    // A lowered mark ends the generation only while a limit is published. Otherwise, as long as the
+    // mark is low, attaching sessions would end the generations of one another.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);

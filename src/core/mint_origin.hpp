@@ -36,9 +36,9 @@ class MintOrigin {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Offers the configuration of a session, and returns whether the choice changed. A newer session
-  // with the same configuration confirms the choice, so that sessions that started before it cannot
-  // change the choice.
+  // Offers the configuration of a session, and returns whether the choice changed. If a newer
+  // session offers the same configuration, sessions that started earlier can no longer change the
+  // choice.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

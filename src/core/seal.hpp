@@ -1,6 +1,6 @@
 // The seal: a layout encoded as one integer that a sequence can store.
 //
-// A seal is a mixed-radix number. Digits, with the radix in parentheses, most significant first:
+// A seal is a mixed-radix number with these digits, most significant first, radix in parentheses:
 //
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |

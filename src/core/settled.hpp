@@ -1,8 +1,8 @@
 // Computes the tick S before which no new id can become visible. Consumers use S to read rows in
 // the order of ids.
 //
-// A transaction claims ids before it commits, so rows with smaller ids may become visible later.
-// Ids of rows that become visible late have two lower bounds, and S is the smaller bound:
+// A transaction claims ids before it commits, so rows with smaller ids may become visible later. S
+// is the smaller of two lower bounds of the ids of rows that become visible late:
 //  - the least tick in the slots of all sessions. A session stores the tick of the first claim of
 //    its open transaction in its slot (OpenMints).
 //  - the floor. settle() raises all shard counters to the floor, so later claims get higher ids.
@@ -12,19 +12,18 @@
 // id.
 //
 // Proof for a claim of a tick before S:
-//  1. The floor is S or more. So in the modification order of the shard counter, the claim is
-//     before the exchange that raised the counter to the floor.
+//  1. settle() raises the shard counter to the floor, which is at least S. So the claim precedes
+//     the raise in the modification order of the shard counter.
 //  2. Every change of a shard counter is an atomic exchange. The exchange of the claim is a
 //     release, and raising the counter is an acquire. So settle() sees everything that the session
-//     stored before the claim, also the session's slot. The tick in the slot is not after the
-//     claimed tick.
+//     stored before the claim, also the tick in its slot. A session never claims a tick before the
+//     tick in its slot.
 //  3. S is at most every tick in the slots, so the session had cleared its slot before settle()
 //     read the slot. A session clears its slot with release, after its commit is visible. settle()
 //     reads the slot with acquire.
-//  4. So every later snapshot contains the commit of the transaction that made the claim.
-//  5. settle() may use the floor or the result of another call. Steps 2 to 4 also hold for values
-//     of other calls, because `raised_` and `settled_` are written with release and read with
-//     acquire.
+//  4. So every snapshot after settle() contains the commit of the transaction that made the claim.
+//  5. The proof also holds if settle() uses the floor or the result of another call. `raised_` and
+//     `settled_` are written with release and read with acquire.
 //
 // A claimed tick is not before the clock reading of the claim. If the clock is set back during a
 // transaction, the session stores the earlier clock reading in its slot.
@@ -43,8 +42,7 @@
 namespace snowflake {
 
 // A session's slot in shared memory. The slot contains a tick that is not after any claim of the
-// session's open transaction. Only the session itself writes its slot, and all sessions read the
-// slot.
+// session's open transaction. Only the session itself writes its slot, but all sessions read it.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -104,7 +102,7 @@ class Settled {
   // Raises the shard counters to `tick`, once for all callers, and returns S, which never falls.
   // `open_since()` returns the least since() of all sessions that use the same counters.
   // `prepared_since()` returns the least tick of prepared transactions, whose sessions have cleared
-  // their slots. After the counters are raised, settle() calls open_since() and then
+  // their slots. settle() first raises the shard counters, then calls open_since(), and then
   // prepared_since(). `spread` must be equal to Bounds::spread of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,

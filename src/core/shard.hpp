@@ -36,8 +36,7 @@ struct Bounds {
   uint64_t now;    // clock reading, in ticks
   uint64_t lead;   // lead of ids over the clock
   uint64_t limit;  // first position after the durable mark
-  // If `spread` is 0, each new tick begins at sequence number 0. Otherwise, each new tick begins at
-  // (last sequence number + 1) % spread.
+  // Each new tick begins at sequence number (last + 1) % spread, or at 0 if `spread` is 0.
   uint64_t spread;
 };
 
@@ -126,8 +125,8 @@ class alignas(64) Shard {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the shard counter to the start of a tick. The first sequence number of the tick depends
-  // on `spread`, as in a claim.
+  // Raises the shard counter to a tick, whose first sequence number depends on `spread`, as in a
+  // claim.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });

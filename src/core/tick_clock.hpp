@@ -16,11 +16,12 @@
 //  - Each use of a clock reading requires that the counter has advanced since the last use. So a
 //    counter that jumps ahead, goes back or stops ends the use.
 //
-// Cases in which a clock reading is used too long:
+// A clock reading can be used too long in four cases:
 //  - If the counter becomes slower, the present clock reading is used longer by the same factor.
-//    The next clock reading detects a counter below 3/4 of the kernel's time. Until the rate is
-//    measured again, every call reads the kernel's clock. A counter that is slower by less is not
-//    detected, so a clock reading can be used for 4/3 of kLongestUs.
+//    The next clock reading detects that the counter runs below 3/4 of its rate. Then every call
+//    reads the kernel's clock until the rate is measured again. If the counter is slower by less
+//    than a quarter, the slowdown is not detected, and a clock reading can be used for 4/3 of
+//    kLongestUs.
 //  - If the wall clock is stepped, the step is detected when the present clock reading ends.
 //  - If the clock is slewed by 10 % after the rate was measured, a clock reading can be used 5 us
 //    too long.
@@ -153,8 +154,8 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // Both readings of the time since boot are truncated to microseconds. With 2 us added, the rate
-    // can be too small, but not too large.
+    // Adds 2 us, because both readings of the time since boot are truncated to microseconds. The
+    // rate may be too small, but must not be too large.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate is far above the old rate, one of the two rates is wrong, so both are
     // discarded.
