@@ -1,5 +1,4 @@
-// The value that a setting had in the configuration, or in the client's connection, before a
-// session defined the setting.
+// Contains the configured value of a setting, before the session defines the setting.
 #pragma once
 
 #include "pg/server/postgres.hpp"
@@ -7,7 +6,7 @@
 namespace snowflake::pg {
 
 struct ConfiguredValue {
-  const char* text;  // null: the setting is not configured
+  const char* text;  // null: not configured
   GucSource source;
 };
 
@@ -27,7 +26,7 @@ inline ConfiguredValue configured_value(const char* name) {
 }
 
 // Returns whether PostgreSQL ignored the configured value when the session defined the setting.
-// PostgreSQL ignores invalid values, and values from sources that may not set the setting.
+// PostgreSQL ignores invalid values, and values from a source that may not change the setting.
 inline bool is_lost(const char* name, const ConfiguredValue& configured) {
   bool lost = false;
   if (configured.text == nullptr) return false;

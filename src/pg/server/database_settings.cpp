@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns the value of a setting in an array of "name=value", or null.
+// Searches an array of "name=value" for a setting, and returns null if it is missing.
 const char* value_in(ArrayType* settings, const char* name) {
   Datum* elements = nullptr;
   int count = 0;

@@ -1,12 +1,11 @@
-// Reads the settings of ALTER DATABASE ... SET and ALTER ROLE ALL SET.
 #pragma once
 
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
-// Calls `visit(database, value)` for each database that has the setting. ALTER ROLE ALL passes
-// InvalidOid as the database.
+// Calls `visit(database, value)` for each database for which ALTER DATABASE sets the setting. For
+// ALTER ROLE ALL SET, `database` is InvalidOid.
 void for_each_database_setting(const char* name,
                                void (*visit)(Oid database, const char* value, void* argument),
                                void* argument);

@@ -25,7 +25,6 @@ inline int64_t count_of(const std::atomic<uint64_t>& counter) {
   return static_cast<int64_t>(counter.load(std::memory_order_relaxed));
 }
 
-// The caller of new_text() must fill the `length` bytes of the text.
 inline text* new_text(size_t length) {
   const auto result = static_cast<text*>(palloc(VARHDRSZ + length));
   SET_VARSIZE(result, VARHDRSZ + length);
@@ -36,8 +35,8 @@ inline std::string_view text_view(const text* argument) {
   return {VARDATA_ANY(argument), static_cast<size_t>(VARSIZE_ANY_EXHDR(argument))};
 }
 
-// Returns the row type of a function with OUT parameters. The row type is cached for the query,
-// because the lookup takes several times as long as forming a row.
+// The row type of a function is cached, because the look-up takes several times as long as forming
+// a row.
 inline TupleDesc row_shape(FunctionCallInfo fcinfo) {
   FmgrInfo* const function = fcinfo->flinfo;
   if (function->fn_extra == nullptr) {

@@ -22,13 +22,13 @@ constinit bool region_is_valid = true;
 constinit bool shards_are_valid = true;
 constinit bool all_are_defined = false;
 
-// Returns whether this session is loading the library and has not yet defined every setting.
+// Returns whether this session is loading the library and has not defined all settings.
 bool is_loaded_late() {
   return IsUnderPostmaster && !all_are_defined;
 }
 
-// PostgreSQL passes PGC_S_TEST for ALTER DATABASE and ALTER ROLE alike. A value of ALTER ROLE is
-// therefore refused only at login.
+// PostgreSQL passes PGC_S_TEST for both ALTER DATABASE and ALTER ROLE. A value of ALTER ROLE is
+// therefore refused only at the next login, not by ALTER ROLE.
 bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
@@ -40,13 +40,13 @@ bool refuse_source() {
   return false;
 }
 
-// Returns whether the check hook must accept an invalid value. If the hook refused a value of the
-// database, PostgreSQL would ignore the value at login and use another one.
+// Returns whether the check hook must accept even an invalid value. If the hook refused an invalid
+// value of ALTER DATABASE, PostgreSQL would use another value at login.
 bool must_accept(GucSource source) {
   return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
 }
 
-// Passes the source of the value from the check hook to the assign hook.
+// The assign hook receives the source of the value through `extra`.
 bool accept(void** extra, GucSource source) {
   auto* const passed = static_cast<GucSource*>(guc_extra(sizeof(GucSource)));
   if (passed == nullptr) return false;
@@ -55,8 +55,7 @@ bool accept(void** extra, GucSource source) {
   return true;
 }
 
-// Returns false for a reload of the configuration, because a reload does not change running
-// sessions.
+// Returns false during a reload, because a reload does not change running sessions.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
   return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||
@@ -99,7 +98,7 @@ OriginSettings origin_settings() {
 bool check_region(char** value, void** extra, GucSource source) {
   if (!is_of_server_or_database(source)) return refuse_source();
   const ParsedRegion parsed = parse_region(*value);
-  // An invalid "snowflake.region" of the database is harmless if the region is leased.
+  // If the region is leased, "snowflake.region" is not used, so an invalid value is harmless.
   if (parsed.error != nullptr && (!must_accept(source) || leased_regions.count != 0)) {
     GUC_check_errdetail("%s", parsed.error);
     return false;

@@ -1,11 +1,11 @@
 // The values of "snowflake.region" and "snowflake.owned_shards" when this session started.
 //
 // All sessions of a database must use the same region and shards. A reload of the configuration
-// therefore applies only to later sessions. The newest session decides for its database
-// (core/mint_origin.hpp).
+// therefore applies only to sessions that start later. The newest session chooses the region and
+// shards of its database (core/mint_origin.hpp).
 //
-// If the region or the shards are invalid, the session does not mint. PostgreSQL would warn and use
-// another value, which could cause duplicate ids.
+// If "snowflake.region" or "snowflake.owned_shards" is invalid, the session does not mint.
+// PostgreSQL would only warn and use another value, which could cause duplicate ids.
 #pragma once
 
 #include "core/shard_set.hpp"
@@ -14,14 +14,14 @@
 namespace snowflake::pg {
 
 struct OriginSettings {
-  int32_t region;  // kNoRegion if the region is leased
+  int32_t region;  // kNoRegion: leased
   ShardSet shards;
-  const char* invalid;  // the name of an invalid setting, or null
+  const char* invalid;  // name of an invalid setting
 };
 
 OriginSettings origin_settings();
 
-// The region in the configuration after the last reload, which the lease worker reports.
+// "snowflake.region" after the last reload, which the lease worker reports.
 extern int32_t configured_region;
 
 bool check_region(char** value, void** extra, GucSource source);
@@ -29,7 +29,7 @@ void assign_region(const char* value, void* extra);
 bool check_owned_shards(char** value, void** extra, GucSource source);
 void assign_owned_shards(const char* value, void* extra);
 
-// REQUIRES that all settings are defined. Later values are checked against each other.
+// REQUIRES that all settings are defined. Values that are set later are compared with each other.
 void finish_origin_settings();
 
 }  // namespace snowflake::pg

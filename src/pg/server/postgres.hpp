@@ -1,7 +1,8 @@
-// Only this file includes server headers and contains code for differences between server versions.
+// Only this file includes PostgreSQL's headers, and only this file contains code for different
+// PostgreSQL versions.
 #pragma once
 
-// C++ headers come before PostgreSQL's headers, whose macros (printf, Min, _) break C++ headers.
+// C++ headers come first, because macros of PostgreSQL (printf, Min, _) break C++ headers.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -119,7 +120,7 @@ extern "C" {
 #error "snowflake needs PostgreSQL 15 or later"
 #endif
 
-// PostgreSQL 15 defines PGDLLEXPORT as empty, but the library is built with hidden symbols.
+// PostgreSQL 15 defines PGDLLEXPORT as empty, but symbols of this library are hidden by default.
 #if PG_VERSION_NUM < 160000
 #undef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
@@ -127,7 +128,6 @@ extern "C" {
 
 namespace snowflake::pg {
 
-// Returns whether a rollback of the current transaction would remove the relation's storage.
 inline bool storage_is_uncommitted(Relation relation) {
 #if PG_VERSION_NUM >= 160000
   return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
@@ -168,7 +168,7 @@ inline bool may_use_schema(Oid schema) {
 #endif
 }
 
-// Returns whether `user` has the privileges of `role` and can SET ROLE to `role`.
+// Returns whether `user` could run SET ROLE `role`.
 inline bool may_act_as(Oid user, Oid role) {
 #if PG_VERSION_NUM >= 160000
   if (!member_can_set_role(user, role)) return false;
@@ -176,7 +176,7 @@ inline bool may_act_as(Oid user, Oid role) {
   return has_privs_of_role(user, role);
 }
 
-// Returns whether stored rows lack a column because the column is a virtual generated column.
+// Returns whether a column is a virtual generated column, which is not stored.
 inline bool is_computed([[maybe_unused]] const FormData_pg_attribute& attribute) {
 #if PG_VERSION_NUM >= 180000
   return attribute.attgenerated == ATTRIBUTE_GENERATED_VIRTUAL;
@@ -197,8 +197,8 @@ inline void for_each_setting(Visit visit) {
   for (int i = 0; i < count; ++i) visit(*all[i]);
 }
 
-// Returns whether the configuration of the server or database turns a setting on for new sessions.
-// Settings of a role or connection do not apply to other sessions.
+// Returns whether new sessions of all roles have a setting on. Values from sources after `source`,
+// such as ALTER ROLE, are ignored.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
@@ -209,7 +209,7 @@ inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   return on;
 }
 
-// Allocates the memory that a check hook passes to its assign hook, and that the server frees.
+// Allocates memory that a check hook passes to its assign hook, and that PostgreSQL frees.
 inline void* guc_extra(size_t size) {
 #if PG_VERSION_NUM >= 160000
   return guc_malloc(LOG, size);
@@ -235,8 +235,7 @@ inline int new_lock_tranche([[maybe_unused]] const char* name) {
 #endif
 }
 
-// Registers the name of a lock tranche in this process. PostgreSQL 19 registers such a name for all
-// processes.
+// Before PostgreSQL 19, each process must register the name of a lock tranche.
 inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM < 190000
   LWLockRegisterTranche(tranche, name);
@@ -244,7 +243,7 @@ inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]]
 }
 
 // Returns the prepared transaction that holds a lock. After a recovery, the lock contains the
-// prepared transaction's id instead of a session's virtual transaction id.
+// transaction's own id instead of a session's virtual transaction id.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 #if PG_VERSION_NUM >= 170000
   const VirtualTransactionId holder = lock.vxid;
@@ -298,16 +297,16 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 #endif
 }
 
-// Without this flag, a session in which a parallel query loads the library cannot take the
-// configured values. Early minor releases of PostgreSQL 15 to 17 lack the flag, and such a session
-// does not mint.
+// GUC_ALLOW_IN_PARALLEL lets a parallel query load the library with the configured values. With
+// minor releases that lack GUC_ALLOW_IN_PARALLEL, ids cannot be minted in a session that loaded the
+// library in a parallel query.
 #ifdef GUC_ALLOW_IN_PARALLEL
 inline constexpr int kSetInParallel = GUC_ALLOW_IN_PARALLEL;
 #else
 inline constexpr int kSetInParallel = 0;
 #endif
 
-// pg_stat_activity shows these wait events for a call that waits for the clock or for a lease.
+// pg_stat_activity shows these wait events.
 inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
   if (*event == 0) *event = WaitEventExtensionNew(name);

@@ -1,8 +1,8 @@
-// Records the first configured value that a session rejected while the session loaded the library.
+// The first configured value that PostgreSQL rejected while this session loaded the library.
 //
-// If PostgreSQL rejects a value, PostgreSQL warns and uses the default, which could cause duplicate
-// ids. An error would leave some settings of the session undefined. A session with a rejected value
-// therefore does not use the extension's shared memory.
+// PostgreSQL replaces a rejected value by the default, which could cause duplicate ids. An error
+// while the library is loaded would leave some settings undefined. A session with a rejected
+// setting must not use the extension's shared memory.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -19,8 +19,8 @@ extern RejectedSetting rejected_setting;
 
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
-// Rejects every unknown setting of the configuration whose name begins with "snowflake.". REQUIRES
-// that all settings are defined. Settings of leases are unknown if the library is not preloaded.
+// Rejects unknown settings in the configuration whose name begins with "snowflake.". REQUIRES that
+// all settings are defined. Without preload, the settings of leases also count as unknown.
 void reject_unknown_settings();
 
 }  // namespace snowflake::pg

@@ -1,5 +1,5 @@
-// Builds the rows of views. Each value has the name of its column, in the order of the function's
-// OUT parameters. A name that differs from the SQL declaration raises an error.
+// Builds rows of views. Each value of the row is passed with its column name, in the order of the
+// function's OUT parameters. A column name that differs from the SQL declaration raises an error.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +16,7 @@ struct Column {
 
   Column(const char* column, Datum datum, bool is_null = false)
       : name(column), value(datum), null(is_null) {}
-  // A null pointer gives SQL's NULL.
+  // A null pointer becomes NULL.
   Column(const char* column, const char* words)
       : name(column),
         value(words == nullptr ? 0 : CStringGetTextDatum(words)),
@@ -25,7 +25,7 @@ struct Column {
 
 Datum row_of(FunctionCallInfo fcinfo, std::initializer_list<Column> columns);
 
-// Adds a row to the result of a set-returning function. REQUIRES InitMaterializedSRF().
+// REQUIRES InitMaterializedSRF().
 void put_row(FunctionCallInfo fcinfo, std::initializer_list<Column> columns);
 
 }  // namespace snowflake::pg

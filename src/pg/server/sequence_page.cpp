@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// PostgreSQL defines the magic number of sequence pages in commands/sequence.c, without a header.
+// PostgreSQL's commands/sequence.c defines the same magic number, but does not export it.
 constexpr uint32 kSequenceMagic = 0x1717;
 
 HeapTupleHeader header_of(Page page) {
@@ -93,7 +93,7 @@ int64_t SequencePage::mark() const {
 }
 
 int64_t SequencePage::mark_of_any(Relation relation) {
-  // A relation without storage contains no mark.
+  // A relation without storage has no page.
   if (!smgrexists(RelationGetSmgr(relation), MAIN_FORKNUM) ||
       RelationGetNumberOfBlocks(relation) == 0)
     return 0;
@@ -112,13 +112,13 @@ void set_value(Page page, int64_t value) {
   const Form_pg_sequence_data tuple = tuple_of(page);
   tuple->last_value = value;
   tuple->is_called = true;
-  tuple->log_cnt = 0;  // so the next nextval() writes a WAL record before returning
+  tuple->log_cnt = 0;  // makes nextval() write WAL
 }
 
 }  // namespace
 
-// The WAL record is a full page image even if full_page_writes is off. Replay therefore needs no
-// earlier state of the page.
+// Replay does not depend on the earlier content of the page, because the WAL record is always a
+// full page image.
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);
   set_value(GenericXLogRegisterBuffer(record, buffer, GENERIC_XLOG_FULL_IMAGE), value);

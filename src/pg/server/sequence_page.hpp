@@ -1,48 +1,46 @@
-// Reads and writes the stored value of a sequence without nextval() and setval().
+// Reads and writes the value of a sequence without nextval() and setval().
 //
 // nextval() and setval() assign a transaction id, so COMMIT flushes WAL and waits for a synchronous
-// standby. nextval() and setval() also hold a lock until the end of the transaction, and return no
-// LSN.
+// standby. nextval() and setval() hold a lock until the end of the transaction, and return no LSN.
 //
 // The format of a sequence's page is internal to PostgreSQL: one tuple, and a magic number in the
-// page's special space. Every open() checks the format of the page. CREATE EXTENSION checks that
-// SQL can read a written page, and that this code can read a page that SQL wrote.
+// page's special space. Every open() checks the format of the sequence's page. CREATE EXTENSION
+// checks that SQL reads what SequencePage wrote, and that SequencePage reads what SQL wrote.
 #pragma once
 
 #include "pg/server/postgres.hpp"
 
 namespace snowflake::pg {
 
-// The only page of a sequence, which stays pinned and locked until close(). A destructor is not
-// needed, because PostgreSQL releases the pin and the lock after an error.
+// The only page of a sequence, which stays pinned and locked until close(). No destructor is
+// needed, because PostgreSQL releases buffer pins and locks after an error.
 //
-// The page contains the mark twice: as the sequence's value, and as the *witness* after the value
-// in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can lower the
-// value with setval(). setval() and ALTER SEQUENCE do not change the witness, because PostgreSQL
-// copies the tuple as a whole. Lowering the sequence's value therefore does not lower the mark.
+// The page contains the high-water mark twice: as the sequence's value, and as the *witness* in the
+// same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can lower the value
+// with setval(). setval() and ALTER SEQUENCE keep the witness, because PostgreSQL copies the whole
+// tuple. Calls of setval() can therefore not lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
   // Returns false without waiting if another session has locked the page.
   static bool try_open(Relation relation, SequencePage* page);
-  // Returns the sequence's value without regard to the witness.
+  // Returns the sequence's value, without the witness.
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 
   int64_t value() const;
   bool is_called() const;
-  // The page's last change is durable when WAL is flushed up to this LSN.
+  // The last change of the page is durable when WAL is flushed up to this LSN.
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
-  // REQUIRES an exclusive lock on the page. Returns the LSN of the WAL record.
   XLogRecPtr write(Relation relation, int64_t value);
 
   // Returns the greater of the sequence's value and the witness.
   int64_t mark() const;
-  // Returns the mark of any sequence, or 0 if the sequence has no witness.
+  // Returns the high-water mark in any sequence, or 0 if the sequence has no witness.
   static int64_t mark_of_any(Relation relation);
-  // Writes the value and the witness. REQUIRES an exclusive lock on the page. Returns the LSN of
-  // the WAL record.
+  // Writes the sequence's value and the witness. write() and write_mark() REQUIRE an exclusive lock
+  // on the page, and return the LSN of the WAL record.
   XLogRecPtr write_mark(Relation relation, int64_t mark);
 };
 

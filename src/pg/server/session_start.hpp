@@ -1,12 +1,12 @@
-// The start time of this session, which orders sessions even if the clock is stepped.
+// The start time of a session, by which sessions are ordered even if the clock is stepped.
 #pragma once
 
 #include "core/mint_origin.hpp"
 
 namespace snowflake::pg {
 
-// Returns a time before all sessions in a parallel worker, because the worker has the settings of
-// its leader.
+// In a parallel worker, the result is before all sessions, because the worker has the leader's
+// settings.
 SessionStart session_start();
 
 }  // namespace snowflake::pg

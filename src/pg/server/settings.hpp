@@ -1,4 +1,4 @@
-// The checked settings, in the units of the core. Only define_settings.cpp writes the settings.
+// Only define_settings.cpp writes the settings.
 #pragma once
 
 #include "core/layout.hpp"
@@ -6,18 +6,19 @@
 
 namespace snowflake::pg {
 
-// The layout of the database's seal after the session has read the seal, and until then the layout
-// of the settings. Only checks/seal_check calls use_layout().
+// After the session has read the seal, `layout` is the layout of the database. Before the session
+// has read the seal, `layout` is the layout of the settings. Only checks/seal_check calls
+// use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
-// Returns the layout that the next CREATE EXTENSION seals. Raises an error if the layout settings
-// are inconsistent.
+// Returns the layout of the settings for the next CREATE EXTENSION. Raises an error if the layout
+// settings are inconsistent.
 Layout chosen_layout();
-extern int64_t server_seal;  // the layout settings at server start, which the lease server compares
+extern int64_t server_seal;  // layout at server start
 
 // These settings need a restart of the server.
-extern const char* lease_conninfo;  // empty if the server uses no lease server
-extern ShardSet leased_regions;     // empty if the server leases no region
+extern const char* lease_conninfo;  // empty: no lease server
+extern ShardSet leased_regions;     // empty: not leased
 extern int lease_ms;
 extern int max_skew_ms;
 
@@ -54,7 +55,7 @@ extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 extern uint64_t sequence_starts;  // at most 2^sequence_bits
 
-// Citus evaluates defaults on the node where a plan runs, so every node mints.
+// With Citus, every node mints, because Citus evaluates defaults on the node where a plan runs.
 extern bool citus_preloaded;
 
 }  // namespace snowflake::pg

@@ -6,12 +6,12 @@
 
 namespace snowflake::pg {
 
-// PostgreSQL's timestamptz counts microseconds since 2000.
+// timestamptz counts microseconds since 2000.
 inline constexpr int64_t kPostgresEpochMs = 946684800000;
 constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
   return (unix_ms - kPostgresEpochMs) * 1000;
 }
-const char* time_text(int64_t unix_ms);  // the next call overwrites the buffer
+const char* time_text(int64_t unix_ms);  // overwritten by the next call
 const char* kept_time_text(int64_t unix_ms);
 const char* date_text(int64_t unix_ms);  // for example "2025-01-01", in UTC
 

@@ -8,19 +8,18 @@
 namespace snowflake::pg {
 
 struct WaitBudget {
-  int64_t since_us = 0;  // the start of the wait on the monotonic clock; 0: not started
+  int64_t since_us = 0;  // monotonic clock; 0: not waiting
 
-  // Returns the waited time, rounded down and reduced by 1 ms. Needed times are also rounded, and
-  // rounding must not make an allowed wait fail.
+  // Returns the waited time minus 1 ms, so that rounding does not make an allowed wait fail.
   int64_t waited_ms() const;
 };
 
-// Sleeps for at most the given time and at most 100 ms. Returns the length of the sleep in
-// microseconds.
+// Sleeps at most `ms`, and at most 100 ms. Returns the length of the sleep in microseconds.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// Sleeps like sleep_on_latch(), and then raises an error if the query was cancelled. `count(first,
-// us)` is called before the error, so that cancelled waits are also counted.
+// Sleeps like sleep_on_latch(), and then processes interrupts such as a cancelled query.
+// `count(first, us)` is called before interrupts are processed, so that cancelled waits are also
+// counted.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;

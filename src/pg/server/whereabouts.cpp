@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The system identifier is added later, when the server has read the control file.
+// The system identifier is read later, when the control file exists.
 constinit OriginFingerprint whereabouts{};
 constinit bool is_found = false;
 
@@ -27,7 +27,7 @@ uint64_t hash_of(const void* bytes, size_t size) {
 
 struct Line {
   char text[256];
-  size_t size;  // length without white space at the end
+  size_t size;  // without trailing white space
 
   bool is_machine_id() const {
     return size == 32 &&
@@ -52,7 +52,6 @@ uint16_t machine() {
   return id.is_machine_id() ? fingerprint_part(hash_of(id.text, id.size)) : 0;
 }
 
-// Returns a hash of the name of the disk of a partition.
 uint16_t block_device(unsigned major, unsigned minor) {
   for (const char* name : {"dm/uuid", "wwid", "device/wwid", "serial", "device/serial", "../wwid",
                            "../device/wwid", "../serial", "../device/serial"}) {

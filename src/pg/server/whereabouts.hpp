@@ -1,4 +1,4 @@
-// Identifies the machine, disk and files of a server without configuration.
+// Identifies the machine, disk and files of a server. No configuration is needed.
 //
 //   machine  /etc/machine-id, which is empty in most containers. The id of a host or a virtual
 //            machine never changes. A clone that was made by systemd's rules has another id.
@@ -14,8 +14,9 @@
 
 namespace snowflake::pg {
 
-// The postmaster calls find_whereabouts() so that all processes inherit the result. If the library
-// is not preloaded, a session calls find_whereabouts() at the first use.
+// If the library is preloaded, the postmaster calls find_whereabouts(), so that child processes
+// inherit the result. If the library is not preloaded, each session calls find_whereabouts() at the
+// first use.
 void find_whereabouts();
 
 OriginFingerprint present_origin_fingerprint();
