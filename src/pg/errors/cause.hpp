@@ -4,7 +4,7 @@
 
 namespace snowflake::pg {
 
-// The rows of the view `refusals`, in the order of the view. refusal.hpp maps each refusal to a
+// The rows of the view `refusals`, in the order of the view. refusal.hpp assigns each error to a
 // row.
 enum class Cause : uint8_t {
   clock_behind,
@@ -32,7 +32,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::none);
 struct CauseText {
   const char* label;    // in the view
   const char* what;     // in the log: a clause
-  bool is_of_database;  // the refusals end when the next id is minted
+  bool is_of_database;  // ends with the next id
 };
 
 const CauseText& text_of(Cause cause);

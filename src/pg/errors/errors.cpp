@@ -10,7 +10,7 @@
 
 namespace snowflake::pg {
 
-// State of the server or the database
+// Server and database
 
 void error_setting_rejected(const RejectedSetting& setting) {
   refuse(setting.blocker, setting.name, psprintf("The configured value is \"%s\".", setting.value));
@@ -254,7 +254,7 @@ void error_exhausted() {
                   time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
 
-// No id was minted with this layout, so the hint may suggest another layout.
+// The layout of the settings has not been used yet, so the hint may suggest another one.
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   refuse(Blocker::layout_exhausted, nullptr,

@@ -1,4 +1,4 @@
-// Error functions are separate from their callers, so that hot paths contain no messages.
+// Each error has a function of its own, so that hot paths contain no messages.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ void warn_epoch_in_future(const char* epoch);
 void warn_layout_ended();
 [[noreturn]] void error_unknown_setting(const char* name);
 
-// State of the server or the database
+// Server and database
 [[noreturn]] void error_setting_rejected(const RejectedSetting& setting);
 [[noreturn]] void error_other_library(uint32_t memory_abi, uint32_t library_abi);
 [[noreturn]] void error_no_memory(size_t bytes);

@@ -1,4 +1,3 @@
-// Errors about the error of the clock.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@ namespace snowflake::pg {
 
 [[noreturn]] void error_clock_unsynchronized(const ClockBounds& bounds);
 [[noreturn]] void error_mint_unsynchronized(const ClockBounds& bounds, int64_t waited_ms);
-// A failed commit is counted as a refused call.
+// A commit that fails with one of these errors is counted as a refused call.
 [[noreturn]] void error_commit_unsynchronized(const ClockBounds& bounds);
 [[noreturn]] void error_commit_wait(int64_t id_ms, int64_t clock_ms, int64_t error_us,
                                     int64_t needed_ms, int64_t waited_ms);

@@ -5,7 +5,8 @@
 namespace snowflake::pg {
 
 [[noreturn]] void error_cloned(const Moved& moved);
-// Writes only to the log, because the session that detected the clone may belong to any role.
+// Writes only to the server log, because the session that detected the clone may belong to any
+// role.
 void warn_cloned(const Moved& moved);
 void log_clone_accepted(const Moved& moved);
 

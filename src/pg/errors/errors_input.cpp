@@ -152,7 +152,7 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   const char* subject = psprintf("%lld", static_cast<long long>(id));
   const char* id_time = kept_time_text(id_ms);
   const int64_t ahead_ms = id_ms - clock_ms;
-  // A clock is rarely wrong by a day, so the id probably has another epoch.
+  // Clocks are rarely wrong by a day, so an id far ahead of the clock probably has another epoch.
   if (ahead_ms > kDayMs)
     refuse(Blocker::id_ahead, subject,
            psprintf("In layout %s, the id has the time %s. The clock shows %s. If the epoch were "

@@ -1,4 +1,3 @@
-// Errors of ids outside the database: text forms and UUIDs.
 #pragma once
 
 #include "core/numeral.hpp"
@@ -9,8 +8,8 @@ namespace snowflake::pg {
 struct TextForm {
   const char* name;     // for example "base62 id"
   const char* written;  // the format, as a sentence
-  const char* maker;    // the function that makes the text form
-  int padded_length;    // the length of a text that other encoders shorten, or 0
+  const char* maker;
+  int padded_length;  // 0: no padding
 };
 
 [[noreturn]] void error_negative_id(int64_t id);

@@ -201,7 +201,7 @@ void error_statement_concurrent(const char* command) {
            errhint("Run the statement in each schema yourself, or leave out CONCURRENTLY.")));
 }
 
-// Statements with the rights of a table's owner
+// Acting as a table's owner
 
 void error_may_not_act_as(const char* role) {
   ereport(ERROR,
@@ -223,7 +223,7 @@ void error_may_not_be_run(const char* statement) {
 void error_of_routine(const char* state, const char* message, const char* detail,
                       const char* hint) {
   if (state == nullptr || strlen(state) != 5) elog(ERROR, "an error without SQLSTATE: %s", message);
-  error_context_stack = nullptr;  // the handler that catches the error sets the context again
+  error_context_stack = nullptr;  // restored by the error handler
   ereport(ERROR, (errcode(MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4])),
                   errmsg("%s", message), detail == nullptr ? 0 : errdetail("%s", detail),
                   hint == nullptr ? 0 : errhint("%s", hint)));

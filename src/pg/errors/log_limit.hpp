@@ -1,4 +1,4 @@
-// Limits in shared memory how often all sessions together log a message.
+// Limits how often all sessions together log a message.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,7 @@ inline constexpr int64_t kDayUs = 1440 * kMinuteUs;
 
 class LogLimit {
  public:
-  // Returns whether the message may be logged now. After true, due() returns false in all sessions
-  // for `pause_us`.
+  // Returns true at most once per `pause_us` for all sessions together.
   bool due(int64_t pause_us = kMinuteUs) {
     const int64_t now = monotonic_us();
     int64_t last = last_us_.load(std::memory_order_relaxed);
@@ -23,24 +22,25 @@ class LogLimit {
   }
 
  private:
-  std::atomic<int64_t> last_us_;  // on the monotonic clock; 0: never
+  std::atomic<int64_t> last_us_;  // monotonic; 0: never
 };
 
-// A condition that begins and ends, such as an unsynchronized clock. The first session that detects
-// the beginning or the end logs it. An end is logged only after a logged beginning.
+// Episode is a condition with a beginning and an end, such as an unsynchronized clock. The first
+// session that detects the beginning or the end of the condition writes a log message. The end of a
+// condition is logged only if the beginning was logged.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
 
-  // Returns true for only one caller, which must log the beginning.
+  // begin() returns true in only one session, which must log the beginning.
   bool begin() {
     if (ongoing() || !limit_.due()) return false;
     int64_t none = 0;
     return since_us_.compare_exchange_strong(none, monotonic_us(), std::memory_order_relaxed);
   }
 
-  // Returns the duration of the condition in ms for only one caller, which must log the end. Other
-  // callers get -1.
+  // end() returns the duration in ms in only one session, which must log the end. end() returns -1
+  // in other sessions.
   int64_t end() {
     const int64_t since = since_us_.exchange(0, std::memory_order_relaxed);
     return since == 0 ? -1 : (monotonic_us() - since) / 1000;

@@ -10,7 +10,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The statement that detected the event did not cause the event, and may contain private data.
+// The log entry contains no statement, because the statement is not the cause and may contain
+// private data.
 int hide_caller() {
   errhidestmt(true);
   errhidecontext(true);

@@ -1,5 +1,4 @@
-// These messages go only to the server's log, never to a client. doc/monitoring.md has a table of
-// the messages.
+// The messages of this file are written only to the server log, never to a client.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +10,10 @@
 
 namespace snowflake::pg {
 
-// `drift_us` is how far the clock has moved against the time since boot. `mark_ms` is 0 if the mark
-// is not known yet.
+// `drift_us` is the movement of the wall clock against the time since boot. `mark_ms` is 0 if the
+// high-water mark is not known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
-// `statement` is the SQL command that gives the two databases different ids.
+// `statement` is an ALTER DATABASE command after which the two databases mint different ids.
 void log_same_ids(const char* other, uint32_t shard, const char* statement);
 
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
@@ -34,13 +33,12 @@ void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout
 //
-// Logged once for each database in a server run, if the clock is past the mark. A clock that is far
-// ahead at boot cannot be detected in another way.
+// Logged once for each database in a server run, if the clock is past the high-water mark.
+// log_first_mark() is the only sign of a clock that was far ahead at boot.
 void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();
 
-// Returns a sentence about the clock's error, for the detail of a message.
 const char* clock_error_text(const ClockBounds& bounds);
 
 }  // namespace snowflake::pg

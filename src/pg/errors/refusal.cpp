@@ -8,9 +8,9 @@ namespace {
 
 constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-// A call is counted as refused if it gets no id, or if the passed id is refused. Blockers that fail
-// no call, and errors before the shared memory exists, are not counted. now_bounds() raises
-// clock_unsynchronized, but requests no id and is not counted.
+// A call counts as refused if the call gets no id, or if an id argument is refused. Errors before
+// the shared memory exists are not counted. Errors of now_bounds() are not counted, because
+// now_bounds() requests no id.
 constexpr RefusalText kTable[kBlockers] = {
     {Blocker::none, Cause::none, 0, nullptr, nullptr, nullptr},
     {Blocker::not_preloaded, Cause::none, kState,
