@@ -63,8 +63,7 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// Returns null if another session has freed the state in the meantime. A state that is already
-// mapped is not mapped again.
+// Returns null if another session has freed the segment in the meantime.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -83,15 +82,15 @@ uint32_t region_key(int32_t region) {
   return static_cast<uint32_t>(region) + 1;
 }
 
-// Records the mark of a database that stops minting in its region. In another database, the
-// region's ids begin above this mark. REQUIRES shared_state->lock in exclusive mode.
+// Records the high-water mark of a database that stops minting in a region. Another database that
+// uses the region later must mint above the recorded mark. REQUIRES shared_state->lock in exclusive
+// mode.
 void leave_region(const DatabaseState& state) {
   if (state.origin.is_chosen() && !leased())
     postmaster_memory->left_regions.raise(region_key(state.origin.region()),
                                           state.limits.highest_ms());
 }
 
-// Does nothing if another session has already freed the state.
 void free_state(const DatabaseEntry& gone) {
   const Mapping mapping = map_state(gone.memory);
   if (mapping.segment == nullptr) return;
@@ -108,7 +107,8 @@ void free_state(const DatabaseEntry& gone) {
   if (found) dsm_unpin_segment(gone.memory);
 }
 
-// A database with sessions cannot be dropped, so no backend uses the state of a dropped database.
+// No backend uses the shared state of a dropped database, because a database with sessions cannot
+// be dropped.
 void free_states_of_dropped_databases() {
   const DatabaseList list = databases_now();
   for (const DatabaseEntry& entry : list.entries)
@@ -116,8 +116,7 @@ void free_states_of_dropped_databases() {
   pfree(list.entries.data());
 }
 
-// Creates a state of the session's layout with all counters zero. An error before the publication
-// frees the segment.
+// If an error occurs before the publication, PostgreSQL frees the segment.
 dsm_segment* make_state() {
   const size_t counters = std::min(layout.shards(), kMaxShardCounters);
   const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
@@ -132,9 +131,9 @@ dsm_segment* make_state() {
   return segment;
 }
 
-// Shard counters of one layout are useless for another layout, so the new state adopts the mark
-// again. Dropped marks are recorded outside the state. REQUIRES shared_state->lock in exclusive
-// mode.
+// Shard counters are valid for only one layout, so the new shared state must adopt the high-water
+// mark again. Marks of dropped extensions are recorded outside the shared state of a database.
+// REQUIRES shared_state->lock in exclusive mode.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
@@ -152,7 +151,7 @@ bool would_change_origin(const DatabaseState& state) {
 
 enum class Published { yes, try_again, no_room };
 
-// Publishes a new state in place of `former`, which is null for a first state.
+// `former` is null if the database has no shared state yet.
 Published publish_state(dsm_segment* segment, const KnownState& former) {
   DatabaseState& made = *state_in(segment);
   Published result{};
@@ -178,8 +177,7 @@ Published publish_state(dsm_segment* segment, const KnownState& former) {
   return result;
 }
 
-// Returns null if all slots are in use, and the state of another session if that session was
-// faster.
+// Returns null if the server has no slot left for a database.
 DatabaseState* create_database_state() {
   dsm_segment* const segment = make_state();
   for (;;) {
@@ -220,8 +218,7 @@ DatabaseState* find_database_state() {
     if (memory == 0) return nullptr;
     if (memory == own.memory) return own.state;
     const Mapping mapping = map_state(memory);
-    if (mapping.segment == nullptr)
-      continue;  // another session has replaced the state in the meantime
+    if (mapping.segment == nullptr) continue;  // replaced by another session
     if (mapping.is_new) dsm_pin_mapping(mapping.segment);
     own = {memory, state_in(mapping.segment)};
     return own.state;
@@ -232,7 +229,7 @@ DatabaseState* find_or_take_database_state() {
   DatabaseState* const state = find_database_state();
   const bool is_usable = state != nullptr && is_of_session_layout(*state);
   if (is_usable && !would_change_origin(*state)) return state;
-  free_states_of_dropped_databases();  // the database may begin to mint in a freed region
+  free_states_of_dropped_databases();  // may free a region
   return is_usable ? state : create_database_state();
 }
 
@@ -277,13 +274,13 @@ namespace {
 constinit ShardRange owned_ranges[kMaxShardRanges]{};
 
 // Lets the newest session of the database choose region and shards. Returns the region, and the
-// first time for ids of the region, because another database may have minted there before. Ids of
-// the former choice, even ids being minted now, are below the limits of the ended generation.
-// REQUIRES shared_state->lock in exclusive mode.
+// earliest time for ids of the region, because another database may have used the region before.
+// Ids of the former region and shards stay below the old limit, even if they are minted at this
+// moment. REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);
-  // Read before the database's own mark is recorded, because a change of only the shards keeps the
+  // left_regions is read before leave_region(), because a change of only the shards keeps the
   // region.
   const int32_t region = changes ? wanted.region : state.origin.region();
   const RegionHold held =
@@ -354,7 +351,7 @@ void withdraw_limit(DatabaseState& state) {
 
 namespace {
 
-// All databases, while lock_all_databases() holds the lock.
+// Contains all mapped databases while lock_all_databases() holds the lock.
 constinit Mapping all[kMostDatabases]{};
 constinit size_t all_count = 0;
 
@@ -365,7 +362,7 @@ void unmap_all() {
 }  // namespace
 
 void lock_all_databases() {
-  all_count = 0;  // an error has ended earlier mappings
+  all_count = 0;  // an error ended earlier mappings
   for (;;) {
     const DatabaseList list = databases_now();
     for (const DatabaseEntry& entry : list.entries)

@@ -13,14 +13,14 @@ namespace snowflake::pg {
 
 bool leased();
 
-// Returns whether "snowflake.lease_conninfo" is set. Such a server leases its region, or reports
-// its static region to the lease server.
+// Returns whether "snowflake.lease_conninfo" is set. A server with a lease server leases a region,
+// or reports a static region.
 bool reports_region();
 
 bool lease_worker_runs();
 
-// Returns the fleet that a database stores before its first id, or 0 without leases. kUnheardFleet
-// (core/blocker.hpp) means that no lease server has answered yet.
+// Returns the number of the fleet that a database stores before its first id, or 0 without leases.
+// The number is kUnheardFleet until a lease server has answered.
 int64_t fleet_to_remember();
 
 int64_t lease_age_ms();
@@ -28,13 +28,11 @@ int64_t lease_age_ms();
 LeaseView lease_view();
 LeaseReport lease_report();
 
-// Returns the name of another server that mints in the same region, or null if no such server is
-// known.
+// Returns a server that mints in the region of this server, or null if no such server is known.
 const char* region_conflict();
 int64_t lease_fleet();
 
-// Returns the length of the lease that the next request asks for. The length is the age of the
-// incarnation within a minimum and a maximum.
+// The length of a lease is the age of the incarnation within a minimum and a maximum.
 int64_t lease_length_ms();
 
 // Returns INT64_MAX if the region is not leased.
@@ -43,11 +41,10 @@ int64_t lease_until_ms();
 // REQUIRES shared_state->lock.
 RegionHold leased_region_under_lock();
 
-// Returns the lease that restricts limits in Limits::publish(), or null if the region is not
-// leased.
+// Returns the lease that bounds published limits, or null if the region is not leased.
 LeaseMemory* limiting_lease();
 
-// Makes the worker request a lease at once.
+// Makes the lease worker request a lease at once.
 void wake_lease_worker();
 
 }  // namespace snowflake::pg

@@ -22,8 +22,8 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// The lease worker's own code runs outside of transactions. In the transaction here, an error
-// unmaps the databases.
+// The lease worker has no transaction of its own. A transaction is started here, so that PostgreSQL
+// unmaps the databases after an error.
 template <class Change>
 void with_all_databases(Change change) {
   const MemoryContext context = CurrentMemoryContext;
@@ -35,9 +35,9 @@ void with_all_databases(Change change) {
   MemoryContextSwitchTo(context);
 }
 
-// A grant shows that the clocks of the two servers differed by at most max_skew at the request. A
-// grant therefore confirms a jump of the server's clock, like accept_clock(). If the clock is
-// stepped after the request, the next grant must confirm that step.
+// A granted lease shows that the clocks of both servers differed by at most "snowflake.max_skew". A
+// granted lease confirms a jump of this server's clock, like accept_clock(). A step of the clock
+// after the request needs the confirmation of the next lease.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
@@ -99,7 +99,7 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
-// The lease library uses the struct as long as the server runs.
+// The lease library uses this struct until the server stops.
 const char* regions_text() {
   char text[1024] = "{";
   size_t length = 1;
@@ -119,7 +119,7 @@ void install_lease() {
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("No random number could be drawn.", "Start the server again.");
-  // Shared memory does not exist yet, so no limit must be withdrawn.
+  // At server start, shared memory does not exist yet, so no published limit must be withdrawn.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,
@@ -144,12 +144,12 @@ void install_lease() {
           is_urgent};
   *find_rendezvous_variable(kLeasePortName) = &port;
 
-  // The lease library is loaded here, so that an error stops the server start instead of each
+  // The lease library is loaded at server start, so that an error stops the start instead of each
   // worker.
   using Install = void (*)();
   const auto install = reinterpret_cast<Install>(
       load_external_function("snowflake_lease", "snowflake_lease_install", true, nullptr));
-  // pg_upgrade and single-user mode do not mint for clients, so the server needs no lease.
+  // In pg_upgrade and single-user mode, no client mints, so no lease is needed.
   if (!IsBinaryUpgrade && IsPostmasterEnvironment) install();
 }
 

@@ -4,8 +4,9 @@
 
 namespace snowflake::pg {
 
-// A session's hold on the database's mark, which only high_water.cpp writes. Region and limit are
-// read together, because the limit bounds a claim and the id contains the region.
+// Contains the published limit that this session has read last. Only high_water.cpp writes this
+// struct. Region and limit must be read together, because an id contains the region and must be
+// below the limit.
 struct MarkHold {
   bool attached;
   DatabaseState* state;
@@ -13,9 +14,8 @@ struct MarkHold {
   MarkIdentity mark;
   uint32_t generation;
   uint32_t region;
-  uint64_t limit;  // as last read; never decreases within a generation
-  uint64_t
-      extend_early_at;  // a claim from this position on writes the next mark; 0: also ends refusals
+  uint64_t limit;            // never decreases within a generation
+  uint64_t extend_early_at;  // then write the next mark
 
   bool good() const { return attached && state->limits.is_current(generation); }
 };
@@ -23,7 +23,7 @@ struct MarkHold {
 extern MarkHold hold;
 void reset_hold();
 
-// Called before an error is raised, so that the next claim records that the database mints again.
+// Called before an error is raised, so that the next claim records the end of refusals.
 void record_next_claim();
 
 }  // namespace snowflake::pg

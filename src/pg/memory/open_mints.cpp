@@ -31,7 +31,7 @@ void end_open_mints() {
   if (mint_record.is_open()) mint_record.close(own_slot->mints);
 }
 
-// A slot that now belongs to another backend shows that the found transaction has ended.
+// If another backend has reused the slot, the transaction of the slot has ended.
 OldestMint oldest_open_mint(const DatabaseState& state) {
   OldestMint oldest{OpenMints::kNone, 0};
   for (const MintSlot& slot : state.mint_slots()) {

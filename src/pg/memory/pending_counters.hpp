@@ -1,6 +1,7 @@
-// Counts ids that are not yet added to the statistics of their shards. An addition in shared memory
-// for each id would cost more than the id. The counts are added at the end of the transaction, or
-// when two shards use the same slot. Up to 256 neighbouring shards have different slots.
+// Counts ids in the session before the counts are added to the statistics in shared memory. An
+// addition in shared memory for each id would cost more than the id itself. The counts are added at
+// the end of the transaction, or when another shard needs the slot. Up to 256 shards with
+// consecutive numbers have different slots.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +22,10 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// The greatest id of the current transaction in all shards, or 0, for "snowflake.commit_wait".
+// For "snowflake.commit_wait": the greatest id of the current transaction in all shards, or 0.
 extern uint64_t highest_id_of_transaction;
 
-// REQUIRES that the slot is empty or belongs to another counter.
+// REQUIRES that the slot is empty, or counts ids of another shard.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();

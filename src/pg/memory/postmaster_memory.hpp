@@ -1,6 +1,6 @@
-// State of a server run. If the library is preloaded, the postmaster maps this memory, which child
-// processes inherit and crash restarts keep. If a session loads the library, this memory is a part
-// of PostgreSQL's shared memory. PostgreSQL initializes its shared memory again after a crash.
+// State of a server run. With preload, the postmaster maps this memory, so that the memory survives
+// crash restarts. Without preload, this memory is a part of PostgreSQL's shared memory. A crash
+// restart initializes PostgreSQL's shared memory again.
 #pragma once
 
 #include <atomic>
@@ -13,27 +13,25 @@
 namespace snowflake::pg {
 
 struct PostmasterMemory {
-  // The base for jumps of the wall clock.
   ClockBase clock;
-  // The kernel has reported the clock as synchronized in this server run.
   std::atomic<bool> clock_was_synchronized;
-  // For each database, the greatest mark that a DROP or a rollback has removed, in milliseconds
+  // For each database, the greatest high-water mark that a DROP or a rollback has removed, in ms
   // since 1970.
   KeyedMax<512> lost_marks;
-  // For each region, the greatest mark of a database that has stopped minting there. The key is
-  // region + 1.
+  // For each region, the greatest high-water mark of a database that has left the region. The key
+  // of left_regions is region + 1, because 0 marks a free entry.
   KeyedMax<256> left_regions;
   LeaseMemory lease;
   std::atomic<int64_t> lease_fleet;
   std::atomic<int64_t> lease_born_us;
 };
 
-// Null until open_shared_state(), unless the library was preloaded.
+// Null until open_shared_state(), unless the library is preloaded.
 extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();
 
-// Returns how far the wall clock has been stepped since the server start, negative for a step back.
+// Returns how far the wall clock was stepped since server start. Negative values are steps back.
 int64_t clock_drift_us();
 
 }  // namespace snowflake::pg

@@ -14,9 +14,9 @@ namespace {
 
 constexpr char kName[] = "snowflake";
 
-// The numbers that the library expects in the header of the shared memory. Raise `abi` with every
-// change of a structure in shared memory, or of the rules for using a structure. The numbers are
-// volatile, because tests change them in a copy of the library.
+// The library expects these numbers in the header of the shared memory. Raise `abi` with every
+// change of a structure in shared memory, or of the rules for its use. The numbers are volatile,
+// because tests change the numbers in a copy of the library.
 struct Form {
   char name[16];
   uint32_t abi;
@@ -24,8 +24,8 @@ struct Form {
 };
 constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
 
-// The header's form never changes (invariant 2). The main shared memory has the same address in all
-// processes, so the pointer is valid everywhere.
+// The struct Header never changes (invariant 2). `state` is valid in all processes, because
+// PostgreSQL maps its shared memory at one address.
 struct alignas(PG_CACHE_LINE_SIZE) Header {
   uint32_t magic;
   uint32_t abi;
@@ -57,8 +57,8 @@ void request_room() {
   RequestAddinShmemSpace(add_size(sizeof(Header), sizeof(SharedState)));
 }
 
-// Also runs after a crash, when the postmaster initializes its shared memory with zeros. The next
-// call in a database reads the mark of the database.
+// After a crash, PostgreSQL calls this hook again with zeroed shared memory. After a crash, the
+// next call in a database reads the high-water mark again.
 void open_at_start() {
   if (previous_startup_hook) previous_startup_hook();
   shared_state = nullptr;
@@ -68,7 +68,7 @@ void open_at_start() {
 }  // namespace
 
 // PostgreSQL has 64 segments of dynamic shared memory, and 5 more for each process. Databases use
-// at most 4 for each process, so that parallel queries have segments, too.
+// at most 4 segments for each process, so that parallel queries also get segments.
 int most_databases() {
   return std::min(int{form.most_databases}, 4 * MaxBackends);
 }

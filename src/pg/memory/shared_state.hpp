@@ -1,15 +1,16 @@
-// The memory that all sessions of a server share: the lock, the clock watch, and the list of the
-// databases that mint. The first process that needs the memory creates it in the spare room of
-// PostgreSQL's main shared memory. Each database has its own segment (database_state.hpp).
+// The memory that all sessions of a server share, with the lock and the list of the databases that
+// mint. The first process that needs this memory creates it in the spare room of PostgreSQL's main
+// shared memory. Each database also has a segment of its own (database_state.hpp).
 //
 // Invariants
 //  1. A server run has only one shared memory of this library, so its name contains no version. Two
 //     versions of the library with two memories would mint the same ids for a database.
 //  2. The header never changes its form. After a package was upgraded under a running server, new
 //     sessions load another library. If the ABI numbers of library and memory differ, calls fail.
-//  3. The memory is published when it is complete. If its creation fails, the next call tries
-//  again.
-//  4. A new state of a database starts at the stored mark, never at a value in shared memory.
+//  3. The memory is published when it is complete. If the creation of the memory fails, the next
+//     call tries again.
+//  4. The shared state of a database begins at the stored high-water mark, never at a value in
+//     shared memory.
 #pragma once
 
 #include <atomic>
@@ -26,25 +27,24 @@
 
 namespace snowflake::pg {
 
-// The greatest number of databases that may mint: kMostDatabases, or less for few processes.
 inline constexpr int kMostDatabases = 1024;
 int most_databases();
 
-// Offsets are the wall clock minus the time since boot, in microseconds.
+// Steps of the wall clock. Offsets are wall clock minus time since boot, in microseconds.
 struct ClockWatch {
   std::atomic<int64_t> last_offset_us;
   std::atomic<uint64_t> backward_steps;
   std::atomic<int64_t> largest_backward_us;
   std::atomic<uint64_t> forward_steps;
   std::atomic<int64_t> largest_forward_us;
-  std::atomic<int64_t> behind_until_ms;  // the time at which the clock will have caught up
+  std::atomic<int64_t> behind_until_ms;  // end of the difference
   Episode behind;
   Episode ahead;
   Episode unsynchronized;
   LogLimit end_is_near;
   std::atomic<CounterUse> counter_use;
-  int64_t counter_cost_ns;   // written when the memory is created
-  bool counter_is_constant;  // written when the memory is created
+  int64_t counter_cost_ns;
+  bool counter_is_constant;
   LogLimit stepped_ahead;
   LogLimit stepped_back;  // within max_lead
 };
@@ -59,52 +59,52 @@ struct LeaseStatus {
 // REQUIRES shared_state->lock.
 struct DatabaseEntry {
   Oid database;
-  dsm_handle memory;  // the pinned DatabaseState of the database
+  dsm_handle memory;  // the segment with the DatabaseState
 };
 
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   LWLock lock;  // see database_state.hpp
   ClockWatch clock;
   LeaseStatus lease;
-  int64_t started_ms;  // wall clock at the creation of this memory
-  int64_t started_us;  // time since boot at the creation
+  int64_t started_ms;  // wall clock
+  int64_t started_us;  // time since boot
 
-  // The first `database_count` entries are used, in any order. The version increases with each
-  // change of the list. The entries and the version REQUIRE shared_state->lock.
+  // The first `database_count` entries are used, in any order. `databases_version` increases with
+  // each change of the list. The list and its version REQUIRE shared_state->lock.
   int database_count;
   uint32_t databases_version;
   DatabaseEntry databases[kMostDatabases];
 
-  // Counts the refused calls in databases that have no state.
+  // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // Used if the library was not preloaded. A crash restart clears this memory.
+  // Used without preload.
   PostmasterMemory of_server_run;
 };
 
-// PostgreSQL reserves 100 kB of its main shared memory for late users. If this size changes, raise
-// the ABI number in shared_state.cpp.
+// PostgreSQL reserves 100 kB of its main shared memory for libraries that are loaded later. If the
+// size of SharedState changes, raise the ABI number in shared_state.cpp.
 static_assert(sizeof(SharedState) < 40000);
 
 // Null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
-// Lets the postmaster reserve and create the memory if the library is preloaded.
-// `start_clock_watch` fills a new clock watch.
+// If the library is preloaded, the postmaster reserves and creates the memory. `start_clock_watch`
+// fills a new clock watch.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
-// Finds or creates the memory. Returns a blocker if the session must not use the memory. Raises an
-// error if the main shared memory has no room.
+// Finds or creates the memory. Returns a blocker if the session must not use the extension's shared
+// memory. Raises an error if PostgreSQL's main shared memory is full.
 Blocker try_open_shared_state();
-// Calls try_open_shared_state(), and raises the error of a blocker.
+// open_shared_state() raises the error of the blocker from try_open_shared_state().
 void open_shared_state();
 inline void require_shared_state() {
   if (shared_state == nullptr) [[unlikely]]
     open_shared_state();
 }
 
-// If a layout has more shards than kMaxShardCounters, several shards share a counter. Their ids
-// differ in the shard bits.
+// If a layout has more shards than kMaxShardCounters, several shards share a counter. Ids of shards
+// that share a counter differ in the shard bits.
 inline constexpr uint32_t kMaxShardCounters = 65536;
 
 }  // namespace snowflake::pg

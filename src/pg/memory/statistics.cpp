@@ -13,12 +13,11 @@ namespace snowflake::pg {
 
 namespace {
 
-// A series of refusals of single shards or callers ends after 10 s without a refusal.
 constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For each cause, the refusals of the last database without a state that had any.
+// For each cause, this memory counts only one database without shared state.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
@@ -36,8 +35,7 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // The log later reports all refusals of the series, so `count` - `count_before` must stay the
-  // same.
+  // The log reports the refusals of a whole series, so `count` - `count_before` must stay the same.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
@@ -133,7 +131,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  reset_mark_write();  // an error may have ended an earlier write in a subtransaction
+  reset_mark_write();  // an error may have skipped it
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
@@ -144,7 +142,7 @@ void reset_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // A new writer may begin now and set mark_stalled_us, which this code must not overwrite.
+  // The exchange must fail if a new writer has set mark_stalled_us in the meantime.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());
@@ -154,8 +152,8 @@ void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
   reset_mark_write();
-  // If the WAL buffers are full, the write of the mark waits for the disk, and the flush then has
-  // no work left. A slow write is therefore counted as a flush.
+  // If the WAL buffers are full, not the flush but the write of the mark waits for the disk. A slow
+  // write of the high-water mark is counted as a flush.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);

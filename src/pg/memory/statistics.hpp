@@ -10,36 +10,34 @@
 namespace snowflake::pg {
 
 Statistics& statistics_of(const DatabaseState& state);
-// A null state means a database without a slot.
+// `state` is null for a database without shared state.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the counters of the current database, except the counters of refusals that continue.
+// Resets the counters of the current database, but not of series of refusals that continue.
 void reset_statistics(const DatabaseState* state);
 
-// Returns the refusals of the current database for a cause, including refusals before the database
-// had a slot.
+// Returns the refusals of the current database for a cause, even refusals before its first id.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
-  int64_t since_ms;  // first refusal of a series that continues; 0: none
+  int64_t since_ms;  // 0: none
 };
 RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
-// Counts a refusal in the current database, and logs the first refusal of a series. A counted
-// refusal creates no state for the database, because only minting creates a state.
+// Counts a refused call in the current database, and logs when refusals begin. A refused call
+// creates no shared state, because only minting creates shared state.
 void count_refusal(Blocker blocker);
 
-// Records the end of refusals when the database mints. Refusals of the whole database end now, and
-// other refusals end after some seconds without a refusal.
+// Called when the database mints. Refusals that concern the whole database end with this call.
+// Refusals that concern single shards or callers end after 10 s without another one.
 void end_refusals(const DatabaseState& state);
 
-// Called when a session begins to write the mark, and may then wait for the flush. After an error,
-// the write ends with the transaction.
+// Called when a session begins to write the high-water mark and may wait for the flush. If the
+// write ends with an error, it counts until the end of the transaction.
 void begin_mark_write(DatabaseState& state);
-// Counts a flush, if the call waited for the flush.
 void end_mark_write(bool flushed);
 void reset_mark_write();
-// Returns for how many microseconds no session has finished a write of the mark, or 0 without a
-// writer.
+// Returns for how many microseconds no write of the high-water mark has ended, or 0 without
+// writers.
 int64_t mark_stalled_for_us(const Statistics& statistics);
 
 }  // namespace snowflake::pg
