@@ -13,7 +13,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The kernel increases its clock error only once a second, by 500 ppm, so the read value may be 500
+// The kernel increases its clock error once a second, by 500 ppm, so the reported error may be 500
 // us too low.
 constexpr int64_t kStaleUs = 500;
 

@@ -18,7 +18,7 @@ std::string_view read_start(const char* path, char (&buffer)[size]) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
   size_t length = 0;
-  // The kernel returns /proc/cpuinfo in parts.
+  // One read() of /proc/cpuinfo returns only a part of the file.
   for (ssize_t got = 1; got > 0 && length < size;) {
     got = read(file, buffer + length, size - length);
     if (got > 0) length += static_cast<size_t>(got);

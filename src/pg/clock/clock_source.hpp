@@ -1,4 +1,4 @@
-// Decides whether the processor's time stamp counter may show how long a clock reading is valid.
+// Decides whether the processor's time stamp counter may replace readings of the kernel's clock.
 #pragma once
 
 #include "core/counter.hpp"
@@ -13,11 +13,10 @@ struct ClockSource {
 };
 ClockSource clock_source();
 
-// Called at server start. Decides whether the processor's counter is used, and logs the decision.
 void find_counter(ClockWatch& watch);
 
-// Reads the kernel's clock source again, which may change while the machine runs, and logs a
-// change.
+// Reads the kernel's clock source again, because the clock source may change while the machine
+// runs.
 void check_counter(ClockWatch& watch);
 
 bool counter_is_used();

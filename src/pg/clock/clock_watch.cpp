@@ -17,7 +17,7 @@ namespace {
 // A difference below 1 ms is noise, because two clocks cannot be read at the same instant.
 constexpr int64_t kNoiseUs = 1000;
 
-// Steps back above 100 ms are logged even if no shard has to wait for the clock.
+// A step of the clock back by more than 100 ms is logged even if no shard has to wait.
 constexpr int64_t kLoggedUs = 100'000;
 
 constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
@@ -25,7 +25,7 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // No shard waits after a step back that reverts a jump ahead, because no id was minted after the
+  // If a step back reverts a jump ahead, no shard has to wait, because no id was minted after the
   // jump.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
@@ -40,19 +40,18 @@ void record_step_back(ClockWatch& watch, int64_t step_us) {
 void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // A step beyond max_forward_jump is logged as a jump. A step ahead that reverts a step back is
-  // logged as the end of the step back.
+  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
 }
 
-// Returns the greatest time by which a written mark is ahead of the clock.
 int64_t written_ahead_ms() {
   return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
 }
 
-// Accepts a clock that was wrong at the server start and has reached the mark.
+// Accepts a clock that was ahead at the server start, once the clock has reached a stored
+// high-water mark.
 void check_base() {
   ClockBase& base = postmaster_memory->clock;
   const int64_t clock_ms = wall_clock_ms();
@@ -62,8 +61,7 @@ void check_base() {
     log_clock_believed(drift_us / 1000);
 }
 
-// Logs the end of a state that began with a step of the clock. The state ends when the clock has
-// caught up, or with another step.
+// Logs when the clock has caught up after a step, or has been stepped again.
 void check_ends(ClockWatch& watch) {
   const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
   if (until_ms != 0 && wall_clock_ms() >= until_ms) {
@@ -71,8 +69,8 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // Until the clock at start is confirmed, a database's mark may still show that the clock was
-  // wrong.
+  // Until a clock reading is confirmed, the high-water mark of a database can show that the clock
+  // was wrong at start.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -90,8 +88,9 @@ void start_clock_watch(ClockWatch& watch) {
 
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
-  // Only one of the sessions that detect a step moves the offset and counts the step. The stored
-  // offset must be read before the clock, because otherwise two sessions could count the same step.
+  // Of the sessions that detect a step of the clock, only one counts the step and moves
+  // `last_offset_us`. `last_offset_us` must be read before the clock, because otherwise two
+  // sessions could count the same step.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

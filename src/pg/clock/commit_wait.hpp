@@ -1,18 +1,17 @@
 // Implements "snowflake.commit_wait". A transaction that minted ids waits before its commit until
-// all servers mint greater ids. A session that sees the commit therefore mints greater ids on any
-// server. The clock error of each server must be within "snowflake.max_clock_error".
+// all servers mint greater ids. A session that sees rows of a committed transaction mints greater
+// ids on any server. "snowflake.max_clock_error" must cover the clock error of each server.
 //
 // Let C be the clock of this server, and e the maximum error of C. When C - e is after the end of
 // an id's tick, the true time is also after the end. Let the clock of another server be behind the
 // true time by at most e'. When C - e - e' is after the end of the tick, the other clock is also
-// after the end. The wait therefore includes e and e'.
+// after the end. The wait before a commit includes the errors of both clocks, e and e'.
 #pragma once
 
 namespace snowflake::pg {
 
 // Called before COMMIT and PREPARE TRANSACTION. Interruptible. Raises an error if the clock is not
-// synchronized or the wait would be longer than "snowflake.max_wait". The error ends the
-// transaction.
+// synchronized or the wait would exceed "snowflake.max_wait". The error aborts the transaction.
 void wait_before_commit();
 
 }  // namespace snowflake::pg

@@ -19,7 +19,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   return true;
 }
 
-// The message may contain hosts and roles of the lease server, like the connection string.
+// Messages of the lease server may contain host and role names, like the connection string.
 const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "hidden, because only members of pg_monitor may read it.";

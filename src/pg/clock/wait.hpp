@@ -7,12 +7,11 @@
 
 namespace snowflake::pg {
 
-// Each wait function sleeps until the clock may have reached the target, or for a shorter time. The
-// caller must check again after the sleep, because the clock can be corrected during the wait. The
-// function raises an error at once if the call would wait longer than "snowflake.max_wait" in
-// total. Interruptible.
+// Each wait function sleeps until the clock may have reached the target, but at most 100 ms. After
+// the sleep, the caller must check again, because the clock can be corrected during the sleep. A
+// wait function raises an error at once if the call would exceed "snowflake.max_wait".
+// Interruptible.
 
-// Waits for the next position of a shard that is more than `lead` ticks ahead of the clock.
 void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget);
 
@@ -20,7 +19,6 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
 // of the clock.
 void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget);
 
-// Waits for a stored high-water mark that is more than max_lead ahead of the clock.
 void wait_for_mark(int64_t mark_ms, WaitBudget& budget);
 
 }  // namespace snowflake::pg
