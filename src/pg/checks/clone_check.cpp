@@ -10,7 +10,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns null if the sequence was dropped in the meantime.
 Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode) {
   LockRelationOid(sequences.origin_fingerprint, mode);
   Relation relation = try_relation_open(sequences.origin_fingerprint, NoLock);
@@ -48,7 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // The call fails before record_clone(), so the flag for sessions that already mint is set here.
+  // The error skips record_clone(), so the flag for sessions that already mint is set before the
+  // error.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

@@ -1,11 +1,11 @@
 // Detects that a database is a clone: a copied machine, a base backup, a restored machine or a
 // promoted standby. Sequence snowflake.origin_fingerprint identifies the machine, disk and files
-// with which the database last minted. The original and the clone would mint the same ids, and the
+// with which the database last minted. A clone and its original would mint the same ids, and the
 // original cannot detect the clone.
 //
-// The origin fingerprint is not updated after a part has changed, unless the clone was accepted or
-// the region is leased. Two servers never lease the same region. Dumps do not contain the origin
-// fingerprint. A standby does not compare the origin fingerprint.
+// After a move of the database, the stored origin fingerprint changes only if accept_clone() is
+// called or the region is leased. Two servers never lease the same region at the same time. Dumps
+// do not contain the origin fingerprint.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
@@ -14,12 +14,11 @@
 
 namespace snowflake::pg {
 
-// Stores the present origin fingerprint durably, unless a part has changed. Returns the changed
-// parts in *moved. Returns false if the sequence of the origin fingerprint was dropped in the
-// meantime.
+// Stores the origin fingerprint of this server durably, unless the stored fingerprint is different.
+// The output parameter `moved` receives the parts of the origin fingerprint that differ. Returns
+// false if DROP EXTENSION has removed the sequence.
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
-// Tells all sessions whether the database is a clone, and logs a clone.
 void record_clone(DatabaseState& state, const Moved& moved);
 
 bool clone_may_mint(const DatabaseState& state);
@@ -28,7 +27,6 @@ bool clone_may_mint(const DatabaseState& state);
 // a lock on the sequence of the origin fingerprint.
 Moved moved_since(const StateSequences& sequences);
 
-// Stores the present origin fingerprint, and returns the parts that had changed.
 Moved accept_clone();
 
 }  // namespace snowflake::pg

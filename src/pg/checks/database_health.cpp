@@ -27,7 +27,7 @@ int64_t furthest_ms(const DatabaseState& state) {
   return furthest == 0 ? 0 : layout.ms_of_tick(layout.tick_of_position(furthest));
 }
 
-// Returns false if the mark's page is locked, because its writer may be waiting for the disk.
+// Returns false without waiting if another session has locked the page of the high-water mark.
 bool try_read_mark(Relation mark, int64_t* mark_ms) {
   SequencePage page{};
   if (!SequencePage::try_open(mark, &page)) return false;
@@ -47,19 +47,20 @@ void gather_mark(Facts& facts, Oid high_water) {
   relation_close(mark, NoLock);
 }
 
-// A flush of WAL cannot be cancelled, and `health` reports a flush that takes longer than a second.
+// Calls that wait for a flush of WAL cannot be cancelled. A flush that takes longer than 1 s makes
+// `health` report a blocker.
 bool is_flush_stalled(const DatabaseState* state) {
   constexpr int64_t kStalledUs = 1'000'000;
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;
 }
 
-// If the lock on a sequence is not available, another session is dropping or altering the sequence.
+// If a sequence of the extension is locked, another session is dropping or altering the sequence.
 void gather_sequences(Facts& facts) {
   const StateSequences sequences = present_state_sequences();
   facts.state = sequences.blocker();
   if (facts.state != Blocker::none) return;
-  // Calls that mint lock the mark in this mode. The mode conflicts with ALTER SEQUENCE, but not
-  // with reading the sequence.
+  // RowExclusiveLock is the lock mode of calls that mint. RowExclusiveLock conflicts with ALTER
+  // SEQUENCE, but not with reading the sequence.
   const LOCKMODE write = RecoveryInProgress() ? AccessShareLock : RowExclusiveLock;
   const struct {
     Oid relation;
@@ -83,7 +84,6 @@ void gather_sequences(Facts& facts) {
   for (; locked > 0; --locked) UnlockRelationOid(all[locked - 1].relation, all[locked - 1].mode);
 }
 
-// Returns null if no other database of this server mints the same ids.
 const char* advice_on_same_ids(const DatabaseState& state) {
   const SameIds same = find_same_ids(state);
   if (!same.found()) return nullptr;
@@ -115,8 +115,7 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_state();
-  // highest_ms is read after the mark, because other sessions raise first the mark and then
-  // highest_ms.
+  // highest_ms is read after the high-water mark, because other sessions write the mark first.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;

@@ -10,7 +10,6 @@
 
 namespace snowflake::pg {
 
-// The view `health` shows this reason if another server mints in the region of this server.
 struct SharedRegion {
   static constexpr const char* reason = "another server mints in the same region";
   static constexpr const char* hint =
@@ -18,26 +17,24 @@ struct SharedRegion {
       "region.";
 };
 
-// The view `health` shows this reason if another database of this server mints the same ids.
 struct SharedIds {
   static constexpr const char* reason = "another database mints the same ids";
 };
 
 struct DatabaseHealth {
-  Blocker blocker;       // the blocker for which a call would fail or wait
+  Blocker blocker;
   bool cloned;           // accept_clone() was not called yet
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
-  int64_t lead_ms;       // by how much the newest id is ahead of the clock, or 0
+  int64_t lead_ms;       // of the newest id
   int64_t mark_ms;       // 0: could not be read
-  int64_t sealed;        // the seal of CREATE EXTENSION; 0: not read
-  int64_t covered_ms;    // sessions may mint ids of earlier times
-  const char* conflict;  // another server that mints in the region, or null
-  const char* same_ids;  // advice about the same ids, or null
+  int64_t sealed;        // 0: not read
+  int64_t covered_ms;    // time of the published limit
+  const char* conflict;  // null: none is known
+  const char* same_ids;
 
   bool minting() const { return blocker == Blocker::none; }
-  // The reason and the advice are null if the database mints, unless the database is a clone or
-  // shares its region.
+  // reason() and advice() return null if the database mints, except for clones and shared regions.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
   const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 

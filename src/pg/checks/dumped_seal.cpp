@@ -1,11 +1,11 @@
-// A dump contains the seal of its database as a row of the table snowflake.dumped_seal. A trigger
-// compares each inserted row with the database's seal, and normally does not store the row. Every
-// role may insert into the table. pg_restore --disable-triggers disables the trigger, but not the
-// CHECK constraint that also compares the row.
+// A dump contains the layout of its database's ids as a row of the table snowflake.dumped_seal. A
+// trigger compares each row that is inserted into snowflake.dumped_seal with the layout of the
+// database. Every role may insert into the table snowflake.dumped_seal. pg_restore
+// --disable-triggers disables the trigger, so a CHECK constraint compares the layouts, too.
 //
 // If no id of the database was minted or decoded before, the database adopts the layout of the
-// dump. Otherwise restored rows may already have been decoded with the wrong layout. If the two
-// layouts then differ, every function raises an error.
+// dump. Rows of a dump may already have been decoded with the wrong layout. If ids were minted or
+// decoded before a dump with another layout is restored, every function raises an error.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -24,10 +24,8 @@ bool keeps_restored_rows(const FormData_pg_class& relation) {
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
-// Inserting a contradicting seal stops minting in the database permanently, so not every role may
-// insert one. A role that may only insert into tables is probably an application, and is refused. A
-// restore sets the owners of tables before rows are loaded, so a role that is a member of an owner
-// is accepted.
+// A different layout in snowflake.dumped_seal stops minting permanently, so not every role may
+// insert one. A role that may only insert into tables is probably an application, and is refused.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -45,7 +43,6 @@ bool may_have_restored() {
   return owns_a_table;
 }
 
-// Any role may call the trigger function, or use the function in a trigger of another table.
 bool is_row_of_seals(FunctionCallInfo fcinfo) {
   if (!CALLED_AS_TRIGGER(fcinfo)) return false;
   const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
@@ -56,8 +53,8 @@ bool is_row_of_seals(FunctionCallInfo fcinfo) {
   return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
 }
 
-// The contradicting seal is durable at once and stays after a rollback, like a value of setval().
-// The wrongly decoded rows may already be committed.
+// A different layout in snowflake.dumped_seal is recorded durably, even if the transaction is
+// rolled back. Rows that were decoded with the wrong layout may already be committed.
 void record_contradiction(Oid seal, int64_t presented) {
   Relation sequence = relation_open(seal, RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
@@ -65,13 +62,13 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // After this write, no session may rely on an earlier check of the seal.
+  // Other sessions must not rely on checks of the seal from before this write.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
 
-// Stores the seal in a new file of the sequence, so that a rollback also removes the seal. REQUIRES
-// AccessExclusiveLock on the sequence.
+// Writes a layout to a new file of the sequence, so that a rollback also removes the layout.
+// REQUIRES AccessExclusiveLock on the sequence.
 void reseal(Oid oid, int64_t seal) {
   ResetSequence(oid);
   Relation sequence = relation_open(oid, NoLock);
@@ -82,8 +79,8 @@ void reseal(Oid oid, int64_t seal) {
 }
 
 // Adopts the layout of a dump if no id was minted or decoded and no dump was restored before. Other
-// sessions wait until the end of the transaction. Only roles that may create schemas in the
-// database may change the layout, because the layout concerns all tables.
+// sessions wait until the end of the transaction that adopts a layout. A role needs the CREATE
+// privilege on the database, because the layout concerns all tables.
 bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
   LockRelationOid(sequences.seal_local, AccessExclusiveLock);
@@ -101,8 +98,7 @@ bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   return true;
 }
 
-// If the inserted seal equals the seal of CREATE EXTENSION, restored rows may contain ids of this
-// layout. The seal is therefore recorded as used.
+// If restored rows may contain ids of the present layout, the layout is recorded as used.
 int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);
@@ -111,14 +107,14 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   return sealed;
 }
 
-// Returns true if the inserted seal becomes the seal of the database, and false if the seal was
-// already the same. `table` is the table of the trigger, or null.
+// Returns true if the database adopts the inserted layout, and false if the layout is the same.
+// `table` is null if a CHECK constraint calls the function.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);
   if (presented == sealed) return false;
   if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
   if (!may_have_restored()) error_may_not_present();
-  // A role may call the function directly, or from a trigger of a temporary table.
+  // Any role may call present_seal() or is_seal() outside of a restore.
   if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
   if (table != nullptr && adopt(sequences, table, presented)) return true;
   record_contradiction(sequences.seal, presented);
@@ -132,8 +128,6 @@ bool has_rows(Relation table) {
   return found;
 }
 
-// Returns whether the trigger is called for UPDATE, DELETE or TRUNCATE of the table
-// snowflake.dumped_seal.
 bool would_lose_the_row(FunctionCallInfo fcinfo) {
   if (!CALLED_AS_TRIGGER(fcinfo)) return false;
   const auto trigger = reinterpret_cast<const TriggerData*>(fcinfo->context);
@@ -154,7 +148,7 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The row is stored only if the inserted seal is new, or if the present row was deleted.
+  // The row of snowflake.dumped_seal is stored if the layout is new, or if the table has no row.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))
@@ -162,7 +156,6 @@ SF_SQL_FUNCTION(present_seal) {
   return Datum{0};
 }
 
-// The CHECK constraint of the table snowflake.dumped_seal calls this function.
 SF_SQL_FUNCTION(is_seal) {
   require_shared_state();
   compare(current_state_sequences(), PG_GETARG_INT64(0), nullptr);

@@ -9,7 +9,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns whether no id was minted under leases yet, so that the first id may set the fleet.
+// Returns whether the database has not minted ids under a lease yet.
 bool is_open(int64_t remembered) {
   return remembered == 0 || remembered == kUnheardFleet;
 }

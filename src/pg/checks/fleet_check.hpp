@@ -1,22 +1,22 @@
-// Sequence snowflake.fleet stores the fleet whose leases covered a database's ids, or 0. A copy of
-// the data directory contains the fleet, so a clone without lease settings does not mint. Dumps do
-// not contain the sequences fleet and seal_local.
+// Sequence snowflake.fleet stores the number of the fleet whose leases cover the database's ids, or
+// 0. A base backup contains the fleet number, so a clone that starts without lease settings does
+// not mint. pg_dump does not dump the sequences fleet and seal_local.
 #pragma once
 
 #include "pg/checks/state_sequences.hpp"
 
 namespace snowflake::pg {
 
-// Returns the stored fleet in *remembered, and stores the present fleet durably if none was stored.
-// Returns false if the sequence snowflake.fleet was dropped in the meantime. REQUIRES a leased
-// region, if regions are leased.
+// Stores the fleet number of this server durably, unless the database has stored a fleet number
+// before. *remembered receives the stored fleet. Returns false if DROP EXTENSION has removed the
+// sequence. REQUIRES that this server holds a lease, if the server leases regions.
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
-// Returns false only if another fleet is stored. If the sequence snowflake.fleet is locked,
-// fleet_still_holds() does not wait and returns true.
+// Returns false only if the database has stored another fleet than the fleet of this server.
+// fleet_still_holds() never waits, and returns true if the sequence snowflake.fleet is locked.
 bool fleet_still_holds(const StateSequences& sequences);
 
-// Returns the stored fleet, or 0 if the sequence was dropped. REQUIRES a lock on the sequence.
+// REQUIRES a lock on the sequence snowflake.fleet.
 int64_t remembered_fleet(const StateSequences& sequences);
 
 }  // namespace snowflake::pg

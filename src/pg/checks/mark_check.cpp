@@ -19,9 +19,10 @@ Blocker blocker_for_all(Relation mark) {
 
 Blocker blocker_here(Relation mark) {
   if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
-  // A rollback, also to a savepoint, restores the old storage of the mark's sequence.
+  // A rollback, also to a savepoint, restores the old storage of the sequence snowflake.high_water.
   if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
-  // A rollback would restore the old mark, which does not cover the ids of this transaction.
+  // A rollback of CREATE EXTENSION would restore an old high-water mark that does not cover the new
+  // ids.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
   return Blocker::none;
 }
@@ -35,8 +36,8 @@ int64_t set_mark(int64_t ms) {
   Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
   check_mark(mark);
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  // highest_ms is read under the page lock, because sessions raise the mark and the limits under
-  // this lock.
+  // highest_ms is read under the page lock, because other sessions raise highest_ms under this
+  // lock.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   const int64_t set_ms = std::max(ms, highest_ms);

@@ -7,18 +7,17 @@
 
 namespace snowflake::pg {
 
-// Returns whether a rollback would remove the mark.
+// Returns whether a rollback would remove the high-water mark.
 bool is_created_here(Relation mark);
 
-// Returns the reason why ids must not be minted under this mark, or none. blocker_for_all() detects
-// a mark that a crash would lose. blocker_here() also detects a mark that a rollback of this
-// transaction would remove.
+// blocker_for_all() detects a high-water mark that a crash would lose. blocker_here() also detects
+// a high-water mark that a rollback of this transaction would remove.
 Blocker blocker_for_all(Relation mark);
 Blocker blocker_here(Relation mark);
 void check_mark(Relation mark);
 
-// Sets the mark to `ms`, even if the present mark is later. The mark is never set below the
-// greatest mark of this server run. Returns the new, durable mark.
+// Sets the high-water mark to `ms`, even if the present mark is later. set_mark() never sets a mark
+// below the greatest mark of this server run. Returns the durable mark.
 int64_t set_mark(int64_t ms);
 
 }  // namespace snowflake::pg

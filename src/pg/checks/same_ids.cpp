@@ -12,14 +12,12 @@ namespace {
 
 constexpr int64_t kCheckPauseUs = 5'000'000;
 
-// The ids that a database mints now.
 struct Minter {
   const DatabaseState* state;
   Layout layout;
   int32_t region;
   ShardSet shards;
 
-  // Returns whether the database has minted ids of this region and shard in this server run.
   bool minted(uint32_t origin) const {
     const uint32_t shard = origin & (layout.shards() - 1);
     if (origin != layout.origin(static_cast<uint32_t>(region), shard)) return false;
@@ -32,7 +30,7 @@ struct Minter {
   }
 };
 
-// The region of the result is negative if the database mints no ids.
+// A negative region in the result means that the database mints no ids.
 Minter minter_of(const DatabaseState& state) {
   const auto origin = chosen_origin(state, SessionStart{});
   if (!origin) return {&state, layout_of(state.seal), kNoRegion, {}};
@@ -40,7 +38,7 @@ Minter minter_of(const DatabaseState& state) {
   return {&state, layout_of(state.seal), region, origin->shards};
 }
 
-// Returns whether equal fields give equal ids. Region and shard together count as one field.
+// Returns whether ids with equal times, sequence numbers and origins are equal in both layouts.
 bool have_one_form(const Layout& a, const Layout& b) {
   return a.time_bits == b.time_bits && a.sequence_bits == b.sequence_bits &&
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
@@ -59,8 +57,7 @@ int64_t first_common_shard(const Minter& own, const Minter& other) {
   return -1;
 }
 
-// A database that has not minted since a change of its settings may still mint in the region of the
-// settings.
+// After a change of its settings, a database that has not minted yet may mint in the new region.
 int64_t highest_region() {
   int64_t highest = 0;
   for_each_database([&](const DatabaseState& state) {
@@ -72,8 +69,8 @@ int64_t highest_region() {
   return highest;
 }
 
-// Both databases get the same statement, which changes the database with the greater OID. The
-// region in the statement is new on this server.
+// Both databases log the same ALTER DATABASE statement, which changes the database with the greater
+// OID. The region in the ALTER DATABASE statement is not used by any database of this server.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

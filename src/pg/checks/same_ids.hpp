@@ -7,18 +7,18 @@
 namespace snowflake::pg {
 
 struct SameIds {
-  const char* database;   // null if no other database mints the same ids
-  uint32_t shard;         // a shard of the layout of `state`
-  const char* statement;  // ALTER DATABASE statement after which the ids differ
+  const char* database;
+  uint32_t shard;
+  const char* statement;  // makes the ids different
 
   bool found() const { return database != nullptr; }
 };
 
-// Compares the ids that each database has minted in this server run and may still mint. During the
-// call, the memory of all databases is mapped.
+// Compares the regions and shards in which the databases of this server have minted since the
+// server start.
 SameIds find_same_ids(const DatabaseState& state);
 
-// Logs two databases that mint the same ids, at most once in a few seconds.
+// Logs two databases that mint the same ids, but searches only once in a few seconds.
 void check_same_ids(DatabaseState& state);
 
 }  // namespace snowflake::pg

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Returns false if the sequence was dropped in the meantime. `of_local` may be passed only for the
-// sequence seal_local. REQUIRES AccessShareLock on the sequence, which is released.
+// Returns false if DROP EXTENSION has removed the sequence. `of_local` is only for the sequence
+// snowflake.seal_local.
 bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -41,9 +41,9 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// Returns the seal that the next dump will contain, or 0 if the table snowflake.dumped_seal is
-// empty. Of several seals, one that differs from `local` is returned. If another session drops,
-// dumps or alters the table, `local` is returned, so that an earlier check still holds.
+// Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. If
+// snowflake.dumped_seal has several rows, a layout that differs from `local` is returned. If
+// another session has locked the table, `local` is returned, so that an earlier check still holds.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -62,8 +62,9 @@ int64_t carried_seal(Oid table, int64_t local) {
   return carried;
 }
 
-// Acquire pairs with the release stores of the two check times. A session that relies on another
-// session's check must also see the reserved origins that were recorded before.
+// The acquire load pairs with the release stores in record_all_checked() and record_seal_checked().
+// A session that uses another session's check must also see the regions and shards reserved by
+// backfill() before the check.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
@@ -78,8 +79,7 @@ bool is_of_session(const Seals& seals) {
   return seals.local == session && seals.dumped == session;
 }
 
-// Locks the two sequences of the seal without waiting, and calls `read`. Returns false if another
-// session has locked one of the two sequences.
+// Returns false without calling `read` if another session has locked a sequence.
 template <class Read>
 bool with_seal_locked(const StateSequences& sequences, LOCKMODE mode, Read read) {
   if (!ConditionalLockRelationOid(sequences.seal_local, mode)) return false;
@@ -98,9 +98,9 @@ bool seal_checked_lately(const DatabaseState& state) {
 
 bool go_by_checked_seal(const DatabaseState& state) {
   if (!seal_checked_lately(state)) return false;
-  // The extension may have been created again with another seal.
+  // The extension may have been dropped and created again with another layout.
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
-  // Another session may have replaced the state in the meantime.
+  // Another session may have replaced the shared state of the database in the meantime.
   if (!seal_checked_lately(state)) return false;
   use_seal(state.seal);
   return true;
@@ -183,16 +183,17 @@ void require_seal_slowly(SealUse use) {
   require_shared_state();
   install_session_events();
 
-  // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Until then,
-  // functions run without a valid seal, for example if a constraint is compared with the bound of a
-  // partition. The tables are still empty, and stored values are copied without a call.
+  // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Until
+  // pg_upgrade restores the sequences, no seal is valid, but functions run, for example to compare
+  // constraints with partition bounds. During pg_upgrade, tables are empty and computed values are
+  // copied, so no function needs the seal.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
   }
 
-  // On a standby, a recent check of another session is not sufficient, because replay does not
-  // reset the check.
+  // A standby does not rely on a check of another session, because replay does not invalidate
+  // checks.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;
@@ -206,7 +207,7 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // A check is recorded only if the mark in the state belongs to the checked seal.
+    // The check is recorded only if the shared state has the mark of the same extension.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;
@@ -221,8 +222,7 @@ bool try_require_seal() {
     require_seal_slowly();
     return true;
   }
-  // The lock mode conflicts with DROP EXTENSION. A session that already holds the lock does not
-  // wait.
+  // RowExclusiveLock does not wait if the session already holds the lock.
   return with_seal_locked(known_state_sequences(), RowExclusiveLock, [] {
     require_seal_slowly();
     return true;

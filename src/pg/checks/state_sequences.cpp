@@ -9,7 +9,7 @@ namespace {
 
 constinit StateSequences known{};
 
-// If one subtransaction inserted and deleted a row, no rollback can restore the row.
+// No rollback can restore a row that one subtransaction has inserted and deleted.
 bool may_come_back(HeapTupleHeader row) {
   if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
     return false;
@@ -17,7 +17,6 @@ bool may_come_back(HeapTupleHeader row) {
   return TransactionIdIsCurrentTransactionId(dropper) && dropper != HeapTupleHeaderGetXmin(row);
 }
 
-// All tables and sequences of the extension belong to its durable state.
 bool is_state(char relkind) {
   return relkind == RELKIND_SEQUENCE || relkind == RELKIND_RELATION;
 }
@@ -80,7 +79,7 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// Dead rows are also read, because a rollback would restore them.
+// Dead rows of pg_extension are also read, because a rollback would restore them.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

@@ -14,11 +14,10 @@ struct StateSequences {
   Oid fleet;
   Oid origin_fingerprint;
   Oid dumped_seal;
-  Oid backfills;  // the last two are not read for minting
+  Oid backfills;  // the next two: only migrations
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
-  // Returns the first fault of the extension's sequences and tables, or none.
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
@@ -35,18 +34,17 @@ struct StateSequences {
   }
 };
 
-// Returns the session's cached relations, or looks up the members of the extension. Relations that
-// are not members do not count, because any role can create relations with the same names. Raises
-// an error if the extension or one of its relations is missing. Returns a copy, because taking a
-// lock may run the callback that resets the cache.
+// Returns the session's cached OIDs of the sequences and tables, or looks up the members of the
+// extension. Only members of the extension count, because any role can create relations with the
+// same names. Raises an error if the extension or one of its relations is missing. The result is a
+// copy, because taking a lock may run the callback that resets the cache.
 StateSequences known_state_sequences();
-// Always looks up the relations, because ALTER EXTENSION ... DROP SEQUENCE does not invalidate the
-// cache.
+// current_state_sequences() uses no cache, because the removal of a sequence from the extension
+// does not invalidate the cache.
 StateSequences current_state_sequences();
-// Always looks up the relations. If the extension or a relation is missing, the result is
+// present_state_sequences() never uses the cache. If a sequence or table is missing, the result is
 // incomplete, without an error.
 StateSequences present_state_sequences();
-// Returns the cached relations, which may be incomplete.
 StateSequences remembered_state_sequences();
 void reset_state_sequences();
 
