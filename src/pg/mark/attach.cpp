@@ -19,9 +19,9 @@ namespace snowflake::pg {
 
 namespace {
 
-// Opens the mark that other sessions of the database use, or returns null. Looking up the sequences
-// and reading the seal is most of the cost of a session's first call. A session therefore relies on
-// the lookup and the seal check of another session for one second.
+// Opens the high-water mark without a look-up if another session has looked it up within the last
+// second. Looking up the sequences and reading the seal is most of the cost of a session's first
+// call.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -37,8 +37,8 @@ Relation open_known_mark() {
   return nullptr;
 }
 
-// Called if the clock seems to have jumped and accept_clock() was not called. The stored mark may
-// show that the clock was already wrong at the server start.
+// Called if the clock seems to have jumped and accept_clock() was not called. The stored high-water
+// mark may show that the clock was already wrong at server start.
 void check_clock_by_mark() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
@@ -52,17 +52,17 @@ void check_clock_by_mark() {
 
 struct Attachment {
   bool to_claim;
-  // Another session checked seal, fleet and origin fingerprint within the last second.
+  // Another session has checked seal, fleet and origin fingerprint within the last second.
   bool all_checked;
   Facts facts;
   StateSequences sequences;
   Relation mark;  // open and locked, or null
   DatabaseState* state;
-  int64_t shown_ms;  // the value of the mark's sequence
+  int64_t shown_ms;  // without the witness
   MarkBinding binding;
 };
 
-// The value begin_again repeats all steps, because a sequence was dropped in the meantime.
+// Next::begin_again repeats all steps of attach(), because a sequence was dropped in the meantime.
 enum class Next { proceed, judge, begin_again };
 
 Next check_server(Attachment& a) {
@@ -70,8 +70,8 @@ Next check_server(Attachment& a) {
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
-  // If the clock is outside the layout's time range, the error names the range even if the seal is
-  // invalid.
+  // If the clock is outside the layout's time range, the error names the time range, even for an
+  // invalid seal.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }
@@ -113,7 +113,7 @@ Next check_relation(Attachment& a) {
 Next adopt_mark(Attachment& a) {
   a.state = find_or_take_database_state();
   a.facts.no_slot = a.state == nullptr;
-  a.facts.clock_ms = wall_clock_ms();  // the steps before may have waited for locks
+  a.facts.clock_ms = wall_clock_ms();  // locks may have taken time
   SequencePage page = SequencePage::open(a.mark, BUFFER_LOCK_EXCLUSIVE);
   a.shown_ms = page.value();
   a.facts.mark_known = true;
@@ -125,8 +125,8 @@ Next adopt_mark(Attachment& a) {
   return Next::judge;
 }
 
-// Shard counters cannot be lowered, so the region is checked before the counters are raised. After
-// a recovery of the lease server, ids of a leased region may begin far in the future.
+// The region is checked before the shard counters are raised, because shard counters cannot be
+// lowered. After a recovery of the lease server, a leased region may begin far in the future.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);
@@ -151,7 +151,7 @@ Next take_hold(Attachment& a) {
   return Next::proceed;
 }
 
-// The steps have the order of the blockers in core/blocker.hpp.
+// The steps have the order of core/blocker.hpp, so that the first blocker is reported.
 using Step = Next (*)(Attachment&);
 constexpr Step kSteps[] = {check_server, find_sequences,    check_seal,
                            check_fleet,  check_fingerprint, check_relation,

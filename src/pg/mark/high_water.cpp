@@ -26,24 +26,23 @@ int64_t reserve_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
-// Returns the first position at or above a mark.
+// Returns the first position that is not before a high-water mark.
 uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
 }
 
-// The mark before and after a session has updated the mark.
 struct MarkUpdate {
   int64_t before;
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;  // the mark is far ahead of the clock, and is neither changed nor used
-  // The sequence's value was lowered. Dumps contain the value, so the corrected value is flushed at
-  // once.
+  bool ahead;  // far ahead of the clock
+  // A lowered value of the sequence is corrected and flushed at once, because dumps contain the
+  // value.
   bool lowered;
 };
 
-// Raises the mark to `wanted` if the present mark is less than `needed` + `least`.
+// Raises the high-water mark to `wanted` if the mark is less than `needed` + `least`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -53,8 +52,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // highest_ms() is at least every published limit. A stored value below highest_ms() was
-    // therefore lowered by a command.
+    // Every published limit is at most highest_ms(). If the sequence's value is less than
+    // highest_ms(), a command has lowered the value.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
@@ -70,35 +69,36 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// If the mark is less than half a reserve above `position`, writes a mark a whole reserve above
-// `position`. The new mark is at most the end of the lease.
+// If the high-water mark is less than half a reserve above `position`, writes a mark one reserve
+// above `position`. The new high-water mark is at most the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Returns whether the session is still attached to the mark. REQUIRES a lock on the mark, so that
-// the session has processed invalidation messages.
+// Returns whether the session is still attached to the high-water mark. REQUIRES a relation lock,
+// because locking a relation processes invalidation messages.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
   return hold.attached;
 }
 
-// Returns false if the WAL was already flushed.
+// Returns false if WAL was already flushed.
 bool flush_mark(XLogRecPtr lsn) {
   if (!XLogNeedsFlush(lsn)) return false;
   XLogFlush(lsn);
   return true;
 }
 
-// Publishes a limit above `position`, and writes the next mark. If the stored mark is far ahead of
-// the clock, extend_and_publish() only returns the stored mark.
+// If the stored high-water mark is far ahead of the clock, extend_and_publish() only returns the
+// mark.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
-  // Normally an earlier call has written the mark, and the WAL writer has already flushed the mark.
+  // Normally the next high-water mark is already written and flushed, so extend_and_publish() does
+  // not access the disk.
   const bool early = !update.lowered && limit_of(update.before) > position;
   const bool flushed = !update.ahead && flush_mark(early ? update.before_lsn : update.after_lsn);
   end_mark_write(flushed);
@@ -114,20 +114,21 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Called once or twice per reserve, without locks.
+// Called once or twice for each reserve, without locks.
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
   check_same_ids(*hold.state);
 }
 
-// Makes every session attach again, because the mark was replaced or its state has changed.
+// Makes every session attach again, because the sequence snowflake.high_water was replaced or
+// altered.
 void give_up_mark() {
   withdraw_limit(*hold.state);
   reset_hold();
 }
 
-// When fewer positions than half of the reserve remain below the limit, the next mark is written.
+// The next high-water mark is written when half of the reserve is used.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -174,7 +175,7 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have raised the limit in the meantime.
+  // Another session may have published a greater limit in the meantime.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
@@ -182,7 +183,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   check_clock();
   Facts facts = facts_of_server();
   facts.position = position;
-  // The lease is checked before the mark, because no mark may be written beyond the lease.
+  // The lease is checked first, because no high-water mark may be written beyond the lease.
   if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_mark(hold.mark.relation);
@@ -199,8 +200,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
       ahead_ms = extend_and_publish(mark, position);
     }
   }
-  // The relation lock is held until the limit is published, so that a waiting DROP EXTENSION sees
-  // the last limit.
+  // The limit is published before the relation lock is released, so that a waiting DROP EXTENSION
+  // sees the last limit.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   if (hold.good()) record_minting();
@@ -212,7 +213,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // prevents a second attempt before the limit is raised
+  hold.extend_early_at = hold.limit;  // prevents a second attempt
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||
@@ -261,7 +262,7 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // A mark that covers `ms` but is far ahead of the clock may be lowered before its flush.
+    // The stored high-water mark already covers `ms`, but may be lowered before the flush.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }

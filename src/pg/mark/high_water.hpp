@@ -1,10 +1,10 @@
-// The durable high-water mark of a database, in milliseconds since 1970. All returned ids of the
-// database have earlier times than the mark.
+// The durable high-water mark of a database, in milliseconds since 1970. Every returned id of the
+// database has an earlier time than the high-water mark.
 //
-// The mark is the value of sequence snowflake.high_water. Sessions claim positions only below the
-// *published limit*, which is a mark whose WAL record is flushed. After a crash, a promotion or a
-// restore, the mark is therefore above every returned id. The first session of a server run raises
-// the shard counters to the mark.
+// The high-water mark is the value of sequence snowflake.high_water. Sessions claim positions only
+// below the *published limit*, which is a high-water mark whose WAL record is flushed. After a
+// crash, a promotion or a restore, the high-water mark is therefore above every returned id. The
+// first session of a server run raises the shard counters to the mark.
 //
 // Invariants
 //  1. The stored mark is never less than the published limit, because the mark is written and
@@ -26,18 +26,19 @@
 
 namespace snowflake::pg {
 
-// Publishes a limit above `position`, after writing and flushing the mark if necessary. The caller
-// must claim again afterwards, and the session may be detached from the mark.
+// Publishes a limit above `position`, after a write and flush of the high-water mark if necessary.
+// Afterwards the caller must claim again, and must expect that the session was detached.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
-// Writes the next mark if the next mark is due for a claimed position. The flush is left to the WAL
-// writer, except for a mark that corrects a lowered value. extend_early() never waits for a lock
-// and never fails. The first claim after an attach or a failed call must also call extend_early(),
-// which records that the database mints.
+// Writes the next high-water mark when half of the reserve is used. The WAL writer flushes this
+// mark later, but extend_early() flushes the correction of a lowered mark. extend_early() never
+// waits for a lock and never fails. extend_early() must also be called for the first claim after an
+// attach or an error, to record that the database mints.
 void extend_early(uint64_t position);
 
-// Raises the mark to at least `ms`, and returns when the mark is durable. REQUIRES that `ms` is at
-// most max_lead plus a tick ahead of the clock. raise_mark() does not change the shard counters.
+// Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that
+// `ms` is at most max_lead plus one tick ahead of the clock. raise_mark() does not change the shard
+// counters.
 void raise_mark(int64_t ms);
 
 // Invalidates the session's cached sequences after a relation was created, altered or dropped.

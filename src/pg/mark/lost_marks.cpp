@@ -11,7 +11,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The mark that the current transaction has dropped, and that a rollback would restore.
+// Contains the high-water mark that the current transaction has dropped, and that a rollback would
+// restore.
 struct DroppedMark {
   Oid relation;
   int64_t mark_ms;
@@ -26,7 +27,8 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
       get_rel_relkind(object) != RELKIND_SEQUENCE ||
       get_rel_persistence(object) == RELPERSISTENCE_TEMP)
     return;
-  // A mark is recognized by the witness in its page, because the sequence may have been renamed.
+  // A high-water mark is recognized by the witness in its page, because the sequence may have been
+  // renamed.
   Relation sequence = relation_open(object, NoLock);  // the DROP has locked it
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);
@@ -43,14 +45,14 @@ void record_lost_mark(int64_t mark_ms) {
 }
 
 int64_t lost_mark_ms() {
-  // Only the database's state contains a mark that set_mark() has lowered since.
+  // The database's shared state has the greatest mark, even if set_mark() has lowered the stored
+  // mark.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});
 }
 
-// A rollback to a savepoint may have restored the dropped mark with its value. A mark that was
-// created after the DROP already began above the dropped mark.
+// A rollback to a savepoint restores a dropped high-water mark with its value.
 void keep_dropped_mark() {
   if (OidIsValid(dropped.relation) &&
       !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(dropped.relation)))
