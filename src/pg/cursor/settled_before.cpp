@@ -19,7 +19,7 @@ uint64_t tick_below(int64_t ms) {
   return layout.tick_of_position(position_below(layout, ms));
 }
 
-// Returns 0 if the mark is not durable, or if another session is writing the mark.
+// Returns 0 if the high-water mark is not durable, or if another session is writing the mark.
 int64_t durable_mark_ms() {
   const Oid oid = present_state_sequences().high_water;
   if (!OidIsValid(oid) || !ConditionalLockRelationOid(oid, AccessShareLock)) return 0;
@@ -36,9 +36,9 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// Returns the tick to which the shard counters are raised. The tick is at most the mark, and at
-// least every adopted mark. A restart with an earlier clock therefore does not lower the settled
-// id.
+// Returns the tick to which the shard counters are raised. The tick is at most the high-water mark,
+// and at least every adopted mark. The settled id does not decrease if the server starts again with
+// an earlier clock.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
   const int64_t mark_ms = limit == 0 ? durable_mark_ms() : 0;
@@ -61,8 +61,8 @@ SettledAnswer settled() {
   if (RecoveryInProgress()) return no_answer(HeldBy::standby);
   if (IsolationUsesXactSnapshot()) return no_answer(HeldBy::one_snapshot);
 
-  // A state of another layout belongs to a dropped extension, or to a newer extension than the
-  // session has cached.
+  // Shared state with another layout belongs to a dropped extension, or to a new extension that
+  // this session has not seen.
   DatabaseState* const found = find_database_state();
   DatabaseState* const state = found == nullptr || !is_of_session_layout(*found) ? nullptr : found;
   const uint64_t target = target_tick(state);
@@ -75,7 +75,8 @@ SettledAnswer settled() {
     tick = state->settled.settle(layout, state->shard_counters(), target, open_since,
                                  prepared_since, sequence_starts);
   } else {
-    // No session has minted in this server run. The first session that mints adopts the mark first.
+    // No session has minted in this server run. The first session that mints adopts the high-water
+    // mark before its first id.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);
