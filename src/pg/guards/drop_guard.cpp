@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// Returns a snapshot that hides the changes of the current command, which has already deleted the
-// tables from the catalogue.
+// DROP has already deleted the tables from the catalogue, so the snapshot hides changes of the
+// current command.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;
@@ -72,7 +72,7 @@ bool is_member(const Catalogue& catalogue, Oid relation) {
   return found;
 }
 
-// Finds tables that depend on a member of the extension but are not members.
+// Finds tables that depend on a member of the extension, but are not members themselves.
 void collect_tables(const Catalogue& catalogue, const FormData_pg_depend& member, Tables* tables) {
   if (member.deptype != DEPENDENCY_EXTENSION) return;
   for_each_dependent(catalogue.depends, catalogue.snapshot, member.classid, member.objid,

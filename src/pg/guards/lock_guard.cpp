@@ -1,10 +1,10 @@
-// Some of PostgreSQL's commands lock a relation before they check privileges. If such a command
-// waits for its lock, sessions that mint wait behind the command. The hook therefore checks
-// privileges before each command that takes ShareLock or a stronger lock.
+// Some PostgreSQL commands lock a relation before they check privileges. While a command waits for
+// a lock on a table of the extension, all sessions that mint wait behind the command. The utility
+// hook checks privileges before commands that take ShareLock or a stronger lock.
 //
-// After the wait for a lock, a command looks up the relation's name again. If the relation was
-// dropped during the wait, an unqualified name could match another relation of search_path. The
-// hook therefore adds the schema of the found relation to the name.
+// After a wait for a lock, PostgreSQL looks up the relation's name again. If the relation was
+// dropped during the wait, an unqualified name can match another relation of search_path. The
+// utility hook adds the schema to an unqualified name.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// If the relation is dropped between two look-ups, the name may refer to another relation.
+// A concurrent DROP between two look-ups can make a name match another relation.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);
@@ -25,8 +25,7 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions that mint read relations of snowflake, servers with leases read relations of
-// snowflake_fleet, and routers read relations of snowflake_routing.
+// Sessions that mint, servers with leases and routers read relations of these three extensions.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
@@ -51,7 +50,7 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// CREATE TABLE also runs ALTER TABLE for the new table's foreign keys.
+// CREATE TABLE runs ALTER TABLE for the foreign keys of the new table.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {
@@ -121,8 +120,9 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 
 }  // namespace
 
-// The call of this event trigger loads the library, so that the hooks exist for the next command.
-// The current command is checked here, because the server has already passed the utility hook.
+// The first call of the event trigger loads the library, which installs hooks for later commands.
+// The utility hook has already run for the current command, so the event trigger checks the
+// command.
 SF_SQL_FUNCTION(guard_commands) {
   if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
   check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);

@@ -1,5 +1,5 @@
-// Prevents roles that do not own the extension's tables and sequences from locking them. Such a
-// lock would make minting wait.
+// Prevents other roles from locking the extension's tables and sequences, because minting would
+// wait.
 #pragma once
 
 namespace snowflake::pg {
