@@ -104,9 +104,10 @@ void assign_sequence_spread(int value, void*) {
   derive(max_lead_ms, reserve_ms, value);
 }
 
-// PostgreSQL only warns about an invalid configured value when a setting is defined, and uses the
-// default. Servers with a default layout or default owned_shards could mint duplicate ids. `define`
-// is therefore followed by another assignment of the configured value, at level ERROR.
+// If a configured value is invalid when a setting is defined, PostgreSQL only warns and uses the
+// default. With the default layout or the default owned_shards, a server could mint duplicate ids.
+// A configured value is assigned again at level ERROR after the definition, so that an invalid
+// value stops the server start.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
@@ -167,8 +168,8 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
-// Sets the layout for sessions that have not read a seal yet. A session that loads the library does
-// not read the layout settings, so that only CREATE EXTENSION raises an error about them.
+// Sessions use this layout until they have read the seal of their database. If the library is not
+// preloaded, only CREATE EXTENSION checks the layout settings.
 void fix_layout() {
   if (!process_shared_preload_libraries_in_progress) {
     layout = parse_layout("fleet", 0, kDefaultEpoch).layout;
@@ -220,7 +221,7 @@ void check_lease_settings() {
   if (configured_region > 0)
     error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
                          "Remove \"snowflake.region\".");
-  // SHOW and SQL functions must not show a static region if the region is leased.
+  // If the region is leased, SHOW must not show a static region.
   SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
     error_lease_settings(
@@ -261,8 +262,7 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// Compares the whole file name of each library without its folder, because citus_columnar does not
-// distribute tables.
+// The whole file name is compared, because for example citus_columnar does not distribute tables.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;

@@ -2,9 +2,8 @@
 
 namespace snowflake::pg {
 
-// Defines the settings and checks the configuration. A wrong value raises an error, which stops the
-// start of the server. If a session loads the library, a wrong value is recorded in
-// rejected_setting instead.
+// define_settings() raises an error if a setting is invalid, which stops the start of the server.
+// If a session loads the library, an invalid setting is stored in rejected_setting instead.
 void define_settings();
 
 }  // namespace snowflake::pg

@@ -25,8 +25,8 @@
 namespace snowflake::pg {
 namespace {
 
-// The callbacks run in the order of these calls. A commit that cannot wait for the clock must fail
-// before its effects are recorded.
+// Callbacks run in the order of registration. If a commit cannot wait for the clock, the commit
+// must fail before the other callbacks run.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
   register_session_events({keep_dropped_mark, reset_dropped_mark, nullptr});
@@ -49,8 +49,8 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// If the library is preloaded, each process inherits the library from the postmaster. Otherwise
-// each session loads the library with the first call of a function.
+// If the library is preloaded, child processes inherit the library from the postmaster. Without
+// preload, each session loads the library with its first call of a function.
 void _PG_init(void) {
   snowflake::pg::define_settings();
   if (process_shared_preload_libraries_in_progress) {

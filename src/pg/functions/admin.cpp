@@ -35,7 +35,7 @@ SF_SQL_FUNCTION(observe) {
   const int64_t id_ms = layout.ms_of_tick(tick);
   if (id_ms > clock_ms + max_lead_ms) error_id_ahead(id, id_ms, clock_ms, max_lead_ms);
 
-  // The mark is made durable first, because otherwise a crash could undo an observe() that has
+  // The high-water mark is made durable first, so that a crash cannot undo an observe() that has
   // returned.
   raise_mark(layout.ms_of_tick(tick + 1));
   raise_floor(*hold.state, layout.first_position(tick + 1));

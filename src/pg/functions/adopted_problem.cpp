@@ -10,8 +10,9 @@ constexpr const char* kProblems =
     "SELECT relation, attribute, problem FROM snowflake.adopted_columns()"
     " WHERE problem IS NOT NULL ORDER BY 1, 2";
 
-// Returns InvalidOid if the table does not exist, is empty, or cannot be locked without waiting.
-// The lock is kept until the transaction ends, so the query does not wait.
+// Returns InvalidOid if snowflake.adopted does not exist, is empty, or cannot be locked without
+// waiting. The query never waits for a lock, because lock_adopted() already holds the lock on
+// snowflake.adopted.
 Oid lock_adopted() {
   const Oid schema = get_namespace_oid("snowflake", true);
   const Oid table = OidIsValid(schema) ? get_relname_relid("adopted", schema) : InvalidOid;
@@ -45,8 +46,8 @@ const char* first_problem() {
 const char* adopted_problem() {
   const Oid table = lock_adopted();
   if (!OidIsValid(table)) return nullptr;
-  // The role of a health check needs no privileges on the table. The query reads only the table of
-  // adopted columns and the catalogue.
+  // The query runs as the owner of snowflake.adopted, because other roles have no privileges on the
+  // table.
   Oid user = InvalidOid;
   int context = 0;
   GetUserIdAndSecContext(&user, &context);

@@ -1,10 +1,10 @@
-// Finds errors in the columns for which adopt() set a default that mints.
 #pragma once
 
 namespace snowflake::pg {
 
-// Returns a text such as "adopted column public.photos.id: its default does not mint ids", or null.
-// Returns null without waiting if another session has locked the table of adopted columns.
+// Returns a problem of a column that adopt() has changed, such as "adopted column public.photos.id:
+// its default does not mint ids", or null. Returns null without waiting if another session has
+// locked the table snowflake.adopted.
 const char* adopted_problem();
 
 inline constexpr const char* kAdoptedAdvice =

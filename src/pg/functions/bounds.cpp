@@ -20,7 +20,7 @@ uint64_t minted(uint64_t tick, TimestampTz at) {
   return tick;
 }
 
-// `floor` is in the range of the layout, but `ceiling` may be the first tick after the range.
+// For a time at the end of the layout, `ceiling` can be the first tick after the last minted tick.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -39,8 +39,7 @@ int64_t last_id_of(uint64_t tick) {
                                         layout.regions() - 1, layout.shards() - 1));
 }
 
-// Returns the first tick that begins at or after a time, at least 0 and at most the first tick
-// after the layout's end.
+// Returns the first tick that begins at or after a time, limited to the time range of the layout.
 uint64_t clamped_ceiling(TimestampTz at) {
   if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // also for -infinity
   const uint64_t end = layout.last_minted_tick() + 1;
@@ -56,8 +55,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // An inclusive lower bound includes ids of exactly the bound's time, and an exclusive upper bound
-  // excludes them.
+  // Ids of exactly the bound's time belong to an inclusive lower bound, but not to an exclusive
+  // upper bound.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

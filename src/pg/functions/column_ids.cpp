@@ -1,5 +1,6 @@
-// Reads a column of a table without a query. The planner of a query evaluates index predicates,
-// checks and policies, which can call functions of the table's owner.
+// Reads a column of a table without a query, so that no function of the table's owner runs. To plan
+// a query, PostgreSQL evaluates index predicates, CHECK constraints and policies, which can call
+// functions.
 
 #include "pg/functions/column_ids.hpp"
 
@@ -10,7 +11,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// A column of one table, with the type under the column's domains.
 struct Column {
   Relation relation;
   AttrNumber number;
@@ -39,7 +39,7 @@ int64 integer_of(Oid type, Datum value) {
   }
 }
 
-// Returns PostgreSQL's operator class that sorts values in the order of integer_of().
+// Returns PostgreSQL's built-in btree operator class for an integer type.
 Oid integers_ascending(Oid type) {
   switch (type) {
     case INT2OID:
@@ -53,7 +53,7 @@ Oid integers_ascending(Oid type) {
   }
 }
 
-// Raises the errors that a query by the caller would raise.
+// Raises the privilege errors that a query of the caller would raise.
 void check_may_read(Oid relation, const char* column) {
   const HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
   if (!HeapTupleIsValid(tuple)) error_relation_gone(relation);
@@ -66,8 +66,7 @@ void check_may_read(Oid relation, const char* column) {
       (number <= 0 ||
        pg_attribute_aclcheck(relation, number, GetUserId(), ACL_SELECT) != ACLCHECK_OK))
     aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(form.relkind), NameStr(form.relname));
-  // The SQL functions are declared with row_security off, so policies that hide rows raise an
-  // error.
+  // The calling SQL functions set row_security to off, so policies that hide rows raise an error.
   check_enable_rls(relation, InvalidOid, false);
 }
 
@@ -109,7 +108,7 @@ void scan_block(const Column& column, BlockNumber block, Visit visit, void* stat
   table_endscan(rows);
 }
 
-// Reads the whole table if the table's access method cannot read single blocks.
+// If the table access method cannot read single blocks, the whole table is read.
 void scan_share(const Column& column, double sample, Visit visit, void* state) {
   if (sample >= 100 || column.relation->rd_tableam->scan_set_tidrange == nullptr)
     return scan(column, visit, state);
@@ -128,9 +127,9 @@ Oid operator_class_of_first(Relation index) {
   return reinterpret_cast<oidvector*>(DatumGetPointer(classes))->values[0];
 }
 
-// Returns whether an index contains every row in the order of the column. Only PostgreSQL's own
-// comparison functions are trusted. An index that older snapshots must not use is left out, as in
-// the planner.
+// Returns whether a btree index contains every row of the table, in the order of the column. An
+// index with an operator class of another role could run functions of this role. Like the planner,
+// serves() skips an index that is too new for the current snapshot.
 bool serves(Relation index, const Column& column) {
   const FormData_pg_index& form = *index->rd_index;
   return form.indisvalid && form.indkey.values[0] == column.number &&
@@ -141,8 +140,7 @@ bool serves(Relation index, const Column& column) {
                                 TransactionXmin));
 }
 
-// Visits the first value that is not null at one end of an index. Skipping nulls calls no
-// comparison function.
+// Null values at the end of the index are skipped without a call of a comparison function.
 void visit_end(const Column& column, Relation index, ScanDirection direction, Visit visit,
                void* state) {
   ScanKeyData not_null;
@@ -186,7 +184,6 @@ void visit_fetched(Visit visit, void* state) {
     }
 }
 
-// Reads a view or a foreign table with a query, with the rights of its owner.
 void query_owner(Relation relation, const char* column, bool ends, Visit visit, void* state) {
   constexpr long kFetched = 1000;
   const char* const name = quote_identifier(column);
@@ -197,7 +194,8 @@ void query_owner(Relation relation, const char* column, bool ends, Visit visit, 
                       name, name, table)
            : psprintf("SELECT %s::bigint FROM ONLY %s", name, table);
   const Before before = act_as(relation->rd_rel->relowner, "pg_catalog, pg_temp");
-  // The checks of a foreign partition may belong to the owner of the partitioned table.
+  // Without this setting, planning could run CHECK constraints of another owner's partitioned
+  // table.
   set_config_option("constraint_exclusion", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                     true, 0, false);
   SPI_connect();
@@ -213,7 +211,6 @@ void query_owner(Relation relation, const char* column, bool ends, Visit visit, 
   act_as_before(before);
 }
 
-// REQUIRES a lock on the table.
 void visit_one(Relation relation, const char* name, double sample, bool ends, Visit visit,
                void* state) {
   const char kind = relation->rd_rel->relkind;
@@ -228,8 +225,7 @@ void visit_one(Relation relation, const char* name, double sample, bool ends, Vi
   if (!ends || !visit_ends_by_index(column, visit, state)) scan_share(column, sample, visit, state);
 }
 
-// Temporary tables of other sessions are skipped, because their rows are in the memory of these
-// sessions.
+// Temporary tables of other sessions cannot be read, because their rows are in local buffers.
 void visit_all(Oid relation, const char* column, double sample, bool ends, Visit visit,
                void* state) {
   check_may_read(relation, column);

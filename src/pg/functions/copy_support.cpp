@@ -1,34 +1,32 @@
-// The planner support function of next_id() and next_id_in(). If the default of a column mints, the
-// support function lets COPY insert many rows at once.
+// This planner support function of next_id() lets COPY insert many rows at once if a column default
+// mints.
 //
-// COPY inserts row by row if a default is volatile, because a volatile default might read the
-// loaded table. COPY makes an exception only for nextval(). While COPY prepares its defaults,
-// next_id_support() replaces next_id() by next_id_for_copy(): the same C function, declared STABLE.
-// COPY evaluates each default once per row, with any volatility.
+// COPY inserts rows one by one if a column default is volatile, because the default might read the
+// loaded table. nextval() is the only volatile default that PostgreSQL excludes from this rule.
+// While COPY prepares its defaults, next_id_support() replaces next_id() by next_id_for_copy(),
+// which is the same C function, declared STABLE. COPY evaluates a STABLE default once for each row,
+// like a volatile default.
 //
-// In commands other than COPY, a STABLE call is wrong: ALTER TABLE ... ADD COLUMN would give the
-// same id to all rows. Three conditions keep the replacement inside BeginCopyFrom():
-//  - `root` of the request is null. The planner always passes a root, so no plan contains the
-//    replacement, and a session cannot cache the replacement. A plan that a trigger of the COPY
-//    makes also has a root.
-//  - The current memory context is the context of COPY. BeginCopyFrom() switches to the context of
-//    COPY, and switches back before the first row. BeginCopyTo() has a context of the name "COPY",
-//    but plans only queries in the context. Everything else that plans an expression without a
-//    query runs in another context: ADD COLUMN, the conditions of triggers, CHECK constraints of
-//    tables and domains, the expressions of indexes and partitions, the arguments of EXECUTE and
-//    CALL, the apply worker of logical replication, and every command that a trigger runs.
-//  - The replacement has an argument of type internal, so no SQL statement can call the
-//    replacement.
+// Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
+// rows the same id. Three conditions limit the replacement to BeginCopyFrom():
+//  - `root` of the support request is null. The planner always passes a root, so no plan, cached or
+//    of a trigger, can contain next_id_for_copy().
+//  - The current memory context is the context of COPY. Only BeginCopyFrom() prepares expressions
+//    in such a context; BeginCopyTo() only plans queries there. ADD COLUMN, triggers, CHECK
+//    constraints, indexes, partitions, EXECUTE, CALL, and the apply worker of logical replication
+//    plan expressions in other contexts.
+//  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
-// No state is set for a COPY, so an error cannot leave any state behind. The three conditions also
-// hold for file_fdw and the initial copy of logical replication, which call BeginCopyFrom(), too.
+// The replacement needs no state in the session, so an error of COPY cannot leave any state behind.
+// file_fdw and the initial copy of logical replication also call BeginCopyFrom(), and get the same
+// replacement.
 //
-// The planner inlines an SQL function whose argument is neither VOLATILE nor expensive. If the
-// function used its argument twice, each use would mint an id. The cost of the replacement is
-// therefore infinite.
+// The planner inlines SQL functions whose arguments are neither volatile nor expensive. If an
+// inlined SQL function used its argument twice, each use would mint another id. The planner does
+// not inline calls with an infinite cost. next_id_for_copy() therefore has an infinite cost.
 //
-// If a later PostgreSQL version renames the context, COPY inserts row by row again. t/033_copy.pl
-// then fails, because the test compares the WAL.
+// If a later PostgreSQL version renames the memory context, COPY inserts rows one by one, and
+// t/033_copy.pl fails.
 
 #include <limits>
 
@@ -42,7 +40,8 @@ bool is_preparing_copy(const SupportRequestSimplify& request) {
   return request.root == nullptr && strcmp(CurrentMemoryContext->name, "COPY") == 0;
 }
 
-// Finds the function that has the arguments of `function` and a last argument of type internal.
+// Finds the overload of next_id_for_copy() with the arguments of `function` and an argument of type
+// internal.
 Oid replacement_of(Oid function) {
   const HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
   if (!HeapTupleIsValid(tuple)) return InvalidOid;
@@ -59,8 +58,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Returns whether two SQL functions call the same C function. ALTER FUNCTION ... SET and SECURITY
-// DEFINER add a wrapper, which makes the functions different.
+// Returns whether two SQL functions call the same C function without a wrapper. ALTER FUNCTION SET
+// and SECURITY DEFINER add a wrapper to a C function.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;
@@ -69,7 +68,8 @@ bool run_the_same(Oid original, Oid replacement) {
   return one.fn_addr == other.fn_addr && one.fn_strict == other.fn_strict;
 }
 
-// If the role may not execute the original function, the executor must raise the error.
+// If the role may not execute next_id(), the call is not replaced, so that the executor raises the
+// error.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);
@@ -81,7 +81,6 @@ Node* for_copy(const FuncExpr& original) {
   return reinterpret_cast<Node*>(call);
 }
 
-// The original function keeps the cost of the catalogue.
 Node* cost_of(SupportRequestCost* request) {
   if (func_volatile(request->funcid) == PROVOLATILE_VOLATILE) return nullptr;
   request->startup = 0;

@@ -33,14 +33,14 @@ bool has_subscription() {
   return found;
 }
 
-// Returns a sign that several servers have the same tables, for example Citus, or null.
+// Returns a sign that several servers have the same tables, for example a subscription, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";
   return nullptr;
 }
 
-// PostgreSQL suppresses notices while the extension's script runs, so the notice about the seal is
+// PostgreSQL suppresses notices of an extension's script, so the notice about the new layout is
 // sent at the commit.
 constinit bool seal_is_new = false;
 
@@ -61,8 +61,9 @@ void reset_new_seal() {
   seal_is_new = false;
 }
 
-// Returns the seal, a mark above all earlier ids of the database, the fleet and the origin
-// fingerprint. A clone of this server needs the four values even before the first id is minted.
+// Returns the first values of the extension's sequences: seal, high-water mark, fleet and origin
+// fingerprint. The four values exist before the first id, so that a clone of the server has them,
+// too.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
@@ -73,8 +74,8 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
-  // Sessions may return ids below the new mark before the WAL is flushed again. The commit of
-  // CREATE EXTENSION is therefore always synchronous.
+  // CREATE EXTENSION always commits synchronously, because ids below the new high-water mark may be
+  // returned soon.
   ForceSyncCommit();
 
   report_seal_at_commit();
@@ -88,8 +89,8 @@ SF_SQL_FUNCTION(initial_state) {
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
-// Writes a value to a sequence in the same way as the mark, and returns the old value. The
-// extension's script checks that SQL reads the written value.
+// Writes a value to a sequence like a high-water mark, and returns the old value. The extension's
+// script checks that SQL can read the written value.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

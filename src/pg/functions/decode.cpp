@@ -1,5 +1,4 @@
-// Every function with an id as argument raises an error if no server can mint the number with the
-// layout.
+// Every function with an id argument raises an error for a number that is not an id of the layout.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"

@@ -1,4 +1,4 @@
-// explain_id() explains any number as an id, even ids of other layouts, servers and products.
+// explain_id() accepts any number, even ids of other layouts, servers and products.
 
 #include "core/clock.hpp"
 #include "core/seal.hpp"
@@ -15,7 +15,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns the layout of this database's ids, and the original layout if a dump brought another one.
+// If a restored dump has another layout, explain_id() uses the layout from before the restore.
 Layout layout_of_ids(const DatabaseHealth& health) {
   const Layout sealed = layout_of(health.sealed);
   return health.sealed != 0 && check(sealed) == LayoutError::none ? sealed : layout;
@@ -50,8 +50,8 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
                      ids.shard_of(id), time_text(ids.ms_of_tick(ids.tick_of_position(last)))));
 }
 
-// Returns whether this server mints ids of a region and time. In a leased region, earlier ids than
-// the present lease are from another server or an earlier server run.
+// In a leased region, ids from before the lease were minted by another server or an earlier server
+// run.
 bool is_own(const OriginInUse& origin, const Layout& ids, uint64_t id) {
   const auto region = static_cast<int32_t>(ids.region_of(id));
   if (!leased()) return region == origin.region;
@@ -71,7 +71,7 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Finds contradictions in an id, and returns the server that would mint the id.
+// Finds reasons why an id cannot be valid, and returns a text that names the minting server.
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);
@@ -91,13 +91,13 @@ const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64
   return server_of(origin, ids, id, own && owned);
 }
 
-// The table for which backfill() uses an origin, read without a wait.
+// Describes an origin that backfill() or late_id() has reserved.
 struct ReservedOrigin {
-  bool known;  // false if the table of origins is locked
+  bool known;  // false if snowflake.backfills is locked
   bool found;
   const char* relation;   // null: the origin of late_id()
-  int64_t last_position;  // of the latest id; -1 before the first
-  TimestampTz until;      // ids from this time on are minted normally
+  int64_t last_position;  // -1: no id yet
+  TimestampTz until;      // the end of the reservation
 };
 
 void read_origin(HeapTuple row, TupleDesc columns, const Layout& ids, uint64_t id,
@@ -132,7 +132,6 @@ ReservedOrigin find_reserved_origin(const Layout& ids, uint64_t id) {
   return origin;
 }
 
-// Works like judge_minted(), also for an id whose origin backfill() or late_id() may have reserved.
 const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                   Contradictions& all) {
   const ReservedOrigin origin = find_reserved_origin(ids, id);

@@ -1,5 +1,3 @@
-// The function of the view `health` always returns one row.
-
 #include "core/clock.hpp"
 #include "core/clock_base.hpp"
 #include "pg/clock/clock_error.hpp"
@@ -51,12 +49,12 @@ Datum without_memory(FunctionCallInfo fcinfo, Blocker blocker) {
 }
 
 struct Reason {
-  const char* reason;  // null: the database mints, and nothing needs attention
+  const char* reason;  // null: no problem
   const char* advice;
 };
 
-// Reasons that prevent minting come first, then columns that do not mint, then ids that are not
-// unique on this server.
+// `health` shows only one problem: blocked minting, else adopted columns that do not mint, else ids
+// that are not unique.
 Reason reason_of(const DatabaseHealth& health) {
   if (health.reason() != nullptr) return {health.reason(), health.advice()};
   if (const char* const adopted = adopted_problem()) return {adopted, kAdoptedAdvice};

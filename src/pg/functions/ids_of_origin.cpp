@@ -1,8 +1,8 @@
 // has_ids_of_origin() returns whether a column contains ids of a region and shard. backfill() and
-// late_id() call has_ids_of_origin() for every column that mints, before they use an origin.
+// late_id() call has_ids_of_origin() before they use a region and shard.
 //
-// The function reads the table like VACUUM, without planning a query and without evaluating an
-// expression. Functions of other roles therefore never run with the caller's rights.
+// has_ids_of_origin() plans no query and evaluates no expression, so that functions of other roles
+// never run.
 
 #include "pg/server/postgres.hpp"
 #include "pg/server/settings.hpp"
@@ -22,8 +22,8 @@ struct Wanted {
   }
 };
 
-// A heap is also searched for rows of open and prepared transactions. Other access methods may show
-// only committed rows, so the active snapshot is used for them.
+// Rows of open and prepared transactions count, too, if the table uses the heap access method.
+// Other table access methods may support only MVCC snapshots.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;
@@ -34,7 +34,7 @@ struct Sight {
   }
 };
 
-// Returns whether an index contains the column of every row in the order of bigint.
+// An index is usable if it contains every row in the order of bigint.
 bool is_usable(Relation index, AttrNumber column) {
   return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
          index->rd_index->indkey.values[0] == column &&
@@ -53,7 +53,7 @@ Relation open_index(Relation table, AttrNumber column) {
   return nullptr;
 }
 
-// A row whose id matches in the index is also read, because the row may have been deleted.
+// The row of a matching index entry is also read, because the row may have been deleted.
 bool index_has(Relation table, Relation index, const Wanted& wanted) {
   Sight sight(table);
   ScanKeyData key;
@@ -92,8 +92,8 @@ bool table_has(Relation table, AttrNumber column, const Wanted& wanted) {
   return found;
 }
 
-// The rows of foreign tables are not in this database. Temporary tables of other sessions cannot be
-// read in this session.
+// Foreign tables are skipped, because their rows are not in this database. Temporary tables of
+// other sessions cannot be read.
 bool is_readable(Relation table) {
   return (table->rd_rel->relkind == RELKIND_RELATION ||
           table->rd_rel->relkind == RELKIND_MATVIEW) &&

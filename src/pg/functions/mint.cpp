@@ -1,5 +1,5 @@
-// The hot path of next_id() is a clock reading and one compare-and-swap. All other checks use
-// values that the backend has cached, and that are read again only if the claim fails.
+// The hot path of next_id() needs only a clock reading and one compare-and-swap. All other checks
+// of next_id() use cached values, which are read again only if the claim fails.
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ namespace snowflake::pg {
 
 namespace {
 
-constinit uint64_t last_tick = 0;  // the exact clock reading of the last call
+constinit uint64_t last_tick = 0;  // exact clock reading
 
 struct LastId {
   bool minted;
@@ -38,7 +38,7 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
-// Until the session has read the seal, its layout may differ from the database's layout.
+// Before a session has read the seal, `layout` may differ from the layout of the database.
 void check_shard_of_seal(int shard) {
   WaitBudget budget;
   while (!hold.good()) attach(budget);
@@ -49,8 +49,8 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  // Before the session is attached, the shards that the database owns are unknown, and claim()
-  // checks the shard.
+  // Before the session is attached, the owned shards are unknown, so claim() checks the shard
+  // again.
   if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
     error_shard_not_owned(shard, owned_shards);
 }
@@ -59,7 +59,7 @@ constinit TickClock tick_clock{};
 
 struct Reading {
   int64_t ms;
-  bool exact;  // a new reading of the kernel's clock
+  bool exact;
 };
 
 Reading exact_clock() {
@@ -91,16 +91,16 @@ struct Source {
   uint32_t region;
 };
 
-// Claims 1 to `wanted` ids, and if necessary waits for the clock and raises the mark. The claim may
-// use 1/`lead_parts` of the lead. `source` is an out-parameter, because a larger return value would
-// be passed on the stack.
+// Claims at least one id and at most `wanted` ids. If necessary, waits for the clock or raises the
+// high-water mark. Claimed ids may be ahead of the clock by max_lead / `lead_parts`. `source` is an
+// out-parameter, because a larger return value would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
   for (;; clock = exact_clock()) {
     if (!hold.good()) [[unlikely]] {
       attach(budget);
-      check_shard(static_cast<int>(shard));  // the wait may have changed the layout
+      check_shard(static_cast<int>(shard));
       continue;
     }
     const uint64_t lead = lead_ticks / lead_parts;
@@ -114,7 +114,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading
         extend_early(claimed.last());
       return claimed;
     }
-    if (!clock.exact) continue;  // only an exact clock reading refuses
+    if (!clock.exact) continue;  // read the clock again first
     switch (claimed.outcome) {
       case Outcome::at_limit:
         extend_limit(claimed.first, budget);
@@ -133,8 +133,8 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// The attribute keeps a claim in registers. The clock is read first, so that the processor does the
-// checks while it waits for the reading.
+// The attribute "flatten" keeps the claim in registers. The clock is read first, so that the
+// processor executes the checks during the slow reading.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);
@@ -148,7 +148,7 @@ void remember(uint64_t id) {
   return last.id;
 }
 
-// A batch may use only half of the lead, so that single calls can use the rest.
+// A batch of ids may use only half of max_lead, so that single calls can use the other half.
 void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
   auto left = static_cast<uint64_t>(count);
@@ -169,9 +169,9 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Makes the next id of the shard greater than `after`. advance_past() waits while `after` is ahead
-// of the clock by more than lead / `lead_parts`. An id from the future therefore cannot move a
-// shard far ahead.
+// Raises the shard counter, so that the next id of the shard is greater than `after`.
+// advance_past() waits while `after` is too far ahead of the clock, so that one wrong id cannot
+// move a shard into the future.
 void advance_past(int shard, int64_t after, uint64_t lead_parts) {
   require_seal();
   const auto number = static_cast<uint32_t>(shard);
@@ -195,8 +195,8 @@ void advance_past(int shard, int64_t after, uint64_t lead_parts) {
 }
 
 Datum array_of_ids(int shard, int count) {
-  // The ids are written directly into the array, because construct_array() would need a separate
-  // array of Datum.
+  // construct_array() would need a second array of Datum, so the ids are written directly into the
+  // result.
   const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
   const auto array = static_cast<ArrayType*>(palloc(size));
   SET_VARSIZE(array, size);
@@ -243,7 +243,7 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // If the region was lost during the wait, the next region may be less than the region of `after`.
+  // After the loss of a leased region, ids of the next region can be less than `after`.
   for (;;) {
     advance_past(shard, after, 1);
     const int64_t id = next_id(shard, "next_id()");

@@ -1,7 +1,7 @@
-// next_id_in() mints an id of any shard of a range. A session uses one shard while the shard is not
-// ahead of the clock, so the session's rows are close together. In a burst, the session uses the
-// next shard instead of waiting. next_ids_in() mints a batch in equal parts from all shards of a
-// range.
+// next_id_in() mints an id of any shard of a range. A session mints in one shard while the shard is
+// not ahead of the clock, so that rows of the session are close together. In a burst of calls, the
+// session uses the next shard instead of waiting. next_ids_in() mints a batch in equal parts from
+// all owned shards of a range.
 
 #include <algorithm>
 #include <cstring>
@@ -29,11 +29,11 @@ struct Range {
   uint32_t next(uint32_t shard) const { return shard + 1 < end ? shard + 1 : first; }
 };
 
-// The number of shards to search for a shard that is not ahead of the clock. If all searched shards
-// are ahead, the shard with the least lead is used.
+// At most kLooks shards are searched for one that is not ahead of the clock. If all searched shards
+// are ahead of the clock, the shard with the least lead is used.
 constexpr int kLooks = 64;
 
-constinit uint32_t last_used = UINT32_MAX;  // the shard of this session's last call
+constinit uint32_t last_used = UINT32_MAX;  // shard of the last call
 
 Range range_of(FunctionCallInfo fcinfo) {
   RangeType* const shards = PG_GETARG_RANGE_P(0);
@@ -42,7 +42,7 @@ Range range_of(FunctionCallInfo fcinfo) {
   bool empty = false;
   range_deserialize(range_get_typcache(fcinfo, RangeTypeGetOid(shards)), shards, &lower, &upper,
                     &empty);
-  // The lower bound is inclusive and the upper bound exclusive, as in every stored int4range.
+  // PostgreSQL stores an int4range with an inclusive lower bound and an exclusive upper bound.
   const int64_t first = DatumGetInt32(lower.val);
   const int64_t end = DatumGetInt32(upper.val);
   if (empty || lower.infinite || upper.infinite || first < 0 || end > int64_t{layout.shards()})
@@ -50,7 +50,6 @@ Range range_of(FunctionCallInfo fcinfo) {
   return {static_cast<uint32_t>(first), static_cast<uint32_t>(end)};
 }
 
-// Returns by how many ticks the next id of a shard would be ahead of the clock.
 uint64_t ahead(uint32_t shard, uint64_t now) {
   const uint64_t next = layout.tick_of_position(shard_counter(hold.counters, shard).last() + 1);
   return next > now ? next - now : 0;
@@ -65,8 +64,8 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  // If the session is not attached to the mark, or the clock is before the epoch, next_id()
-  // attaches the session or raises the error.
+  // next_id() attaches the session if necessary, and raises the error if the clock is before the
+  // epoch.
   const bool after_epoch = hold.good() && clock_ms >= layout.epoch_ms;
   const uint64_t now = after_epoch ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;
@@ -84,7 +83,7 @@ uint32_t choose(const Range& range) {
     }
     shard = range.next(shard);
   } while (shard != start);
-  // This server owns no shard of the range, so next_id() raises the error for the first shard.
+  // If this server owns no shard of the range, next_id() raises the error for the first shard.
   return best == UINT32_MAX ? range.first : best;
 }
 
@@ -93,7 +92,7 @@ Range checked_range(FunctionCallInfo fcinfo, const char* function) {
   if (PG_ARGISNULL(0)) error_shard_null();
   if (XactReadOnly) error_read_only(function);
   if (IsInParallelMode()) error_parallel(function);
-  // The layout, the counters and the refused shards are known after attach().
+  // attach() provides the layout, the shard counters and the owned shards.
   WaitBudget budget;
   while (!hold.good()) attach(budget);
   return range_of(fcinfo);
@@ -111,15 +110,15 @@ uint32_t count_owned(const Range& range) {
   return owned;
 }
 
-// Fills `out` with one part for each owned shard. A small batch begins after the shard of the
-// session's last batch, so that the first shards of the range do not get all small batches.
+// Fills `out` with one batch of ids for each owned shard. A small batch begins after the last used
+// shard, so that all shards of the range get ids.
 void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
   const uint32_t longer = count % owned;
-  uint32_t passed = 0;  // shards in turn that are not owned
+  uint32_t passed = 0;  // consecutive shards, not owned
   for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
-    // If the database has lost all counted shards in the meantime, next_ids() raises the error.
+    // next_ids() raises the error if the database does not own any shard of the range any more.
     if (!owned_shards.contains(shard) && passed++ < range.end - range.first) continue;
     passed = 0;
     const uint32_t size = count / owned + (part < longer ? 1 : 0);
@@ -146,7 +145,7 @@ SF_SQL_FUNCTION(next_ids_in) {
   const int count = PG_GETARG_INT32(1);
   if (count < 1 || count > kMaxBatch) error_count(count);
   const uint32_t owned = count_owned(range);
-  // This server owns no shard of the range, so next_ids() raises the error for the first shard.
+  // If this server owns no shard of the range, next_id() raises the error for the first shard.
   if (owned == 0) return batch_of(range.first, count);
   const auto ids = static_cast<Datum*>(palloc(sizeof(Datum) * static_cast<Size>(count)));
   fill_parts(range, owned, static_cast<uint32_t>(count), ids);

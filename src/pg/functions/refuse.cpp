@@ -1,4 +1,4 @@
-// refuse() raises an error of a routine in SQL without CONTEXT lines. PL/pgSQL's RAISE would add a
+// refuse() raises an error of an SQL routine without CONTEXT lines. RAISE in PL/pgSQL would add a
 // CONTEXT line for each internal function.
 
 #include "pg/errors/errors_routing.hpp"

@@ -1,6 +1,7 @@
-// run_as() and query_as() run a statement about a table as the table's owner, like REINDEX and
-// ANALYZE. Index predicates, checks, defaults, triggers and policies can call functions of the
-// owner. PostgreSQL would run these functions with the rights of the caller.
+// run_as() and query_as() run a statement about a table as the table's owner, as REINDEX does.
+// Index predicates, CHECK constraints, defaults, triggers and policies can call functions of the
+// table's owner. Without run_as(), functions of a table's owner would run with the rights of the
+// caller.
 
 #include "pg/functions/run_as.hpp"
 
@@ -13,12 +14,12 @@ Before act_as(Oid role, const char* path) {
   GetUserIdAndSecContext(&before.user, &before.context);
   const char* const name = GetUserNameFromId(role, false);
   if (!may_act_as(before.user, role)) error_may_not_act_as(name);
-  // Restores the settings that the owner's code changes.
+  // act_as_before() restores all settings that the statement changes.
   before.settings = NewGUCNestLevel();
   set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
                     false);
-  // The owner's code must not get the caller's rights. The restriction forbids SET ROLE, triggers
-  // at the commit, and temporary tables that the caller could mistake for other tables.
+  // Functions of a table's owner must not get the caller's rights. SECURITY_RESTRICTED_OPERATION
+  // forbids SET ROLE, deferred triggers, and temporary tables that hide the caller's tables.
   if (role != before.user)
     SetUserIdAndSecContext(role, before.context | SECURITY_RESTRICTED_OPERATION);
   return before;
@@ -31,8 +32,8 @@ void act_as_before(const Before& before) {
 
 namespace {
 
-// If the table was dropped, its owner is null. An error for null arguments prevents that the
-// statement is silently skipped.
+// If the table was dropped, the owner argument is null, and an error is raised so that no statement
+// is skipped silently.
 struct Task {
   Oid role;
   const char* statement;
@@ -45,13 +46,12 @@ Task task_of(FunctionCallInfo fcinfo) {
           text_to_cstring(PG_GETARG_TEXT_PP(2))};
 }
 
-// Leaves the rows of the result in SPI_tuptable. REQUIRES SPI_connect().
+// The rows of the result are in SPI_tuptable. REQUIRES SPI_connect().
 void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }
 
-// The statement defines the columns of the rows, which the server compares with the column list in
-// the caller's query.
+// PostgreSQL compares the columns of the rows with the column list in the caller's query.
 void keep_rows(ReturnSetInfo* result) {
   if (SPI_tuptable == nullptr) return;
   const MemoryContext previous = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);

@@ -4,15 +4,16 @@
 
 namespace snowflake::pg {
 
-// The state to restore after acting as another role. PostgreSQL restores the state after an error.
+// act_as_before() restores this state. After an error, PostgreSQL restores the role and the
+// settings.
 struct Before {
   Oid user;
   int context;
   int settings;
 };
 
-// Until act_as_before(), the session has the rights of `role`, and `path` as search_path. Raises an
-// error (42501) if the current role does not have the rights of `role`.
+// Switches the session to the rights of `role`, and sets search_path to `path`. Raises an error
+// (42501) if the current role does not have the rights of `role`.
 Before act_as(Oid role, const char* path);
 void act_as_before(const Before& before);
 

@@ -1,8 +1,8 @@
 // The trigger function snowflake.set_id('user_id') mints a row's id in the shard of the id in
-// column user_id. A column default cannot do this, because a default cannot refer to another
-// column. With the argument 'hash', a hash of the other column's value selects the shard among all
-// or the first N shards. Without arguments, set_id() applies the id column's default to rows with a
-// NULL id.
+// column user_id. A column default cannot choose a shard by another column, because defaults cannot
+// refer to columns. With the argument 'hash', set_id() chooses the shard by a hash of the other
+// column. Without arguments, set_id() evaluates the default of the id column for rows with a NULL
+// id.
 
 #include "pg/functions/set_id.hpp"
 
@@ -65,8 +65,7 @@ uint32_t number_of_shards(const char* argument) {
   return static_cast<uint32_t>(shards);
 }
 
-// The arguments have one of three forms: none; "" ID; KEY or KEY ID, followed by an optional 'hash'
-// or 'hash', 'NUMBER OF SHARDS'.
+// set_id() accepts no argument; "" ID; or KEY [ID] ['hash' ['NUMBER OF SHARDS']].
 Arguments arguments_of(const char* const* given, int count, Relation relation) {
   const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
   const int before_number = counted ? count - 1 : count;
@@ -98,8 +97,8 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
   return {key, id_column(relation, arguments.id)};
 }
 
-// A number that is not an id has no shard. If small numbers were decoded as ids, the first millions
-// would be in shard 0, and the next in shard 1.
+// Keys that are not ids raise an error, because such numbers have no shard. If small numbers were
+// decoded as ids, the first few million would all be in shard 0.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
@@ -115,8 +114,7 @@ struct ColumnDefault {
   ExprContext* context;
 };
 
-// The default expression is created once per statement, and lives as long as the trigger's
-// FmgrInfo.
+// The default expression is prepared once for each statement.
 const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int column) {
   if (function->fn_extra == nullptr) {
     const MemoryContext outer = MemoryContextSwitchTo(function->fn_mcxt);
@@ -134,7 +132,7 @@ const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int colum
   return *static_cast<ColumnDefault*>(function->fn_extra);
 }
 
-// Sets a null column to its default, which is evaluated by the role of the INSERT.
+// The default is evaluated with the rights of the role of the INSERT.
 HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, const char* name) {
   const int column = number_of(relation, name);
   const TupleDesc row_type = RelationGetDescr(relation);
@@ -176,7 +174,7 @@ SF_SQL_FUNCTION(set_id) {
     return PointerGetDatum(with_default(fcinfo->flinfo, relation, row, arguments.id));
   const auto [key, id] = columns_of(arguments, relation);
 
-  // Like a default, the trigger does not change the id of a row that already has an id.
+  // The trigger does not change a row that already has an id.
   bool null = false;
   heap_getattr(row, id, row_type, &null);
   if (!null) return PointerGetDatum(row);

@@ -4,8 +4,7 @@
 
 namespace snowflake::pg {
 
-// Raises the error that the first row of the trigger's table would raise with these arguments.
-// REQUIRES that the table is open.
+// Raises an error if the arguments of a set_id() trigger are invalid for its table.
 void check_set_id(const char* const* arguments, int count, Relation relation);
 
 }  // namespace snowflake::pg

@@ -1,5 +1,6 @@
-// PostgreSQL does not call a trigger function when it creates a trigger. The hook therefore reads
-// the new row of pg_trigger, also for triggers of partitions.
+// CREATE TRIGGER does not call the trigger function, so set_id() cannot check its arguments. The
+// hook checks the arguments of set_id() in the new row of pg_trigger, also for triggers of
+// partitions.
 #include "pg/functions/set_id_guard.hpp"
 
 #include "pg/errors/errors_routing.hpp"
@@ -17,7 +18,7 @@ bool is_set_id(Oid function) {
              get_extension_oid("snowflake", true);
 }
 
-// pg_trigger stores the arguments one after another, each with a zero byte at the end.
+// pg_trigger.tgargs stores the arguments one after another, each with a zero byte at the end.
 void check(Relation triggers, HeapTuple row) {
   const auto& trigger = *reinterpret_cast<Form_pg_trigger>(GETSTRUCT(row));
   if (!is_set_id(trigger.tgfoid)) return;
@@ -33,7 +34,7 @@ void check(Relation triggers, HeapTuple row) {
     const char* next = VARDATA_ANY(DatumGetByteaPP(stored));
     for (int i = 0; i < count; next += strlen(next) + 1) arguments[i++] = next;
   }
-  Relation relation = relation_open(trigger.tgrelid, NoLock);  // the command has locked the table
+  Relation relation = relation_open(trigger.tgrelid, NoLock);  // the table is already locked
   check_set_id(arguments, count, relation);
   relation_close(relation, NoLock);
 }
@@ -42,7 +43,7 @@ void check_trigger(Oid trigger) {
   Relation triggers = table_open(TriggerRelationId, AccessShareLock);
   ScanKeyData key;
   ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(trigger));
-  // Only SnapshotSelf shows the row that the current command has inserted.
+  // SnapshotSelf shows the row that the current command has inserted into pg_trigger.
   SysScanDesc scan = systable_beginscan(triggers, TriggerOidIndexId, true, SnapshotSelf, 1, &key);
   const HeapTuple row = systable_getnext(scan);
   if (HeapTupleIsValid(row)) check(triggers, row);

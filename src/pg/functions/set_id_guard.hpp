@@ -1,4 +1,4 @@
-// Makes CREATE TRIGGER fail, instead of the first INSERT, if the arguments of set_id() are invalid.
+// Makes CREATE TRIGGER fail if the arguments of set_id() are invalid, instead of the first INSERT.
 #pragma once
 
 namespace snowflake::pg {

@@ -26,7 +26,7 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// If the seal is locked, the mark is also locked.
+// A transaction that locks the seal also locks the high-water mark.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

@@ -20,7 +20,7 @@ uint32_t shards_of_call(FunctionCallInfo fcinfo) {
   return PG_NARGS() == 1 ? layout.shards() : checked_shards(PG_GETARG_INT32(1));
 }
 
-// Hashes the text in UTF-8, so that clients and other databases compute the same shard for a key.
+// Texts are hashed in UTF-8, so that clients and other databases compute the same shard for a text.
 uint32_t shard_for_text(const text* key, Oid collation, uint32_t shards) {
   if (!OidIsValid(collation)) error_collation_unknown();
   require_deterministic(collation);

@@ -1,9 +1,9 @@
-// Support function 2 of the operator class in PARTITION BY HASH (id snowflake.by_shard).
+// Hash support function of the operator class in PARTITION BY HASH (id snowflake.by_shard).
 //
-// The function accepts any number. Numbers that are not ids, including negative numbers, occur in
-// plans with = ANY(...), joins or parameters. The partition of a row depends on the layout, so the
-// support function checks the seal. If a restored dump has another seal, inserts and queries raise
-// an error.
+// The hash function accepts any number. The planner can pass numbers that are not ids, for example
+// in = ANY(...), joins or parameters. The partition of a row depends on the layout, so the hash
+// function checks the seal. If a restored dump has another layout, INSERT and SELECT raise an error
+// for tables partitioned by snowflake.by_shard.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"
@@ -19,8 +19,8 @@ Datum hash_of_shard(PG_FUNCTION_ARGS) {
   return UInt64GetDatum(partition_hash(static_cast<uint32_t>(PG_GETARG_INT64(0))));
 }
 
-// Checks once per process how the server combines the hash with other hashes. A PostgreSQL version
-// that combines hashes differently would place rows in other partitions.
+// Checks once per process how PostgreSQL combines the hash value with other hash values. If a
+// PostgreSQL version combined hash values differently, rows would belong to other hash partitions.
 constinit bool combination_checked = false;
 
 void check_combination() {
@@ -49,13 +49,12 @@ inline Datum hash_by_shard(int64_t id) {
 
 }  // namespace
 
-// The second argument is a seed that is equal for all hash partitions, and is ignored.
+// PostgreSQL passes the same seed for all hash partitions, so the seed is ignored.
 SF_SQL_FUNCTION(hash_by_shard) {
   return hash_by_shard(PG_GETARG_INT64(0));
 }
 
-// The hashes of 5::int and 5::bigint must be equal. Negative numbers must also have equal hashes in
-// all types.
+// All integer types must have equal hashes for equal numbers, including negative numbers.
 SF_SQL_FUNCTION(hash_integer_by_shard) {
   return hash_by_shard(PG_GETARG_INT32(0));
 }

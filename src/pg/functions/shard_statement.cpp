@@ -1,5 +1,4 @@
-// Checks whether alter_shards() may run a statement. The statement may change only the relations
-// that it names. PostgreSQL's parser finds the names.
+// A statement of alter_shards() may change only relations in the schema of a shard.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
@@ -8,8 +7,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// PostgreSQL searches pg_catalog first, so a name in pg_catalog would not refer to the shard's
-// schema.
+// PostgreSQL searches pg_catalog first, so a statement must not use a name that exists in
+// pg_catalog.
 void check_name(const char* name) {
   if (OidIsValid(get_relname_relid(name, PG_CATALOG_NAMESPACE)))
     error_statement_leads_out(quote_qualified_identifier("pg_catalog", name));
@@ -23,7 +22,7 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// Checks a relation's name, followed by `parts` - 1 further names, such as a column's name.
+// Checks a name of `parts` parts, of which the first is a relation's name.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));
@@ -38,7 +37,7 @@ void check_constraints(const List* elements) {
   foreach (cell, elements) check_constraint(static_cast<Node*>(lfirst(cell)));
 }
 
-// A relation after LIKE is only read.
+// The LIKE clause of CREATE TABLE only reads the other table.
 void check_element(const Node* element) {
   if (IsA(element, ColumnDef)) check_constraints(castNode(ColumnDef, element)->constraints);
   check_constraint(element);
@@ -116,7 +115,7 @@ void check_alter_table(const AlterTableStmt* statement) {
   foreach (cell, statement->cmds) check_alter_command(lfirst_node(AlterTableCmd, cell));
 }
 
-// Returns the number of parts in the name of a permitted kind of object, or 0 for a forbidden kind.
+// Returns the number of parts in the name of an object, or 0 for a forbidden kind of object.
 int parts_of_name(ObjectType type) {
   switch (type) {
     case OBJECT_TABLE:
@@ -181,7 +180,7 @@ void check(const Node* statement, const char* command) {
   }
 }
 
-// The position in the parser's error refers to the statement, not to the calling query.
+// The error position of the parser is a position in the statement, not in the caller's query.
 void place_in_statement(void* text) {
   const int place = geterrposition();
   if (place <= 0) return;

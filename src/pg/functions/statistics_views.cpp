@@ -23,7 +23,7 @@ int64_t stats_since_ms(const DatabaseState* state) {
   return reset_ms == 0 ? shared_state->started_ms : reset_ms;
 }
 
-// The time since boot is used, because the wall clock may have been stepped.
+// Rates use the time since boot, because the wall clock may have been stepped.
 int64_t counted_us(const DatabaseState* state) {
   const int64_t reset_us =
       state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);
@@ -71,12 +71,11 @@ SF_SQL_FUNCTION(shard_stats) {
   for (uint32_t i = 0; i < shards.size(); ++i) {
     const Counters& counters = shards[i].statistics;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
-    // Waits and refusals are counted at once, and ids at the end of the transaction.
+    // Waits and refusals are counted at once, but ids only at the end of a transaction.
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     put_row(fcinfo,
             {
-                // If several shards share a counter, the column contains the shard that minted
-                // last.
+                // If several shards share a counter, the view shows the shard that minted last.
                 {"shard",
                  Int32GetDatum(static_cast<int32>(last_id == 0 ? i : layout.shard_of(last_id)))},
                 {"last_id", Int64GetDatum(static_cast<int64_t>(last_id)), last_id == 0},
@@ -127,8 +126,7 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// An invalid seal raises no error here, because the view counts the refusals that an invalid seal
-// causes.
+// The view `refusals` must work with an invalid seal, because an invalid seal causes refusals.
 SF_SQL_FUNCTION(refusals) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);
@@ -151,7 +149,7 @@ SF_SQL_FUNCTION(databases) {
   InitMaterializedSRF(fcinfo, 0);
   for_each_database([=](const DatabaseState& state) {
     const char* const name = get_database_name(state.database);
-    if (name == nullptr) return;  // the database was dropped, and its slot will be used again
+    if (name == nullptr) return;  // the database was dropped
     const int64_t mark_ms = state.limits.highest_ms();
     const auto origin = chosen_origin(state, SessionStart{});
     const int32_t region = !origin ? kNoRegion : leased() ? lease_view().region : origin->region;

@@ -1,4 +1,5 @@
-// Text forms depend only on the number, and need no layout, no seal and no preloaded library.
+// Text forms of ids do not depend on the layout, so the functions of this file do not check the
+// seal.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors_outside.hpp"

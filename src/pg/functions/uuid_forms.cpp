@@ -1,4 +1,4 @@
-// A ULID is a text form of the same 128 bits as a UUID of version 7.
+// A ULID is another text form of the 128 bits of a UUID.
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors.hpp"
@@ -26,7 +26,7 @@ Wide uuid_of_argument(int64_t id) {
   return uuid_of(layout, bits);
 }
 
-// The most significant byte of a uuid comes first.
+// The first byte of pg_uuid_t is the most significant byte.
 void store(Wide value, unsigned char* bytes) {
   const uint64_t words[2] = {pg_hton64(value.high), pg_hton64(value.low)};
   memcpy(bytes, words, UUID_LEN);

@@ -1,5 +1,5 @@
-// validate_empty() marks a foreign key of an empty table valid. VALIDATE CONSTRAINT would plan a
-// query, which would run code of the tables' owners with the rights of the current role.
+// validate_empty() marks a foreign key of an empty table as valid without a query. VALIDATE
+// CONSTRAINT would run code of the tables' owners with the rights of the current role.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"
@@ -8,7 +8,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns whether only the current transaction sees the table, and the table has no rows.
+// Returns whether the current transaction has created the table and the table has no rows.
 bool is_new_and_empty(Oid table) {
   Relation const relation = table_open(table, AccessShareLock);
   const bool is = relation->rd_rel->relkind == RELKIND_RELATION &&
