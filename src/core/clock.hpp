@@ -1,4 +1,3 @@
-// Reads the clocks of the operating system.
 #pragma once
 
 #ifdef POSTGRES_H

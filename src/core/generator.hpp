@@ -167,7 +167,6 @@ class BasicGenerator {
   static int64_t reserve_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return std::max(options.reserve_ms, 2 * int64_t{layout.tick_ms});
   }
-  // How far a written mark can be ahead of the clock.
   static int64_t ahead_ms(const Layout& layout, const GeneratorOptions& options) noexcept {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }

@@ -1,4 +1,3 @@
-// The result of parsing an id in any text form.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -158,7 +158,8 @@ class alignas(64) Shard {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
 
-  // Raises the shard counter, so that the next claim begins at or after `floor` + skipped(last).
+  // If the shard counter is below `floor` - 1, sets the shard counter to `floor` - 1 +
+  // skipped(last).
   template <class Skipped>
   void raise(uint64_t floor, Skipped skipped) noexcept {
     if (floor == 0) return;
