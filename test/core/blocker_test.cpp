@@ -1,4 +1,3 @@
-// Tests that blocker() returns the first reason that prevents minting.
 #include "core/blocker.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // Runs many claimers over a few shard counters, and a conductor that moves the clock and the limit.
 // Claimers are threads or processes, because all data may be in shared memory.
 //
-// Like the writers of the high-water mark, the conductor raises the floor beyond the limit, and
-// then publishes a higher limit. No claimer may get a position in the gap between the old limit and
-// the new floor.
+// The conductor raises the shard counters to a floor beyond the limit, and then publishes a higher
+// limit. No claimer may get a position between the old limit and the floor, which is called a gap.
 #pragma once
 
 #include <atomic>

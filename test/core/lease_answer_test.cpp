@@ -1,4 +1,3 @@
-// Tests how a server that mints reacts to answers of the lease server.
 #include "lease_support.hpp"
 
 namespace snowflake {

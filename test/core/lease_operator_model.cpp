@@ -45,7 +45,6 @@ void World::operate() {
   }
 }
 
-// True if a running server has this incarnation.
 bool World::lives(int64_t incarnation) const {
   return std::any_of(servers_.begin(), servers_.end(), [&](const Server& s) {
     return s.up && s.memory.view().incarnation == incarnation;

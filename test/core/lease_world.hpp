@@ -100,7 +100,6 @@ struct Session {
   std::optional<int64_t> written_mark;  // flushed, but not published
 };
 
-// One database's part of shared memory.
 struct Slot {
   std::array<uint64_t, kShards> counters{};
   ModelLimits limits;

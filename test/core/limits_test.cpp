@@ -1,5 +1,3 @@
-// Tests the published limit: generations, the bound by a lease, and the state after writers were
-// killed or readers were interrupted.
 #include "core/limits.hpp"
 
 #include <gtest/gtest.h>

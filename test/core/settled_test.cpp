@@ -1,5 +1,3 @@
-// Tests settle() and the slots of transactions. ThreadSanitizer checks the memory order on any
-// machine.
 #include "core/settled.hpp"
 
 #include <gtest/gtest.h>

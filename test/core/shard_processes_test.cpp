@@ -1,5 +1,4 @@
-// Tests processes that share shard counters, like backends. Each process maps the memory at another
-// address, and is killed at any point.
+// Each process maps the shared memory at another address, and is killed at any point.
 #include <gtest/gtest.h>
 
 #include <signal.h>

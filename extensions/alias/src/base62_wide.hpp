@@ -7,7 +7,6 @@ namespace snowflake {
 
 __extension__ typedef unsigned __int128 Uint128;
 
-// The length of the greatest 128-bit number.
 inline constexpr size_t kMaxBase62Wide = 22;
 
 // Writes `length` characters, at most kMaxBase62Wide. REQUIRES value < 62^length. Ten characters

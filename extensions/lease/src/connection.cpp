@@ -148,7 +148,6 @@ bool take_row(const PGresult* result, Expected expected, Exchange* exchange) {
   return true;
 }
 
-// Reads all results, because the last result of a query comes after its COMMIT.
 bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   bool good = true;
   bool found = false;

@@ -1,4 +1,3 @@
-// The main loop of the lease worker process.
 
 #include "worker.hpp"
 

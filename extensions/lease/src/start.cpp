@@ -1,4 +1,3 @@
-// Registers the lease worker at server start.
 
 #include "worker.hpp"
 

@@ -1,4 +1,3 @@
-// Sends the requests of the lease worker, and acts on the answers.
 
 #include "worker.hpp"
 
