@@ -18,8 +18,8 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // These blockers apply to the whole database or server. If several blockers apply, the first in
-  // this order is reported.
+  // Blockers of the whole database or server come first. If several blockers apply, blocker()
+  // returns the first in the order of the enum.
   not_preloaded,     // a setting requires the preload
   setting_rejected,  // when the library was loaded
   other_library,     // another version created shared memory
@@ -56,7 +56,7 @@ enum class Blocker : uint8_t {
   clock_behind,     // the ids of a shard
   commits_refused,  // until the clock is synchronized
 
-  // These blockers apply to a single call.
+  // Blockers of a single call come last.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,

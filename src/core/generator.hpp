@@ -2,7 +2,7 @@
 // mark, which is stored in a file (mark_file.hpp). So a new run of the program begins above every
 // id of the earlier runs, even if the clock was set back.
 //
-// The generator cannot detect the following faults. In each case, ids may repeat:
+// Ids may repeat after these faults, which the generator cannot detect:
 //  - Another program or a server mints in the same region, with another mark file or on another
 //    machine.
 //  - The machine or container was cloned together with the mark file.

@@ -45,8 +45,8 @@ class BasicLimits {
   // computed from another mark or from a value after `stored_ms`. The first call after a region was
   // taken sets the start of the region, which later calls do not change. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered mark ends the generation only while a limit is published. Otherwise, as long as the
-    // mark is low, attaching sessions would end the generations of one another.
+    // A lowered mark ends the generation only while a limit is published. If it always ended the
+    // generation, sessions that attach to a lowered mark would end the generations of one another.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);

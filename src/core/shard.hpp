@@ -11,8 +11,8 @@
 //  3. A claimed position is below the limit of the claim.
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
-// Memory order: relaxed operations on the shard counter are enough to make positions unique. Two
-// other guarantees need acquire and release:
+// Memory order: relaxed operations on the shard counter are enough to make positions unique.
+// Acquire and release are needed for two other reasons:
 //  - A session that sees a new limit must also see the shard counters that were raised before the
 //    limit was published. A publisher stores the limit with release (see pg/mark/high_water.cpp). A
 //    claimer loads the limit with acquire before it loads the shard counter.
