@@ -254,8 +254,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A request may acknowledge a nonce only after a committed grant with this nonce. Otherwise the
-  // lease server would take the server for a copy.
+  // A request may acknowledge a nonce only after a committed grant with this nonce. The lease
+  // server takes a server that acknowledges another nonce for a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);

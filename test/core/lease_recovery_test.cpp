@@ -42,8 +42,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The holder of a lease repeats its request because the first answer was lost. A copy of the
-  // holder's memory then sends a renewal.
+  // The holder of a lease repeats its request because the first answer was lost. Later, a copy of
+  // the holder's memory sends a renewal.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;

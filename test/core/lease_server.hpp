@@ -115,7 +115,7 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
 }
 
 // Chooses a free region of a server. Prefers the region that was given back last, if the server can
-// mint in it at once. Otherwise prefers the region that has been unused for the longest time.
+// mint in it at once. The second choice is the region that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;

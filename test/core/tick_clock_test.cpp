@@ -211,7 +211,7 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
-// The session continues on the other processor, whose counter is behind by exactly the idle time.
+// The session continues on another processor, whose counter is behind by exactly the idle time.
 TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
   greatest_age(clock_, 10'000'000);
   for (int i = 0; i < 1000; ++i) {
