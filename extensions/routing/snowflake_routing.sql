@@ -12,6 +12,7 @@ BEGIN;
 \ir src/sql/postgres_fdw.sql
 \ir src/sql/move.sql
 \ir src/sql/move_schema.sql
+\ir src/sql/move_forget.sql
 \ir src/sql/move_fence.sql
 \ir src/sql/move_guard.sql
 \ir src/sql/privileges.sql

@@ -339,14 +339,13 @@ BEGIN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
   -- Change the row of the move first. The event triggers refuse other changes before the row of the move has changed.
-  IF moving.slots IS NULL THEN
-    DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id;
-  ELSE
-    UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
-  END IF;
+  DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.slots IS NULL;
+  UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp()
+   WHERE m.id = moving.id;
   FOR this IN SELECT * FROM jsonb_to_recordset(moving.fence -> 'sequences')
                          AS s (name name, cycle boolean, last bigint, called boolean) LOOP
-    EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s %s CYCLE', moving.schema, this.name, this.last, CASE WHEN NOT this.cycle THEN 'NO' END);
+    EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s %s CYCLE', moving.schema, this.name, this.last,
+                   CASE WHEN NOT this.cycle THEN 'NO' END);
     PERFORM setval(format('%I.%I', moving.schema, this.name), this.last, this.called);
   END LOOP;
   FOR this IN SELECT t AS name FROM snowflake_fleet.tables_of(moving.schema) AS t LOOP

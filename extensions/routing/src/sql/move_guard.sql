@@ -8,28 +8,39 @@ CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   WITH part AS MATERIALIZED (
     SELECT p.classid, p.objid FROM snowflake_fleet.parts_of(schema) AS p
   ), line AS (
-    SELECT (to_jsonb(c) - ARRAY['relfilenode', 'relpages', 'reltuples', 'relallvisible', 'relallfrozen', 'relfrozenxid', 'relminmxid',
-                                'relhasindex', 'relhastriggers', 'relhasrules', 'relrewrite'])::text AS text
+    SELECT (to_jsonb(c) - ARRAY['relfilenode', 'relpages', 'reltuples', 'relallvisible', 'relallfrozen',
+                                'relfrozenxid', 'relminmxid', 'relhasindex', 'relhastriggers', 'relhasrules',
+                                'relrewrite'])::text AS text
       FROM part JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
     UNION ALL SELECT (to_jsonb(a) - ARRAY['attcacheoff', 'attmissingval', 'atthasmissing'])::text
       FROM part JOIN pg_attribute AS a ON classid = 'pg_class'::regclass AND attrelid = objid WHERE attnum > 0
-    UNION ALL SELECT (to_jsonb(i) - 'indcheckxmin')::text FROM part JOIN pg_index AS i ON classid = 'pg_class'::regclass AND indexrelid = objid
-    UNION ALL SELECT (to_jsonb(s) - 'seqcycle')::text FROM part JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
+    UNION ALL SELECT (to_jsonb(i) - 'indcheckxmin')::text
+      FROM part JOIN pg_index AS i ON classid = 'pg_class'::regclass AND indexrelid = objid
+    UNION ALL SELECT (to_jsonb(s) - 'seqcycle')::text
+      FROM part JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
     -- The owner of a sequence; the members of an extension.
-    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_depend AS d ON d.classid = part.classid AND d.objid = part.objid WHERE d.classid = 'pg_class'::regclass
-    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND d.oid = objid
-    UNION ALL SELECT to_jsonb(c)::text FROM part JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND c.oid = objid
-    UNION ALL SELECT to_jsonb(t)::text FROM part JOIN pg_trigger AS t ON classid = 'pg_trigger'::regclass AND t.oid = objid WHERE tgname <> 'snowflake_move'
-    UNION ALL SELECT to_jsonb(o)::text FROM part JOIN pg_statistic_ext AS o ON classid = 'pg_statistic_ext'::regclass AND o.oid = objid
-    UNION ALL SELECT to_jsonb(n)::text || coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace AS n WHERE nspname = schema
-    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_description AS d ON d.classoid = part.classid AND d.objoid = part.objid
+    UNION ALL SELECT to_jsonb(d)::text
+      FROM part JOIN pg_depend AS d USING (classid, objid) WHERE classid = 'pg_class'::regclass
+    UNION ALL SELECT to_jsonb(d)::text
+      FROM part JOIN pg_attrdef AS d ON classid = 'pg_attrdef'::regclass AND d.oid = objid
+    UNION ALL SELECT to_jsonb(c)::text
+      FROM part JOIN pg_constraint AS c ON classid = 'pg_constraint'::regclass AND c.oid = objid
+    UNION ALL SELECT to_jsonb(t)::text
+      FROM part JOIN pg_trigger AS t ON classid = 'pg_trigger'::regclass AND t.oid = objid
+     WHERE tgname <> 'snowflake_move'
+    UNION ALL SELECT to_jsonb(o)::text
+      FROM part JOIN pg_statistic_ext AS o ON classid = 'pg_statistic_ext'::regclass AND o.oid = objid
+    UNION ALL SELECT to_jsonb(n)::text || coalesce(obj_description(n.oid, 'pg_namespace'), '')
+      FROM pg_namespace AS n WHERE nspname = schema
+    UNION ALL SELECT to_jsonb(d)::text FROM part JOIN pg_description AS d ON classoid = classid AND objoid = objid
     UNION ALL SELECT t FROM snowflake_fleet.refused_tables(schema) AS t
     UNION ALL SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   )
   SELECT md5(string_agg(text, E'\n' ORDER BY text COLLATE "C")) FROM line
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
-  'Internal: a value that stays the same until a schema is altered; comparable within one database only. NULL if the schema does not exist';
+  'Internal: a value that stays the same until a schema is altered; comparable within one database only. NULL if the '
+  'schema does not exist';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -47,36 +58,36 @@ CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   this snowflake_fleet.moving;
-  rewritten name;
+  query CONSTANT text := current_query();
+  rewritten CONSTANT oid := CASE tg_event WHEN 'table_rewrite' THEN pg_event_trigger_table_rewrite_oid() END;
   note text := '';
 BEGIN
   IF snowflake_fleet.holds_move() THEN
     RETURN;
   END IF;
-  IF tg_event = 'table_rewrite' THEN
-    rewritten := (SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE c.oid = pg_event_trigger_table_rewrite_oid());
-  END IF;
   -- Hundreds of schemas may be kept, so a kept schema is compared only if the query names the schema.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
-     WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(current_query(), m.schema) > 0)
+     WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(query, m.schema) > 0)
   LOOP
     IF tg_event = 'ddl_command_start' AND snowflake_fleet.is_altered(this) THEN
       note := concat(note, statement_timestamp(), this.id);
     END IF;
     CONTINUE WHEN CASE tg_event
-      WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this)
-                                  OR strpos(current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
+      WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this) OR strpos(
+        current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
       -- A rewrite may change rows, and logical replication does not send the changed rows.
-      WHEN 'table_rewrite' THEN this.state = 'kept' OR rewritten IS DISTINCT FROM this.schema
+      WHEN 'table_rewrite' THEN this.state = 'kept' OR NOT EXISTS (
+        SELECT FROM pg_class WHERE oid = rewritten AND relnamespace = to_regnamespace(quote_ident(this.schema)))
       -- CONCURRENTLY commits before the command ends, so an error at the end could not roll back the command.
-      ELSE NOT (tg_tag IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') AND current_query() ~* '\mconcurrently\M' AND strpos(current_query(), this.schema) > 0) END;
+      ELSE tg_tag NOT IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') OR query !~* '\mconcurrently\M'
+        OR strpos(query, this.schema) = 0 END;
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-      MESSAGE = CASE WHEN this.state = 'kept' THEN format('schema %I was kept when shard %s moved away', this.schema, this.shard)
-                     ELSE format('schema %I is being moved to another server', this.schema) END,
+      MESSAGE = format(CASE this.state WHEN 'kept' THEN 'schema %I was kept when shard %s moved away'
+                       ELSE 'schema %I is being moved to another server' END, this.schema, this.shard),
       DETAIL = format('%s would change the schema.', tg_tag),
-      HINT = CASE WHEN this.state = 'kept' THEN 'To drop the schema, run snowflake-move-shard --drop-source.'
-                  ELSE 'Repeat the command after the move, or end the move with snowflake-move-shard --abort.' END;
+      HINT = CASE this.state WHEN 'kept' THEN 'To drop the schema, run snowflake-move-shard --drop-source.'
+             ELSE 'Repeat the command after the move, or end the move with snowflake-move-shard --abort.' END;
   END LOOP;
   IF tg_event = 'ddl_command_start' THEN
     PERFORM set_config('snowflake_fleet.altered', note, true);
@@ -103,7 +114,8 @@ BEGIN
     ('snowflake_move_guard_rewrite', 'table_rewrite',
      'The same for commands that rewrite rows under an unchanged definition')
   LOOP
-    EXECUTE pg_catalog.format('CREATE EVENT TRIGGER %I ON %I EXECUTE FUNCTION snowflake_fleet.refuse_ddl()', guard, event);
+    EXECUTE pg_catalog.format('CREATE EVENT TRIGGER %I ON %I EXECUTE FUNCTION snowflake_fleet.refuse_ddl()',
+                              guard, event);
     EXECUTE pg_catalog.format('ALTER EVENT TRIGGER %I ENABLE ALWAYS; COMMENT ON EVENT TRIGGER %1$I IS %L', guard, what);
   END LOOP;
 END

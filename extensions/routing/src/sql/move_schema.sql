@@ -8,21 +8,26 @@ CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolea
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT object < 16384
       OR EXISTS (SELECT FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = refobjid
-                  WHERE d.classid = class AND d.objid = coalesce((SELECT typelem FROM pg_type AS t WHERE class = 'pg_type'::regclass AND t.oid = object AND typcategory = 'A'), object)
+                  WHERE d.classid = class
+                    AND d.objid = coalesce((SELECT typelem FROM pg_type AS t WHERE class = 'pg_type'::regclass
+                                               AND t.oid = object AND typcategory = 'A'), object)
                     AND refclassid = 'pg_extension'::regclass AND deptype = 'e'
-                    AND extname = ANY ('{snowflake,snowflake_alias,btree_gin,btree_gist,citext,cube,earthdistance,fuzzystrmatch,hstore,intarray,isn,
-                                         lo,ltree,moddatetime,pg_trgm,pgcrypto,seg,unaccent,uuid-ossp,vector}'))
+                    AND extname = ANY ('{snowflake,snowflake_alias,btree_gin,btree_gist,citext,cube,earthdistance,
+                                         fuzzystrmatch,hstore,intarray,isn,lo,ltree,moddatetime,pg_trgm,pgcrypto,seg,
+                                         unaccent,uuid-ossp,vector}'))
      AND NOT EXISTS (SELECT FROM pg_shdepend AS s JOIN pg_roles AS r ON r.oid = s.refobjid
-                      WHERE s.classid = class AND s.objid = object AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+                      WHERE s.classid = class AND s.objid = object
+                        AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
                         AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_trusted(oid, oid) IS
-  'Internal: whether an object is the server''s, or of an extension that may be used by a shard that moves, and no ordinary role can alter it';
+  'Internal: whether an object is the server''s, or of an extension that may be used by a shard that moves, and no '
+  'ordinary role can alter it';
 
 CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid, objid oid)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH rel AS MATERIALIZED (
-    SELECT c.* FROM pg_class AS c WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind IN ('r', 'S', 'i')
+    SELECT * FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind IN ('r', 'S', 'i')
   ), typ AS (
     SELECT t.oid, typarray FROM pg_type AS t JOIN rel ON typrelid = rel.oid
   )
@@ -41,9 +46,12 @@ COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: what may be in 
 CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH RECURSIVE used (col, type) AS (
-    SELECT format('%s.%I', t, attname), atttypid FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attribute ON attrelid = t AND attnum > 0 AND NOT attisdropped
+    SELECT format('%s.%I', t, attname), atttypid
+      FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attribute ON attrelid = t AND attnum > 0 AND NOT attisdropped
     UNION
-    SELECT col, inner_type FROM used JOIN pg_type AS t ON t.oid = type, unnest(ARRAY[typbasetype, CASE typcategory WHEN 'A' THEN typelem END]) AS inner_type WHERE inner_type <> 0
+    SELECT col, inner_type
+      FROM used JOIN pg_type AS t ON t.oid = type,
+           unnest(ARRAY[typbasetype, CASE typcategory WHEN 'A' THEN typelem END]) AS inner_type WHERE inner_type <> 0
   )
   SELECT used.col, used.type FROM used
 $$;
@@ -55,63 +63,77 @@ CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
     SELECT c.*, c.oid::regclass AS name FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
   )
   SELECT format('Table %s %s.', name, why) FROM tab, LATERAL (VALUES
-      (CASE WHEN NOT EXISTS (SELECT FROM pg_index WHERE indrelid = tab.oid AND indisprimary AND indimmediate) OR relreplident = 'n'
-            THEN 'needs a primary key that is not deferrable, and a replica identity' END),
-      (CASE WHEN relpersistence <> 'p' THEN 'is unlogged, so its rows are not in the WAL' END),
-      (CASE WHEN relrowsecurity OR relforcerowsecurity THEN 'has row security' END),
-      (CASE WHEN relispartition OR EXISTS (SELECT FROM pg_inherits WHERE tab.oid IN (inhrelid, inhparent))
-            THEN 'is a parent or child in table inheritance, or is a partition' END),
-      (CASE WHEN reloftype <> 0 OR reltablespace <> 0 OR relam <> (SELECT oid FROM pg_am WHERE amname = 'heap')
-            THEN 'is a typed table, has its own tablespace, or has an access method other than heap' END),
-      ((SELECT format('has the generated column %I', min(attname)) FROM pg_attribute WHERE attrelid = tab.oid AND attgenerated <> '' HAVING count(*) > 0)),
-      ((SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA, or has the same name as a fence',
-                      min(tgname))
-          FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
-         WHERE tgrelid = tab.oid AND (tgenabled NOT IN ('O', 'D') OR tgname = 'snowflake_move')
-           AND NOT (tgname = 'snowflake_move' AND proname = 'refuse_write' AND pronamespace = 'snowflake_fleet'::regnamespace) HAVING count(*) > 0)),
-      ((SELECT format('is filled by %s %I', CASE WHEN subname ~ '^snowflake_move_' THEN 'the move of' ELSE 'subscription' END, min(subname))
-          FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid WHERE srrelid = tab.oid GROUP BY subname LIMIT 1))
-    ) AS v (why) WHERE why IS NOT NULL
+      (relreplident = 'n' OR NOT EXISTS (
+         SELECT FROM pg_index WHERE indrelid = tab.oid AND indisprimary AND indimmediate),
+       'needs a primary key that is not deferrable, and a replica identity'),
+      (relpersistence <> 'p', 'is unlogged, so its rows are not in the WAL'),
+      (relrowsecurity OR relforcerowsecurity, 'has row security'),
+      (relispartition OR EXISTS (SELECT FROM pg_inherits WHERE tab.oid IN (inhrelid, inhparent)),
+       'is a parent or child in table inheritance, or is a partition'),
+      (reloftype <> 0 OR reltablespace <> 0 OR relam <> (SELECT oid FROM pg_am WHERE amname = 'heap'),
+       'is a typed table, has its own tablespace, or has an access method other than heap'),
+      (true, (SELECT format('has the generated column %I', attname)
+                FROM pg_attribute WHERE attrelid = tab.oid AND attgenerated <> '' ORDER BY attname LIMIT 1)),
+      (true, (SELECT format('has the trigger %I, which is ENABLE ALWAYS or REPLICA, or has the same name as a fence',
+                            tgname)
+                FROM pg_trigger JOIN pg_proc AS p ON p.oid = tgfoid
+               WHERE tgrelid = tab.oid AND (tgenabled NOT IN ('O', 'D') OR tgname = 'snowflake_move')
+                 AND NOT (tgname = 'snowflake_move' AND proname = 'refuse_write'
+                          AND pronamespace = 'snowflake_fleet'::regnamespace) ORDER BY tgname LIMIT 1)),
+      (true, (SELECT format('is filled by %s %I', CASE WHEN subname ~ '^snowflake_move_' THEN 'the move of'
+                                                  ELSE 'subscription' END, subname)
+                FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
+               WHERE srrelid = tab.oid LIMIT 1))
+    ) AS v (found, why) WHERE found AND why IS NOT NULL
   UNION ALL
   SELECT format('Column %s has type %s, whose values have another meaning on another server.',
                 col, format_type(type, NULL))
     FROM snowflake_fleet.types_of(schema) WHERE type IN ('oid'::regtype, 'money'::regtype)
   UNION ALL
-  SELECT format('Foreign key %I of table %s changes rows when the shared table %s is changed.', conname, conrelid::regclass, confrelid::regclass)
-    FROM pg_constraint WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tab) AND confrelid NOT IN (SELECT oid FROM tab)
+  SELECT format('Foreign key %I of table %s changes rows when the shared table %s is changed.',
+                conname, conrelid::regclass, confrelid::regclass)
+    FROM pg_constraint
+   WHERE contype = 'f' AND conrelid IN (SELECT oid FROM tab) AND confrelid NOT IN (SELECT oid FROM tab)
      AND (confupdtype NOT IN ('a', 'r') OR confdeltype NOT IN ('a', 'r'))
 $$;
-COMMENT ON FUNCTION snowflake_fleet.refused_tables(name) IS 'Internal: which tables of a schema cannot be moved, in sentences';
+COMMENT ON FUNCTION snowflake_fleet.refused_tables(name) IS
+  'Internal: which tables of a schema cannot be moved, in sentences';
 
 CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
     SELECT p.* FROM snowflake_fleet.parts_of(schema) AS p
   )
-  SELECT format('%s is in the schema, but cannot be moved.',
-                pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend AS d
-   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(quote_ident(schema)) AND (d.classid, d.objid) NOT IN (SELECT p.classid, p.objid FROM part AS p)
+  SELECT format('%s is in the schema, but cannot be moved.', pg_describe_object(classid, objid, 0))
+    FROM pg_depend
+   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(quote_ident(schema))
+     AND (classid, objid) NOT IN (TABLE part)
   UNION ALL
   SELECT DISTINCT format('%s uses %s, which cannot be moved. A schema may use only known extensions, enums, domains, '
                          'trigger functions, and tables to which a foreign key refers.',
-                pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
-    FROM part AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid
-   WHERE (d.refclassid, d.refobjid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
-     AND NOT (d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace(quote_ident(schema))) AND NOT snowflake_fleet.is_trusted(d.refclassid, d.refobjid)
-     AND NOT (d.refclassid = 'pg_type'::regclass AND EXISTS (SELECT FROM pg_type AS t LEFT JOIN pg_type AS e ON e.oid = t.typelem AND t.typcategory = 'A'
-                                                             WHERE t.oid = d.refobjid AND coalesce(e.typtype, t.typtype) IN ('d', 'e')))
-     AND NOT EXISTS (SELECT FROM pg_trigger WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND (tgisinternal OR tgfoid = d.refobjid))
-     AND NOT EXISTS (SELECT FROM pg_constraint WHERE d.classid = 'pg_constraint'::regclass AND oid = d.objid AND contype = 'f' AND d.refobjid IN (confrelid, conindid))
+                         pg_describe_object(classid, objid, objsubid), pg_describe_object(refclassid, refobjid, 0))
+    FROM part JOIN pg_depend USING (classid, objid)
+   WHERE (refclassid, refobjid) NOT IN (TABLE part) AND NOT snowflake_fleet.is_trusted(refclassid, refobjid)
+     AND NOT (refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace(quote_ident(schema)))
+     AND NOT EXISTS (SELECT FROM pg_type AS t LEFT JOIN pg_type AS e ON e.oid = t.typelem AND t.typcategory = 'A'
+                      WHERE refclassid = 'pg_type'::regclass AND t.oid = refobjid
+                        AND coalesce(e.typtype, t.typtype) IN ('d', 'e'))
+     AND NOT EXISTS (SELECT FROM pg_trigger WHERE classid = 'pg_trigger'::regclass AND oid = objid
+                        AND (tgisinternal OR tgfoid = refobjid))
+     AND NOT EXISTS (SELECT FROM pg_constraint WHERE classid = 'pg_constraint'::regclass AND oid = objid
+                        AND contype = 'f' AND refobjid IN (confrelid, conindid))
   UNION ALL
-  SELECT DISTINCT format('%s depends on %s.',
-                         pg_describe_object(d.classid, d.objid, d.objsubid), pg_describe_object(d.refclassid, d.refobjid, 0))
+  SELECT DISTINCT format('%s depends on %s.', pg_describe_object(d.classid, d.objid, d.objsubid),
+                         pg_describe_object(d.refclassid, d.refobjid, 0))
     FROM part AS p JOIN pg_depend AS d ON d.refclassid = p.classid AND d.refobjid = p.objid
-   WHERE (d.classid, d.objid) NOT IN (SELECT x.classid, x.objid FROM part AS x)
-     AND NOT EXISTS (SELECT FROM pg_trigger AS t WHERE d.classid = 'pg_trigger'::regclass AND t.oid = d.objid AND tgisinternal)
+   WHERE (d.classid, d.objid) NOT IN (TABLE part)
+     AND NOT EXISTS (SELECT FROM pg_trigger WHERE d.classid = 'pg_trigger'::regclass AND oid = d.objid AND tgisinternal)
      AND NOT EXISTS (SELECT FROM pg_publication_rel AS r JOIN pg_publication AS b ON b.oid = prpubid
-                      WHERE d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid AND pubname ~ '^snowflake_move_[0-9]+$')
+                      WHERE d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+                        AND pubname ~ '^snowflake_move_[0-9]+$')
   UNION ALL
-  SELECT format('%s has a security label.', pg_describe_object(p.classid, p.objid, 0)) FROM part AS p JOIN pg_seclabel ON classoid = p.classid AND objoid = p.objid
+  SELECT format('%s has a security label.', pg_describe_object(classid, objid, 0))
+    FROM part JOIN pg_seclabel ON classoid = classid AND objoid = objid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_uses(name) IS
   'Internal: what a schema has, what its parts use, and what hangs on them, that cannot be moved, in sentences';
@@ -138,14 +160,16 @@ BEGIN
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
   -- Returns the expressions that create_shards() would write differently for a shard.
-  SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK (snowflake.shard_of(column) = %2$s).', pg_describe_object(m.classid, m.oid, 0), shard)
-    FROM (SELECT 'pg_attrdef'::regclass::oid, d.oid, snowflake.definition_of('pg_attrdef', d.oid, schema)
-            FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attrdef AS d ON adrelid = t WHERE snowflake.names_shard('pg_attrdef', d.oid, adbin::text) IS NOT NULL
+  SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK '
+                '(snowflake.shard_of(column) = %2$s).', pg_describe_object(catalogue, object, 0), shard)
+    FROM (SELECT 'pg_attrdef'::regclass, d.oid, adbin::text
+            FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attrdef AS d ON adrelid = t
           UNION ALL
-          SELECT 'pg_constraint'::regclass, k.oid, snowflake.definition_of('pg_constraint', k.oid, schema)
-            FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_constraint AS k ON conrelid = t WHERE snowflake.names_shard('pg_constraint', k.oid, conbin::text) IS NOT NULL)
-         AS m (classid, oid, definition)
-   WHERE snowflake.with_shard(m.definition, shard) IS DISTINCT FROM m.definition;
+          SELECT 'pg_constraint'::regclass, k.oid, conbin::text
+            FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_constraint AS k ON conrelid = t)
+         AS m (catalogue, object, expression), snowflake.definition_of(catalogue, object, schema) AS definition
+   WHERE snowflake.names_shard(catalogue, object, expression) IS NOT NULL
+     AND snowflake.with_shard(definition, shard) IS DISTINCT FROM definition;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
@@ -156,14 +180,21 @@ COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
-    WHEN 'enum' THEN (SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = to_regtype(object))
-    WHEN 'domain' THEN (SELECT concat_ws(' ', format_type(typbasetype, typtypmod), nullif(typcollation, 0)::regcollation, CASE WHEN typnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(typdefaultbin, 0),
-                               (SELECT string_agg(pg_get_constraintdef(c.oid), ' ' ORDER BY conname) FROM pg_constraint AS c WHERE contypid = t.oid AND contype = 'c'))
-                          FROM pg_type AS t WHERE t.oid = to_regtype(object) AND typtype = 'd')
-    WHEN 'trigger function' THEN (SELECT concat_ws(' ', lanname, prosecdef, proconfig, md5(prosrc), probin) FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
-                                   WHERE p.oid = to_regprocedure(object))
-    WHEN 'table' THEN (SELECT string_agg(concat_ws(' ', quote_ident(attname), format_type(atttypid, atttypmod)), ', ' ORDER BY attname)
-                         FROM pg_attribute WHERE attrelid = to_regclass(object) AND attnum > 0 AND NOT attisdropped)
+    WHEN 'enum' THEN (
+      SELECT string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder)
+        FROM pg_enum WHERE enumtypid = to_regtype(object))
+    WHEN 'domain' THEN (
+      SELECT concat_ws(' ', format_type(typbasetype, typtypmod), nullif(typcollation, 0)::regcollation,
+                       CASE WHEN typnotnull THEN 'NOT NULL' END, 'DEFAULT ' || pg_get_expr(typdefaultbin, 0),
+                       (SELECT string_agg(pg_get_constraintdef(c.oid), ' ' ORDER BY conname)
+                          FROM pg_constraint AS c WHERE contypid = t.oid AND contype = 'c'))
+        FROM pg_type AS t WHERE t.oid = to_regtype(object) AND typtype = 'd')
+    WHEN 'trigger function' THEN (
+      SELECT concat_ws(' ', lanname, prosecdef, proconfig, md5(prosrc), probin)
+        FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang WHERE p.oid = to_regprocedure(object))
+    WHEN 'table' THEN (
+      SELECT string_agg(concat_ws(' ', quote_ident(attname), format_type(atttypid, atttypmod)), ', ' ORDER BY attname)
+        FROM pg_attribute WHERE attrelid = to_regclass(object) AND attnum > 0 AND NOT attisdropped)
     WHEN 'role' THEN (SELECT 'is there' FROM pg_roles WHERE quote_ident(rolname) = object)
   END
 $$;
@@ -172,37 +203,48 @@ COMMENT ON FUNCTION snowflake_fleet.shared_definition(text, text) IS
 
 CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text, object text, definition text)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+  WITH tab AS MATERIALIZED (
+    SELECT t FROM snowflake_fleet.tables_of(schema) AS t
+  )
   SELECT DISTINCT kind, object, snowflake_fleet.shared_definition(kind, object) FROM (
     SELECT CASE typtype WHEN 'e' THEN 'enum' ELSE 'domain' END AS kind, t.oid::regtype::text AS object
-      FROM snowflake_fleet.types_of(schema) JOIN pg_type AS t ON t.oid = type WHERE typtype IN ('d', 'e') AND NOT snowflake_fleet.is_trusted('pg_type'::regclass, t.oid)
+      FROM snowflake_fleet.types_of(schema) JOIN pg_type AS t ON t.oid = type
+     WHERE typtype IN ('d', 'e') AND NOT snowflake_fleet.is_trusted('pg_type'::regclass, t.oid)
     UNION ALL
-    SELECT 'trigger function', tgfoid::regprocedure::text FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_trigger ON tgrelid = t
-     WHERE NOT tgisinternal AND tgname <> 'snowflake_move' AND NOT snowflake_fleet.is_trusted('pg_proc'::regclass, tgfoid)
+    SELECT 'trigger function', tgfoid::regprocedure::text FROM tab JOIN pg_trigger ON tgrelid = t
+     WHERE NOT tgisinternal AND tgname <> 'snowflake_move'
+       AND NOT snowflake_fleet.is_trusted('pg_proc'::regclass, tgfoid)
     UNION ALL
-    SELECT 'table', confrelid::regclass::text FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_constraint ON conrelid = t
-     WHERE contype = 'f' AND confrelid NOT IN (SELECT o FROM snowflake_fleet.tables_of(schema) AS o)
+    SELECT 'table', confrelid::regclass::text FROM tab JOIN pg_constraint ON conrelid = t
+     WHERE contype = 'f' AND confrelid NOT IN (TABLE tab)
     UNION ALL
     SELECT 'role', quote_ident(rolname) FROM pg_roles AS r WHERE r.oid IN (
       SELECT nspowner FROM pg_namespace WHERE nspname = schema
       UNION ALL SELECT grantee FROM pg_namespace, aclexplode(nspacl) WHERE nspname = schema
-      UNION ALL SELECT unnest(ARRAY[relowner, grantee]) FROM snowflake_fleet.parts_of(schema) JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
+      UNION ALL SELECT unnest(ARRAY[relowner, grantee])
+                  FROM snowflake_fleet.parts_of(schema)
+                  JOIN pg_class AS c ON classid = 'pg_class'::regclass AND c.oid = objid
                   LEFT JOIN LATERAL aclexplode(relacl) ON true
-      UNION ALL SELECT grantee FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_attribute ON attrelid = t, aclexplode(attacl))) AS used
+      UNION ALL SELECT grantee FROM tab JOIN pg_attribute ON attrelid = t, aclexplode(attacl))) AS used
 $$;
 COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
-  'Internal: what a schema uses and both servers must have: enums, domains, functions of triggers, tables that foreign keys refer to, roles';
+  'Internal: what a schema uses and both servers must have: enums, domains, functions of triggers, tables that '
+  'foreign keys refer to, roles';
 
 -- Privileges, as in GRANT.
 CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT DISTINCT format('USAGE ON SCHEMA %s', i.schema)
-    FROM snowflake_fleet.parts_of(schema) AS p JOIN pg_depend AS d ON d.classid = p.classid AND d.objid = p.objid, pg_identify_object(d.refclassid, d.refobjid, 0) AS i
+    FROM snowflake_fleet.parts_of(schema) JOIN pg_depend USING (classid, objid),
+         pg_identify_object(refclassid, refobjid, 0) AS i
    WHERE i.schema NOT IN (quote_ident(needs_of.schema), 'pg_catalog', 'pg_toast')
   UNION ALL
-  SELECT format('%s %s', CASE kind WHEN 'trigger function' THEN 'EXECUTE ON FUNCTION' WHEN 'table' THEN 'REFERENCES ON TABLE' ELSE 'USAGE ON TYPE' END, object)
+  SELECT format('%s %s', CASE kind WHEN 'trigger function' THEN 'EXECUTE ON FUNCTION'
+                                   WHEN 'table' THEN 'REFERENCES ON TABLE' ELSE 'USAGE ON TYPE' END, object)
     FROM snowflake_fleet.shared_of(schema) WHERE kind <> 'role'
 $$;
-COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS 'Internal: the privileges that a role needs to make a schema again';
+COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS
+  'Internal: the privileges that a role needs to make a schema again';
 
 -- Returns the statements for the schema, and for sequences that do not belong to an identity column. The steps have the
 -- numbers of the steps in snowflake.statements_of(table).
@@ -210,24 +252,30 @@ CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (st
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH sequence AS (
     SELECT s.*, quote_ident(relname) AS name, relowner, relacl, obj_description(c.oid, 'pg_class') AS comment,
-           (SELECT format('%s.%I', quote_ident(t.relname), attname) FROM pg_depend JOIN pg_class AS t ON t.oid = refobjid JOIN pg_attribute ON attrelid = t.oid AND attnum = refobjsubid
-             WHERE classid = 'pg_class'::regclass AND objid = c.oid AND refclassid = 'pg_class'::regclass AND deptype = 'a') AS owned_by
+           (SELECT format('%I.%I', t.relname, attname)
+              FROM pg_depend JOIN pg_class AS t ON t.oid = refobjid
+              JOIN pg_attribute ON attrelid = t.oid AND attnum = refobjsubid
+             WHERE classid = 'pg_class'::regclass AND objid = c.oid AND refclassid = 'pg_class'::regclass
+               AND deptype = 'a') AS owned_by
       FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = seqrelid
      WHERE relnamespace = to_regnamespace(quote_ident(schema))
        AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = c.oid AND deptype = 'i')
   ), granted (kind, name, owner, acl) AS (
     SELECT 'SEQUENCE', name, relowner, relacl FROM sequence WHERE relacl IS NOT NULL
     UNION ALL
-    SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl FROM pg_namespace WHERE nspname = schema AND nspacl IS NOT NULL
+    SELECT 'SCHEMA', quote_ident(nspname), nspowner, nspacl
+      FROM pg_namespace WHERE nspname = schema AND nspacl IS NOT NULL
   )
-  SELECT -1, format('CREATE SEQUENCE %s AS %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s', name, seqtypid::regtype, seqincrement, seqmin, seqmax,
-                    seqstart, seqcache, CASE WHEN seqcycle THEN ' CYCLE' ELSE '' END) FROM sequence
+  SELECT -1, format('CREATE SEQUENCE %s AS %s INCREMENT %s MINVALUE %s MAXVALUE %s START %s CACHE %s%s', name,
+                    seqtypid::regtype, seqincrement, seqmin, seqmax, seqstart, seqcache,
+                    CASE WHEN seqcycle THEN ' CYCLE' END) FROM sequence
   UNION ALL
   SELECT 5, format('COMMENT ON SEQUENCE %s IS %L', name, comment) FROM sequence WHERE comment IS NOT NULL
   UNION ALL
   SELECT 5, format('ALTER SEQUENCE %s OWNED BY %s', name, owned_by) FROM sequence WHERE owned_by IS NOT NULL
   UNION ALL
-  SELECT 5, format('COMMENT ON SCHEMA %I IS %L', schema, comment) FROM obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace') AS comment WHERE comment IS NOT NULL
+  SELECT 5, format('COMMENT ON SCHEMA %I IS %L', schema, comment)
+    FROM obj_description(to_regnamespace(quote_ident(schema)), 'pg_namespace') AS comment WHERE comment IS NOT NULL
   UNION ALL
   SELECT 6, format('ALTER SEQUENCE %s OWNER TO %s', name, relowner::regrole) FROM sequence WHERE owned_by IS NULL
   UNION ALL
@@ -235,10 +283,12 @@ CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (st
   UNION ALL
   SELECT 7, format('REVOKE ALL ON %s %s FROM %s', kind, name, owner::regrole) FROM granted
   UNION ALL
-  SELECT 8, format('GRANT %s ON %s %s TO %s%s', privilege_type, kind, name, CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
-                    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END) FROM granted, aclexplode(acl)
+  SELECT 8, format('GRANT %s ON %s %s TO %s%s', privilege_type, kind, name,
+                   CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END,
+                   CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END) FROM granted, aclexplode(acl)
 $$;
-COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS 'Internal: the statements that make a schema and its sequences again';
+COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS
+  'Internal: the statements that make a schema and its sequences again';
 
 -- The statements run with only the schema in search_path. The target runs steps 6 and later when it takes over.
 CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
@@ -251,18 +301,22 @@ BEGIN
   SELECT s.step, s.statement FROM snowflake_fleet.tables_of(schema) AS t, snowflake.statements_of(t, shard) AS s
    WHERE s.statement !~ '^CREATE TRIGGER snowflake_move |^ALTER TABLE .* ENABLE ALWAYS TRIGGER snowflake_move$'
   UNION ALL
-  SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
+  SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole)
+    FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
   -- If an owner has all privileges that exist on this server, the owner also gets the privileges that exist only on a
   -- newer target.
-  SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole) FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
-   WHERE relacl IS NOT NULL AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
+  SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole)
+    FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
+   WHERE relacl IS NOT NULL
+     AND NOT EXISTS (SELECT privilege_type FROM aclexplode(acldefault('r', relowner))
                      EXCEPT SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = relowner)
    ORDER BY 1, 2;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
-  'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give it its owners and privileges';
+  'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give '
+  'it its owners and privileges';
 
 -- The target creates the schema as the role of the move. The role owns the schema. The role of the move has only the
 -- privileges that the statements need, and only while the statements run. A superuser must not run the statements.
@@ -277,7 +331,7 @@ BEGIN
   END LOOP;
   EXECUTE format('CREATE SCHEMA %I AUTHORIZATION %I', schema, role);
   FOREACH stated IN ARRAY statements LOOP
-    PERFORM snowflake.run_as((SELECT oid FROM pg_roles WHERE rolname = role), stated, quote_ident(schema) || ', pg_temp');
+    PERFORM snowflake.run_as(to_regrole(quote_ident(role)), stated, quote_ident(schema) || ', pg_temp');
   END LOOP;
   FOREACH stated IN ARRAY needs LOOP
     EXECUTE format('REVOKE %s FROM %I', stated, role);
@@ -286,104 +340,3 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[], text[]) IS
   'Internal: makes the schema of a shard that arrives, as the role of the move, which owns it';
-
--- Without CASCADE: if another object depends on the schema, the error names that object and nothing is dropped.
-CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
-  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  stated text;
-BEGIN
-  FOR stated IN
-    SELECT format('DROP TABLE %s RESTRICT', string_agg(t::text, ', ')) FROM snowflake_fleet.tables_of(schema) AS t HAVING count(*) > 0
-    UNION ALL
-    SELECT format('DROP SEQUENCE IF EXISTS %I.%I RESTRICT', schema, relname) FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(schema)) AND relkind = 'S'
-  LOOP
-    EXECUTE stated;
-  END LOOP;
-  EXECUTE format('DROP SCHEMA %I RESTRICT', schema);
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.drop_schema(name) IS 'Internal: drops the tables and sequences of a schema, and the schema if that is all';
-
-CREATE FUNCTION snowflake_fleet.forget_arrival(moving snowflake_fleet.moving, drop_rows boolean) RETURNS text
-  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  name CONSTANT name := 'snowflake_move_' || moving.shard;
-  gone CONSTANT boolean := to_regnamespace(quote_ident(moving.schema)) IS NULL;    -- dropped by hand
-  left_over text := '';
-BEGIN
-  IF EXISTS (SELECT FROM pg_subscription WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
-    EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');    -- DROP SUBSCRIPTION then cannot wait for the source
-    EXECUTE format('ALTER SUBSCRIPTION %I DISABLE', name);
-    EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
-    EXECUTE format('DROP SUBSCRIPTION %I', name);
-  END IF;
-  IF gone THEN
-    left_over := format('schema %I does not exist', moving.schema);
-  ELSIF drop_rows AND moving.state <> 'here' THEN
-    PERFORM snowflake_fleet.drop_schema(moving.schema);
-  ELSIF moving.state = 'arriving' THEN
-    left_over := format('schema %I contains the copied rows, and belongs to role %s. Drop both, or give the schema to '
-                        'its owner with REASSIGN OWNED and drop the role',
-                        moving.schema, (SELECT nspowner::regrole FROM pg_namespace WHERE nspname = moving.schema));
-  ELSE
-    left_over := format('schema %I is kept as it was after the take-over', moving.schema);
-  END IF;
-  -- A superuser must not own the received tables, because ANALYZE and autovacuum evaluate expressions of indexes as the
-  -- table's owner.
-  IF (gone OR drop_rows OR moving.state <> 'arriving') AND to_regrole(moving.role) IS NOT NULL THEN
-    EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
-  END IF;
-  IF moving.state = 'level' AND NOT drop_rows THEN
-    UPDATE snowflake_fleet.moving AS m SET state = 'here', role = NULL, changed = clock_timestamp() WHERE m.id = moving.id;
-  ELSE
-    DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state <> 'here';
-  END IF;
-  RETURN left_over;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS 'Internal: forget_move() on a target';
-
--- Removes the records of a move only on this server, because the other server may no longer exist. Rows are dropped
--- only with drop_rows.
-CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
-  LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-  moving snowflake_fleet.moving;
-BEGIN
-  SELECT m.* INTO moving FROM snowflake_fleet.moving AS m WHERE m.shard = forget_move.shard AND m.side = forget_move.side
-   ORDER BY m.state IN ('kept', 'here'), m.changed DESC LIMIT 1 FOR UPDATE;
-  IF moving.state = 'fenced' THEN
-    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('shard %s is fenced in this database, and the target may have taken over', shard),
-      HINT = format('If the target never took over, call snowflake_fleet.release_shard(%s), and repeat this call. '
-                    'Otherwise call release_shard() with the receipt.', shard);
-  END IF;
-  IF moving.id IS NULL THEN
-    RETURN 'this database contains no part of a move';
-  END IF;
-  IF side = 'target' THEN
-    RETURN snowflake_fleet.forget_arrival(moving, drop_rows);
-  END IF;
-  EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
-  DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- If the target runs, the target's worker connects again after wal_retrieve_retry_interval. pg_terminate_backend()
-  -- with a timeout would check only every 100 ms whether the process has ended.
-  FOR attempt IN 1 .. 60 LOOP
-    BEGIN
-      PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots AND active;
-      PERFORM pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database() AND slot_name ~ moving.slots;
-      EXIT;
-    EXCEPTION WHEN object_in_use OR undefined_object THEN
-      IF attempt = 60 THEN
-        RAISE;
-      END IF;
-    END;
-  END LOOP;
-  RETURN CASE moving.state WHEN 'kept' THEN format('schema %I is kept', moving.schema) ELSE '' END;
-END
-$$;
-COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
-  'Ends a move only on this side (source or target), after the other server is permanently lost. Returns a '
-  'description of the remaining objects. Keeps a fence: see release_shard()';
