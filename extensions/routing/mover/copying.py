@@ -5,50 +5,86 @@ import psycopg
 from psycopg import sql
 
 from .check import refusals
-from .errors import Refused, Stale, say
+from .errors import Refused, Stale, indented, say
 from .endpoints import database_of
-from .session import LOCK_MS, WHO
+from .session import LOCK_MS
 
-SUBSCRIPTION = "s.subname = %s AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"
+# The condition for the subscription of the move, `s`.
+SUBSCRIPTION = """s.subname = %s
+  AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
+IS_ENABLED = f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}"
 PROGRESS = f"""
 SELECT count(*) FILTER (WHERE srsubstate IN ('r', 's')), count(*),
-       (SELECT coalesce(sum(pg_catalog.pg_relation_size(srrelid)), 0)::bigint FROM pg_catalog.pg_subscription_rel WHERE srsubid = s.oid),
-       (SELECT coalesce(sum(apply_error_count + sync_error_count), 0) FROM pg_catalog.pg_stat_subscription_stats WHERE subid = s.oid),
+       (SELECT coalesce(sum(pg_catalog.pg_relation_size(srrelid)), 0)::bigint
+          FROM pg_catalog.pg_subscription_rel WHERE srsubid = s.oid),
+       (SELECT coalesce(sum(apply_error_count + sync_error_count), 0)
+          FROM pg_catalog.pg_stat_subscription_stats WHERE subid = s.oid),
        coalesce(bool_and(srsubstate = 'r'), false),
        (SELECT count(*) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid AND pid IS NOT NULL),
-       (SELECT coalesce(max(pg_catalog.pg_wal_lsn_diff(latest_end_lsn, '0/0')), 0) FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid)
-  FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid WHERE {SUBSCRIPTION} GROUP BY s.oid"""
-BEHIND = """SELECT pg_catalog.pg_size_pretty(pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn))
+       (SELECT coalesce(max(pg_catalog.pg_wal_lsn_diff(latest_end_lsn, '0/0')), 0)
+          FROM pg_catalog.pg_stat_subscription WHERE subid = s.oid)
+  FROM pg_catalog.pg_subscription AS s LEFT JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid
+ WHERE {SUBSCRIPTION} GROUP BY s.oid"""
+BEHIND = """SELECT pg_catalog.pg_size_pretty(
+    pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), confirmed_flush_lsn))
   FROM pg_catalog.pg_replication_slots WHERE slot_name = %s"""
+DROP_SLOT = """SELECT pg_catalog.pg_drop_replication_slot(slot_name)
+  FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active"""
 # The reason why a table is not ready yet.
 UNREADY = f"""
-SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHEN w.pid IS NOT NULL THEN 'is copied' ELSE
-         'has not begun: no worker copies it (max_sync_workers_per_subscription = ' || pg_catalog.current_setting('max_sync_workers_per_subscription') || ')' END,
+SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHEN w.pid IS NOT NULL THEN 'is copied'
+         ELSE pg_catalog.format('has not begun: no worker copies it (max_sync_workers_per_subscription = %%s)',
+                                pg_catalog.current_setting('max_sync_workers_per_subscription')) END,
          'and waits for ' || a.wait_event)
-  FROM pg_catalog.pg_subscription AS s JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid LEFT JOIN pg_catalog.pg_stat_subscription AS w ON w.subid = s.oid AND w.relid = srrelid
-  LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = w.pid WHERE {SUBSCRIPTION} AND srsubstate NOT IN ('r', 's') ORDER BY 1 LIMIT 3"""
+  FROM pg_catalog.pg_subscription AS s JOIN pg_catalog.pg_subscription_rel ON srsubid = s.oid
+  LEFT JOIN pg_catalog.pg_stat_subscription AS w ON w.subid = s.oid AND w.relid = srrelid
+  LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = w.pid
+ WHERE {SUBSCRIPTION} AND srsubstate NOT IN ('r', 's') ORDER BY 1 LIMIT 3"""
 # Transactions in any database of the server that have begun to write. A replication slot is created only after
 # transactions that write have ended.
 WRITERS = """
 SELECT format('process %s (%s of database %s, since %s)', pid, usename, datname, date_trunc('second', xact_start))
   FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_type <> 'walsender'
 UNION ALL SELECT format('prepared transaction %s of database %s', gid, database) FROM pg_catalog.pg_prepared_xacts"""
+USED_WORKERS = """SELECT pg_catalog.current_setting('max_logical_replication_workers')::int, count(*),
+    string_agg(subname, ', ')
+  FROM pg_catalog.pg_subscription WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'"""
+RECORD_SOURCE = """INSERT INTO snowflake_fleet.moving
+    (shard, schema, side, state, other, other_identity, slots, fingerprint)
+  VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s)"""
+RECORD_TARGET = """INSERT INTO snowflake_fleet.moving
+    (shard, schema, side, state, other, other_identity, role, statements)
+  VALUES (%s, %s, 'target', 'arriving', %s, %s, %s, %s)"""
+# CREATE SUBSCRIPTION connects to the source, and warns that the publication does not exist yet.
+CREATE_SUBSCRIPTION = """CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription}
+  WITH (enabled = false, create_slot = false, slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})"""
+# With a connection limit of 0, clients cannot connect as the role. Background workers are not counted.
+CREATE_ROLE = "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL"
+GIVE_SUBSCRIPTION = """ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role};
+  ALTER ROLE {role} NOSUPERUSER"""
 # Settings of the role, for the processes that apply the rows.
-APPLY = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off", "lock_timeout": "0", "row_security": "off"}
+APPLY = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off", "lock_timeout": "0",
+         "row_security": "off"}
 STALLED = 10          # seconds without progress, after which the cause is reported
 
 
+def is_enabled(move):
+    return move.target.value(IS_ENABLED, (move.name,))
+
+
 def believe(move):
-    """Raises Stale if the copy that is there cannot be relied on: a server may have been put back if it was restarted since."""
+    """Raises Stale if the existing copy cannot be relied on: a server that was restarted may have been put back."""
     here, there = move.source_row(), move.target_row()
     if here is None and there is None:
         return
-    if here is None and move.target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
-        raise Refused("the target has rows of a move that the source has not recorded, and these rows may be the only ones\n  To delete these rows, run with --abort. Then run the move again.")
+    if here is None and is_enabled(move):
+        raise Refused("the target has rows of a move that the source has not recorded, and these rows may be the only "
+                      "ones\n  To delete these rows, run with --abort. Then run the move again.")
     if here is None or there is None:
         raise Stale("the move has not begun on both servers")
     if here.other_identity != move.target_identity or there.other_identity != move.source_identity:
-        raise Stale(f"the {'source' if there.other_identity != move.source_identity else 'target'} was restarted, promoted or restored after the copy began")
+        side = "source" if there.other_identity != move.source_identity else "target"
+        raise Stale(f"the {side} was restarted, promoted or restored after the copy began")
     if there.state == "level":
         raise Stale("the target is prepared for the take-over, but the source is not fenced")
     require_slot(move)
@@ -66,15 +102,15 @@ def begin(move):
     while not try_to_reserve(move):
         time.sleep(0.5)
     say(f"created schema {move.schema} on the target")
-    subscription = move.target.value(f"SELECT oid FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,))
+    subscription = move.target.value(f"SELECT oid FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}",
+                                     (move.name,))
     slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{system})$"
 
     def insert():
         # The locks wait for DDL on the tables that has not been committed yet.
         move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
-        move.source.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_identity, slots, fingerprint) "
-                            "VALUES (%s, %s, 'source', 'copying', %s, %s, %s, %s)",
-                            (move.shard, move.schema, move.to_name, move.target_identity, slots, fingerprint))
+        move.source.execute(RECORD_SOURCE, (move.shard, move.schema, move.to_name, move.target_identity, slots,
+                                            fingerprint))
     move.source.patiently("recording the move", LOCK_MS, insert)
     make_slot(move)
     if move.is_altered():
@@ -82,13 +118,13 @@ def begin(move):
 
 
 def try_to_reserve(move):
-    """reserve(), if the target has a worker left: one subscription less than there are workers, for the last worker copies for each in its turn."""
+    """reserve(), if the target has a worker left: one subscription less than there are workers, for the last worker
+    copies for each in its turn."""
     target = move.target
     with target.transaction():
         # All databases of the server share the catalogue, so only one session at a time changes the catalogue.
         target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
-        workers, used, who = target.row("SELECT pg_catalog.current_setting('max_logical_replication_workers')::int, count(*), string_agg(subname, ', ') "
-                                        "FROM pg_catalog.pg_subscription WHERE subenabled OR subname ~ '^snowflake_move_[0-9]+$'")
+        workers, used, who = target.row(USED_WORKERS)
         if used + 2 <= workers:
             reserve(move)
             return True
@@ -98,26 +134,39 @@ def try_to_reserve(move):
     return False
 
 
+def apply_settings(target):
+    yield from APPLY.items()
+    yield "client_encoding", target.value("SHOW server_encoding")
+    if target.version >= 170000:
+        yield "transaction_timeout", "0"
+
+
 def reserve(move):
-    """In the caller's transaction, the target's part: a subscription that rests, and the schema. The role of the move owns both until the
-    target takes over, so no superuser applies rows. Only version 15 wants a superuser for the owner of a subscription, until the commit."""
+    """In the caller's transaction, the target's part: a subscription that rests, and the schema. The role of the move
+    owns both until the target takes over, so no superuser applies rows. Only version 15 wants a superuser for the owner
+    of a subscription, until the commit."""
     target, role = move.target, f"snowflake_move_{database_of(move.target_identity)[1]}_{move.shard}"
-    statements = move.source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s)", (move.schema, move.shard))
-    needs = [need for need, in move.source.rows("SELECT * FROM snowflake_fleet.needs_of(%s)", (move.schema,))]
-    parts = {"subscription": sql.Identifier(move.name), "role": sql.Identifier(role), "conninfo": sql.Literal(move.source_for_target), "slot": sql.Literal(move.slot),
-             "database": sql.Identifier(target.connection.info.dbname), "more": sql.SQL(", password_required = false" if target.version >= 160000 else "")}
+    statements = move.source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s)",
+                                  (move.schema, move.shard))
+    needs = move.source.column("SELECT * FROM snowflake_fleet.needs_of(%s)", (move.schema,))
+    first = [statement for step, statement in statements if step < 6]
+    last = [statement for step, statement in statements if step >= 6]
+    parts = {"subscription": sql.Identifier(move.name), "role": sql.Identifier(role), "slot": sql.Literal(move.slot),
+             "conninfo": sql.Literal(move.source_for_target), "database": sql.Identifier(target.connection.info.dbname),
+             "more": sql.SQL(", password_required = false" if target.version >= 160000 else "")}
+
+    def run(statement, **more):
+        target.execute(sql.SQL(statement).format(**parts, **more))
     try:
-        # CREATE SUBSCRIPTION connects to the source, and warns that the publication does not exist yet. With a
-        # connection limit of 0, clients cannot connect as the role. Background workers are not counted.
-        target.execute(sql.SQL("CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription} WITH (enabled = false, create_slot = false, "
-                               "slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})").format(**parts))
-        target.execute(sql.SQL("CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL").format(**parts))
-        target.execute("SELECT snowflake_fleet.make_schema(%s, %s, %s::text[], %s)", (move.schema, role, needs, [statement for step, statement in statements if step < 6]), seconds=600)
-        target.execute(sql.SQL("ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role}; ALTER ROLE {role} NOSUPERUSER").format(**parts))
-        for name, value in dict(APPLY, client_encoding=target.value("SHOW server_encoding"), **({"transaction_timeout": "0"} if target.version >= 170000 else {})).items():
-            target.execute(sql.SQL("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}").format(name=sql.Identifier(name), value=sql.Literal(value), **parts))
-        target.execute("INSERT INTO snowflake_fleet.moving (shard, schema, side, state, other, other_identity, role, statements) VALUES (%s, %s, 'target', 'arriving', %s, %s, %s, %s)",
-                       (move.shard, move.schema, move.from_name, move.source_identity, role, [statement for step, statement in statements if step >= 6]))
+        run(CREATE_SUBSCRIPTION)
+        run(CREATE_ROLE)
+        target.execute("SELECT snowflake_fleet.make_schema(%s, %s, %s::text[], %s)",
+                       (move.schema, role, needs, first), seconds=600)
+        run(GIVE_SUBSCRIPTION)
+        for name, value in apply_settings(target):
+            run("ALTER ROLE {role} IN DATABASE {database} SET {name} = {value}", name=sql.Identifier(name),
+                value=sql.Literal(value))
+        target.execute(RECORD_TARGET, (move.shard, move.schema, move.from_name, move.source_identity, role, last))
     except psycopg.Error as error:
         if error.diag.message_primary is None:
             raise
@@ -127,7 +176,8 @@ def reserve(move):
     # Checks that no ordinary role has replaced an object that the statements name.
     found = refusals(move, target)
     if found:
-        raise Refused("the target could not be prepared, and nothing was changed\n" + "\n".join(f"  On the target: {sentence}" for sentence in found))
+        raise Refused("the target could not be prepared, and nothing was changed\n"
+                      + indented(f"On the target: {sentence}" for sentence in found))
 
 
 def try_out(move):
@@ -138,24 +188,27 @@ def try_out(move):
 
 
 def make_slot(move):
-    """What the slot decodes is published by the catalogues of that time, so the publication comes first. A slot waits for all transactions that have begun to write."""
-    source = move.source
+    """What the slot decodes is published by the catalogues of that time, so the publication comes first. A slot waits
+    for all transactions that have begun to write."""
+    source, name = move.source, sql.Identifier(move.name)
     with source.transaction():
-        source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(move.name)))
-        source.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(sql.Identifier(move.name), sql.SQL(", ").join(move.tables(source))))
-    source.execute("SELECT pg_catalog.pg_drop_replication_slot(slot_name) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active", (move.slot,))
+        source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(name))
+        tables = sql.SQL(", ").join(move.tables(source))
+        source.execute(sql.SQL("CREATE PUBLICATION {} FOR TABLE {}").format(name, tables))
+    source.execute(DROP_SLOT, (move.slot,))
     say("creating a replication slot on the source")
     began, limit = time.monotonic(), LOCK_MS
     while True:
         try:
             with source.transaction():
-                source.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(limit),), seconds=limit)
-                return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')", (move.slot,))
+                source.set_local("lock_timeout", limit, seconds=limit)
+                return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')",
+                                      (move.slot,))
         except psycopg.errors.LockNotAvailable:
             # Each attempt waits for the transactions that were open at the start of the attempt. The next attempt waits
             # longer, so that short transactions cannot make all attempts fail.
             limit *= 2
-            writers = [who for who, in source.rows(WRITERS)]
+            writers = source.column(WRITERS)
             say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: "
                 + ("; ".join(writers[:5]) or "no known transaction"))
 
@@ -164,7 +217,7 @@ def subscribe(move):
     """Idempotent: a subscription that is enabled already continues."""
     target, name = move.target, sql.Identifier(move.name)
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} CONNECTION {}").format(name, sql.Literal(move.source_for_target)))
-    if not target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
+    if not is_enabled(move):
         say("enabling the subscription on the target")
         target.execute(sql.SQL("ALTER SUBSCRIPTION {} ENABLE").format(name))
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} REFRESH PUBLICATION").format(name), seconds=120)
@@ -172,17 +225,18 @@ def subscribe(move):
 
 def rest(move):
     """A subscription that is enabled connects again, and holds the slot that the source is to drop."""
-    if move.target.value(f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}", (move.name,)):
+    if is_enabled(move):
         move.target.execute(sql.SQL("ALTER SUBSCRIPTION {} DISABLE").format(sql.Identifier(move.name)))
 
 
 def forget(session, move, side, drop_rows):
     """Returns what is left there."""
-    return session.patiently("ending the move", move.options.lock_timeout, lambda: session.value("SELECT snowflake_fleet.forget_move(%s, %s, %s)", (move.shard, side, drop_rows)))
+    return session.patiently("ending the move", move.options.lock_timeout, lambda: session.value(
+        "SELECT snowflake_fleet.forget_move(%s, %s, %s)", (move.shard, side, drop_rows)))
 
 
 def clear(move):
-    """What was copied is thrown away, and both sides are as before the move. The subscription lets go of the slot first."""
+    """What was copied is dropped, and both sides are as before the move. The subscription lets go of the slot first."""
     forget(move.target, move, "target", True)
     forget(move.source, move, "source", True)
 
@@ -190,7 +244,8 @@ def clear(move):
 def progress(move):
     row = move.target.row(PROGRESS, (move.name,))
     if row is None:
-        raise Refused(f"subscription {move.name} no longer exists on the target\n  Run with --abort, then run the move again.")
+        raise Refused(f"subscription {move.name} no longer exists on the target\n  Run with --abort, then run the move "
+                      "again.")
     return row
 
 
@@ -200,14 +255,17 @@ def standing(move, stalled):
     if is_copied:
         text = "catching up: " + (move.source.value(BEHIND, (move.slot,)) or "nothing") + " behind"
     else:
-        text = f"copying: {ready} of {tables} tables, " + move.target.value("SELECT pg_catalog.pg_size_pretty(%s::bigint)", (size,))
+        size = move.target.value("SELECT pg_catalog.pg_size_pretty(%s::bigint)", (size,))
+        text = f"copying: {ready} of {tables} tables, {size}"
     if errors:
         text += f"; {errors} errors, see the logs of both servers"
     if workers == 0:
-        text += "; no worker applies changes: the subscription is disabled, all workers of the target are in use, or the source does not answer"
+        text += ("; no worker applies changes: the subscription is disabled, all workers of the target are in use, or "
+                 "the source does not answer")
     if stalled > STALLED:
         text += f"; no progress for {stalled:.0f} s"
-        text += "".join(f"; {what}" for what, in move.target.rows(UNREADY, (move.name,))) + "".join(f"; waiting for {who}" for who in move.target.holders([move.schema]))
+        text += "".join(f"; {what}" for what in move.target.column(UNREADY, (move.name,)))
+        text += "".join(f"; waiting for {who}" for who in move.target.holders([move.schema]))
     return text
 
 

@@ -2,7 +2,6 @@
 import time
 from types import SimpleNamespace
 
-import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -21,6 +20,8 @@ ORDINARY_OWNER = """SELECT rolname FROM (
 CONNECTION = ("host", "hostaddr", "port", "dbname", "user")
 ROW = """SELECT pg_catalog.to_jsonb(m) || pg_catalog.jsonb_build_object('fence_id', fence ->> 'id')
   FROM snowflake_fleet.moving AS m WHERE shard = %s AND side = %s AND """
+HAS_SLOT = """SELECT count(*) = 1 FROM pg_catalog.pg_replication_slots
+  WHERE slot_name = %s AND database = pg_catalog.current_database() AND wal_status <> 'lost'"""
 
 
 def require(session, *extensions):
@@ -70,13 +71,14 @@ class Move:
             if "=" not in server and "://" not in server:
                 raise Refused("without --control, --from and --to must be connection strings")
             return server, server
-        row = self.control.row("SELECT name, conninfo FROM snowflake_fleet.map_server WHERE %s IN (name, conninfo)", (server,))
+        row = self.control.row("SELECT name, conninfo FROM snowflake_fleet.map_server WHERE %s IN (name, conninfo)",
+                               (server,))
         if row is None:    # the argument may be a connection string with a password
             raise Refused("no server in the map has this name or connection string")
         return row
 
     def open_control(self):
-        """A copy of the map, or a map of before a restore, may say that the source has what the target has taken over."""
+        """A copy of the map, or a map from before a restore, may have the shard on the source after the take-over."""
         self.control = Session("control database", self.options.control)
         require(self.control)
         self.hold(self.control, "control")
@@ -96,27 +98,37 @@ class Move:
         self.source, self.probe = Session("source", conninfo), Session("source", conninfo)
         require_data_server(self.source)
         self.hold(self.source, "source")
-        # The map may name a service, or rely on a default of the program's machine. The target's server has neither the
-        # service nor the default.
-        info = self.source.connection.info
-        own = {key: value for key, value in parse(conninfo, "the connection string of the source").items() if key != "service"}
-        own.update({key: value for key, value in info.get_parameters().items() if key in CONNECTION}, port=str(info.port), dbname=info.dbname, user=info.user)
-        if info.host:
-            own["host"] = info.host
-        if self.options.source_for_target:
-            own = parse(self.options.source_for_target, "--source-for-target")
-        self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", **own, "application_name": self.name})
+        own = self.options_for_target(conninfo)
+        self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", **own,
+                                                  "application_name": self.name})
         self.source_identity = self.source.value(IDENTITY)
         # Slots belong to the server, not to a database.
         self.slot = f"snowflake_move_{database_of(self.source_identity)[1]}_{self.shard}"
         if self.target is not None and self.source_identity == self.target_identity:
             raise Refused("source and target are the same database")
 
+    def options_for_target(self, conninfo):
+        """The options with which the target connects to the source. The connection string of the source may name a
+        service, or rely on a default of the program's machine: the target's server has neither."""
+        if self.options.source_for_target:
+            return parse(self.options.source_for_target, "--source-for-target")
+        info = self.source.connection.info
+        own = parse(conninfo, "the connection string of the source")
+        own.pop("service", None)
+        own.update((key, value) for key, value in info.get_parameters().items() if key in CONNECTION)
+        own.update(port=str(info.port), dbname=info.dbname, user=info.user)
+        if info.host:
+            own["host"] = info.host
+        return own
+
     def hold(self, session, role):
         """One at a time. A session of a program that was killed ends when its statement does, which may be the one that
         changes the map: until then nobody else decides anything."""
         until = time.monotonic() + self.options.wait
-        while not self.options.check and (pid := session.value("SELECT snowflake_fleet.hold_move(%s, %s)", (self.shard, role))) is not None:
+        while not self.options.check:
+            pid = session.value("SELECT snowflake_fleet.hold_move(%s, %s)", (self.shard, role))
+            if pid is None:
+                return
             if time.monotonic() > until:
                 raise Refused(f"another snowflake-move-shard moves shard {self.shard}\n  Its session on the "
                               f"{session.label} is process {pid}.")
@@ -127,8 +139,11 @@ class Move:
     def rows_of(self, session, side, which, *params):
         return [SimpleNamespace(**row) for row, in session.rows(ROW + which, (self.shard, side, *params))]
 
+    def row_of(self, *which):
+        return next(iter(self.rows_of(*which)), None)
+
     def source_row(self):
-        return next(iter(self.rows_of(self.source, "source", "state <> 'kept'")), None)
+        return self.row_of(self.source, "source", "state <> 'kept'")
 
     def kept_rows(self):
         """The last one first."""
@@ -136,7 +151,8 @@ class Move:
 
     def target_row(self, fence_id=None):
         """Of the move that is open, or of the one with this fence."""
-        return next(iter(self.rows_of(self.target, "target", "(state <> 'here' OR fence ->> 'id' = %s) ORDER BY state = 'here'", fence_id)), None)
+        return self.row_of(self.target, "target",
+                           "(state <> 'here' OR fence ->> 'id' = %s) ORDER BY state = 'here'", fence_id)
 
     def map_says(self):
         return self.control.value("SELECT snowflake_fleet.server_of_shard(%s)", (self.shard,))
@@ -153,15 +169,16 @@ class Move:
         return bool(there) and there.state == "here"
 
     def has_schema(self, session, schema):
-        return session.value("SELECT pg_catalog.count(*) FROM pg_catalog.pg_namespace WHERE nspname = %s", (schema,)) == 1
+        return session.value("SELECT count(*) = 1 FROM pg_catalog.pg_namespace WHERE nspname = %s", (schema,))
 
     def has_slot(self):
-        return self.source.value("SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND database = pg_catalog.current_database() "
-                                 "AND wal_status <> 'lost'", (self.slot,)) == 1
+        return self.source.value(HAS_SLOT, (self.slot,))
 
     def tables(self, session):
         """The schema's tables, to be put into statements."""
-        return [sql.SQL(table) for table, in session.rows("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (self.schema,))]
+        tables = session.column("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (self.schema,))
+        return [sql.SQL(table) for table in tables]
 
     def is_altered(self, schema=None):
-        return self.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m WHERE schema = %s AND side = 'source'", (schema or self.schema,))
+        return self.source.value("SELECT snowflake_fleet.is_altered(m) FROM snowflake_fleet.moving AS m "
+                                 "WHERE schema = %s AND side = 'source'", (schema or self.schema,))

@@ -16,6 +16,10 @@ def printable(text, kept=""):
     return "".join(c if c in kept or c.isprintable() else f"\\x{ord(c):02x}" for c in text.replace("\t", "  "))
 
 
+def indented(sentences):
+    return "\n".join(f"  {sentence}" for sentence in sentences)
+
+
 def say(text):
     print(f"{time.strftime('%H:%M:%S')} {printable(text, chr(10))}", flush=True)
 

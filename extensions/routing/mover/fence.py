@@ -1,7 +1,7 @@
 """The fence, and the moment at which the target takes over.
 
-An end of the program before the COMMIT on the source takes everything back there. The fence is durable before the map changes:
-a fence that a crash takes away would let clients write here that have the old map.
+An end of the program before the COMMIT on the source takes everything back there. The fence is durable before the map
+changes: a fence that a crash takes away would let clients write here that have the old map.
 """
 import json
 import time
@@ -12,37 +12,49 @@ from psycopg import sql
 
 from .check import SHARED, of_schema
 from .copying import follow, is_level, require_slot
-from .errors import Refused, complain, say, words
+from .errors import Refused, complain, indented, say, words
 from .session import lost
 
-LOCK_MAP = "SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s) FROM snowflake_fleet.map_state AS s FOR UPDATE"
+LOCK_MAP = """SELECT (SELECT m.server FROM snowflake_fleet.map_shard AS m WHERE m.shard = %s)
+  FROM snowflake_fleet.map_state AS s FOR UPDATE"""
 MOVE = "SELECT pg_catalog.set_config('lock_timeout', '0', true), snowflake_fleet.move(%s, %s, %s)"
 FENCE = "SELECT snowflake_fleet.fence_shard(%s, %s, %s)"
 TAKE_OVER = "SELECT snowflake_fleet.take_over(%s::jsonb, %s)"
+RECORD_TAKE_OVER = """UPDATE snowflake_fleet.moving SET state = 'here', changed = pg_catalog.clock_timestamp()
+  WHERE shard = %s AND side = 'target' AND state = 'level'"""
+SNAPSHOT = """BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0;
+  SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1"""
+# The schema of the rehearsal of the fence, and the row of the move that names this schema.
+REHEARSAL = "CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s"
+REHEARSED = """UPDATE snowflake_fleet.moving
+  SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity'
+  WHERE shard = %s AND side = 'source' AND state = 'copying'"""
 REHEARSAL_MS = 30_000     # no writer waits for this, and a busy server needs time for the first run of a statement
 FENCED = "The source refuses writes. Run this command again to continue, or with --abort to cancel the move."
-BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again to continue, or with --abort to cancel "
-                    "the move.")
+BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again to continue, or with --abort to "
+                    "cancel the move.")
 
 
 def rehearse(move):
-    """What is done while writers wait is done here before, and taken back: functions are compiled, statements are planned,
-    catalogues are read, and what would fail fails. The fence is rehearsed on a schema that no other session sees."""
+    """What is done while writers wait is done here before, and taken back: functions are compiled, statements are
+    planned, catalogues are read, and what would fail fails. The fence is rehearsed on a schema that no other session
+    sees."""
     source, name = move.source, f"{move.name}_rehearsal_{token_hex(4)}"
     source.begin()
-    source.execute(sql.SQL("CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s").format(sql.Identifier(name)))
-    source.execute("UPDATE snowflake_fleet.moving SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity' "
-                   "WHERE shard = %s AND side = 'source' AND state = 'copying'", (name, name, move.shard))
+    source.execute(sql.SQL(REHEARSAL).format(sql.Identifier(name)))
+    source.execute(REHEARSED, (name, name, move.shard))
     for _ in range(2):
         source.execute("SAVEPOINT once")
         source.value(FENCE, (move.shard, None, REHEARSAL_MS))
         source.execute("ROLLBACK TO once")
     source.rollback()
+    document = json.dumps({"id": "", "shard": move.shard, "schema": move.schema, "lsn": "0/0", "tables": [],
+                           "sequences": []})
     for _ in range(2):
         if not is_level(move, 5):
             raise TimeoutError
         move.target.begin()
-        move.target.execute(TAKE_OVER, (json.dumps({"id": "", "shard": move.shard, "schema": move.schema, "lsn": "0/0", "tables": [], "sequences": []}), move.name))
+        move.target.execute(TAKE_OVER, (document, move.name))
         begin_control(move)
         ask_control(move)
         if move.control is not None:
@@ -56,7 +68,7 @@ def begin_control(move):
         move.control.rollback()
         # Writers may be waiting, so the program waits only a short time for a control database that does not answer.
         move.control.begin(seconds=10)
-        move.control.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
+        move.control.set_local("lock_timeout", move.options.lock_timeout)
 
 
 def ask_control(move):
@@ -66,20 +78,22 @@ def ask_control(move):
 
 
 def begin_both(move):
-    """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in them, and what is shared is the same."""
-    tables = [name for kind, name, _ in move.source.rows(SHARED, (move.schema,)) if kind == "table"]
+    """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in
+    them, and what is shared is the same."""
+    tables = [sql.SQL(name) for kind, name, _ in move.source.rows(SHARED, (move.schema,)) if kind == "table"]
     move.source.begin(seconds=30)
     move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
     move.target.begin(seconds=30)
     for session in (move.source, move.target):
-        session.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(move.options.lock_timeout),))
+        session.set_local("lock_timeout", move.options.lock_timeout)
         if tables:
-            session.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE MODE").format(sql.SQL(", ONLY ").join(sql.SQL(table) for table in tables)))
+            session.execute(sql.SQL("LOCK TABLE ONLY {} IN SHARE MODE").format(sql.SQL(", ONLY ").join(tables)))
     found = of_schema(move)
     if found:
-        raise Refused("the schema cannot be moved in its present state\n" + "\n".join(f"  {sentence}" for sentence in found) + "\n  Correct this and run the command again, or run it with --abort.")
+        raise Refused(f"the schema cannot be moved in its present state\n{indented(found)}\n  Correct this and run the "
+                      "command again, or run it with --abort.")
     for session in (move.source, move.target):
-        session.execute("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', %s, true)", (str(move.options.level_timeout + 5000),), seconds=30)
+        session.set_local("idle_in_transaction_session_timeout", move.options.level_timeout + 5000, seconds=30)
 
 
 def fence(move):
@@ -110,7 +124,7 @@ def fence(move):
 
 def open_snapshot(move):
     """What the target has now is what the source has: it can be counted when the writers continue."""
-    move.counting.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1", seconds=5)
+    move.counting.execute(SNAPSHOT, seconds=5)
 
 
 def back(move):
@@ -118,6 +132,12 @@ def back(move):
     for session in (move.source, move.target, move.control):
         if session is not None:
             session.rollback()
+
+
+def holders(move):
+    schemas = [move.schema, "snowflake", "snowflake_fleet"]
+    sessions = [session for session in (move.source, move.target, move.control) if session is not None]
+    return "; ".join(who for session in sessions for who in session.holders(schemas)) or "a session that has ended"
 
 
 def take_over(move):
@@ -132,16 +152,14 @@ def take_over(move):
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             back(move)
             if attempts % 10 == 0:
-                schemas = [move.schema, "snowflake", "snowflake_fleet"]
-                who = [who for session in (move.source, move.target, move.control) if session is not None for who in session.holders(schemas)]
-                say(f"writers or other locks did not end within {move.options.lock_timeout} ms: "
-                    f"attempt {attempts + 1}; waiting for "
-                    + ("; ".join(who) or "a session that has ended"))
+                say(f"writers or other locks did not end within {move.options.lock_timeout} ms: attempt "
+                    f"{attempts + 1}; waiting for {holders(move)}")
             attempts += 1
             time.sleep(0.1 * min(attempts, 20))
         except TimeoutError:
             back(move)
-            say(f"the target did not catch up within {move.options.level_timeout} ms: writers continue, and the fence is tried again later")
+            say(f"the target did not catch up within {move.options.level_timeout} ms: writers continue, and the fence "
+                "is tried again later")
             require_slot(move)
             follow(move)
         except BaseException:
@@ -162,7 +180,8 @@ def resume(move):
     there = move.target_row(here.fence_id)
     if there is None or there.fence_id != here.fence_id:
         lift(move)
-        raise Refused("the target has no record of the take-over, for example after a restore or a failover\n  Run this command again: the copy starts again.")
+        raise Refused("the target has no record of the take-over, for example after a restore or a failover\n  Run "
+                      "this command again: the copy starts again.")
     say("the source is already fenced")
     begin_control(move)
     ask_control(move)
@@ -172,7 +191,7 @@ def resume(move):
 
 def flip(move):
     if move.control is None:
-        move.target.execute("UPDATE snowflake_fleet.moving SET state = 'here', changed = pg_catalog.clock_timestamp() WHERE shard = %s AND side = 'target' AND state = 'level'", (move.shard,))
+        move.target.execute(RECORD_TAKE_OVER, (move.shard,))
         return
     sent = False
     try:
@@ -209,6 +228,7 @@ def reconnected(move):
 
 def lift(move):
     """Writers continue on the source. Only if it is certain that the map has not changed."""
-    move.source.patiently("removing the fence", move.options.lock_timeout, lambda: move.source.execute("SELECT snowflake_fleet.release_shard(%s)", (move.shard,)))
+    move.source.patiently("removing the fence", move.options.lock_timeout, lambda: move.source.execute(
+        "SELECT snowflake_fleet.release_shard(%s)", (move.shard,)))
     move.stands = None
     say("the fence is removed, and the source accepts writes")

@@ -14,25 +14,36 @@ from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over. Run this command again to finish the move."
 SECONDS = 3600    # the limit for reading a table; no writer waits for the read
+PRIMARY_KEYS = """SELECT relname::text, t::text, pg_catalog.quote_ident(attname)
+  FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
+  JOIN pg_catalog.pg_index ON indrelid = t AND indisprimary
+  JOIN pg_catalog.pg_attribute ON attrelid = t AND attnum = indkey[0]"""
+RECORD_COMPARED = """UPDATE snowflake_fleet.moving
+  SET fence = fence || pg_catalog.jsonb_build_object('compared', %s::text) WHERE id = %s"""
 UNCOUNTED = "the program ended before it had counted the rows of source and target at the time of the fence"
 
 
 def rows_of(session, schema, verify=False):
-    """Of each table, counted or with a hash, both by COPY: no superuser calls functions of its owner, who may alter the target's tables already."""
+    """Of each table, counted or with a hash, both by COPY: no superuser calls functions of its owner, who may alter the
+    target's tables already."""
     found = {}
-    for name, table, column in session.rows("""
-        SELECT relname::text, t::text, pg_catalog.quote_ident(attname) FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
-          JOIN pg_catalog.pg_index ON indrelid = t AND indisprimary JOIN pg_catalog.pg_attribute ON attrelid = t AND attnum = indkey[0]""", (schema,)):
-        count = sql.SQL("COPY {} ({}) TO '/dev/null'").format(sql.SQL(table), sql.SQL(column))
-        found[name] = content(session, table, SECONDS) if verify else f"{session.execute(count, seconds=SECONDS).rowcount} rows"
+    for name, table, column in session.rows(PRIMARY_KEYS, (schema,)):
+        if verify:
+            found[name] = content(session, table, SECONDS)
+        else:
+            count = sql.SQL("COPY {} ({}) TO '/dev/null'").format(sql.SQL(table), sql.SQL(column))
+            found[name] = f"{session.execute(count, seconds=SECONDS).rowcount} rows"
     return found
 
 
 def require_proof(move, here, there):
-    """A target that has the fence's record has every row from before it, whatever happened to the server since: it was committed after them."""
+    """A target that has the fence's record has every row from before it, whatever happened to the server since: it was
+    committed after them."""
     if here is None or there is None or here.fence_id != there.fence_id or there.state not in ("level", "here"):
-        raise Refused(f"the target has {'no record' if there is None else 'the record ' + there.state} of this move, as after a restore or a failover, and may lack rows\n"
-                      f"  Nothing is finished, and the source is left as it is. Compare {here.schema if here else move.schema} on the source with {move.schema} on the target.")
+        record = "no record" if there is None else f"the record {there.state}"
+        raise Refused(f"the target has {record} of this move, as after a restore or a failover, and may lack rows\n"
+                      "  Nothing is finished, and the source is left as it is. Compare "
+                      f"{here.schema if here else move.schema} on the source with {move.schema} on the target.")
 
 
 def keep_source(move, row):
@@ -49,11 +60,14 @@ def push_map(move):
     program = os.path.join(os.path.dirname(os.path.realpath(sys.argv[0])), "snowflake-push-map")
     seconds = max(1, move.options.wait)
     try:
-        ended = subprocess.run([sys.executable, program, "--timeout", str(seconds), move.options.control], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, timeout=5 * seconds, check=False)
+        ended = subprocess.run([sys.executable, program, "--timeout", str(seconds), move.options.control],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               timeout=5 * seconds, check=False)
     except subprocess.TimeoutExpired:
         raise Refused("snowflake-push-map does not end: run it yourself to see which server does not answer") from None
-    said = "all servers have the new map" if ended.returncode == 0 else "some servers do not have the new map: run snowflake-push-map for these servers"
+    said = "all servers have the new map"
+    if ended.returncode != 0:
+        said = "some servers do not have the new map: run snowflake-push-map for these servers"
     say("\n  ".join([said, *ended.stdout.splitlines()]))
 
 
@@ -64,7 +78,8 @@ def differences(move, here):
     verify = move.options.verify
     there, here = rows_of(move.counting, move.schema, verify), rows_of(move.source, here.schema, verify)
     move.counting.rollback()
-    wrong = [f"  Table {name}: {here[name]} on the source, {there.get(name)} on the target" for name in here if here[name] != there.get(name)]
+    wrong = [f"  Table {name}: {here[name]} on the source, {there.get(name)} on the target"
+             for name in here if here[name] != there.get(name)]
     if not wrong:
         say("source and target had the same rows" if verify else "source and target had the same number of rows")
     return "\n".join(["at the take-over, the target had different rows than the source", *wrong]) if wrong else ""
@@ -74,8 +89,10 @@ def compare_rows(move, here):
     """The outcome is recorded with the fence, so that no later run passes it before somebody has looked."""
     found = before = here.fence.get("compared")
     if before is None:
-        found = differences(move, here) or ("the schema of the source was altered during the take-over" if move.is_altered() else "")
-        move.source.execute("UPDATE snowflake_fleet.moving SET fence = fence || pg_catalog.jsonb_build_object('compared', %s::text) WHERE id = %s", (found, here.id))
+        found = differences(move, here)
+        if not found and move.is_altered():
+            found = "the schema of the source was altered during the take-over"
+        move.source.execute(RECORD_COMPARED, (found, here.id))
     if found and not (before and move.options.force):
         move.stands = None    # this text would advise to finish
         raise Refused(f"{found}\n  The move is not finished, and the source is unchanged. Compare schema "
@@ -104,7 +121,8 @@ def finish(move):
 
 def abort(move):
     if move.is_flipped():
-        raise Refused(f"shard {move.shard} is already on the target\n  Run without --abort to finish the move. Then move the shard back.")
+        raise Refused(f"shard {move.shard} is already on the target\n  Run without --abort to finish the move. Then "
+                      "move the shard back.")
     here, there = move.source_row(), move.target_row()
     # If a server of this name has no record of the move, the server is a replacement, and the original server no longer
     # exists.
@@ -141,7 +159,8 @@ def forget_side(move):
 
 
 def drop_source(move):
-    """What was kept of moves of this shard away from here, if the target has the record of having taken over; and nothing else."""
+    """What was kept of moves of this shard away from here, if the target has the record of having taken over; and
+    nothing else."""
     source = move.source
     kept = move.kept_rows()
     if not kept:
@@ -160,7 +179,8 @@ def drop_kept(move, row):
     if not move.options.force:
         require_taker(move, row)
     try:
-        source.patiently(f"dropping {row.schema}", move.options.lock_timeout, lambda: source.execute("SELECT snowflake_fleet.drop_schema(%s)", (row.schema,)))
+        source.patiently(f"dropping {row.schema}", move.options.lock_timeout, lambda: source.execute(
+            "SELECT snowflake_fleet.drop_schema(%s)", (row.schema,)))
     except psycopg.errors.DependentObjectsStillExist as error:
         raise Refused(f"{source.label}: schema {row.schema} is not dropped, because other objects depend on it\n  "
                       f"{(error.diag.message_detail or '').strip()}\n  Drop these objects first, or keep the "
@@ -183,4 +203,5 @@ def require_taker(move, row):
                       f"{move.shard}. If you do not need the schema, run with --force.")
     if move.has_schema(move.target, move.schema):
         here, now = rows_of(move.source, row.schema), rows_of(move.target, move.schema)
-        say(f"rows of {row.schema} and of the target now: " + "; ".join(f"{name} {here[name]} and {now.get(name, 'no table')}" for name in sorted(here)))
+        counts = (f"{name} {here[name]} and {now.get(name, 'no table')}" for name in sorted(here))
+        say(f"rows of {row.schema} and of the target now: " + "; ".join(counts))

@@ -14,15 +14,15 @@ from .finish import abort, drop_source, finish, forget_side
 from .endpoints import Move, is_elsewhere
 
 ABOUT = """Moves schema shard_N from one server to another by logical replication, with a pause for its writers of some
-milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), or, with --control, names of the map in the
-control database; SOURCE is then where the map has the shard. The map is changed at the moment at which the target takes over,
-and pushed to all its servers. On the source the schema is renamed and stays, fenced, until --drop-source.
+milliseconds. TARGET and SOURCE are connection strings ('host=db2 dbname=app'), or, with --control, names of the map in
+the control database; SOURCE is then where the map has the shard. The map is changed at the moment at which the target
+takes over, and pushed to all its servers. On the source the schema is renamed and stays, fenced, until --drop-source.
 
-Run it again after a crash, its own or a server's, with the same arguments: it continues from there. If a server is gone for
-good, --forget cleans the other one.
+Run it again after a crash, its own or a server's, with the same arguments: it continues from there. If a server is gone
+for good, --forget cleans the other one.
 """
-AFTER = """Connects as superuser, with PGHOST and its like as defaults; passwords belong into a passfile or a service, and are
-refused in connection strings. Needs extensions snowflake and snowflake_routing in both databases.
+AFTER = """Connects as superuser, with PGHOST and its like as defaults; passwords belong into a passfile or a service,
+and are refused in connection strings. Needs extensions snowflake and snowflake_routing in both databases.
 Exit status: 0 done, 1 failed, 2 not as called."""
 
 
@@ -38,17 +38,21 @@ def arguments():
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="only show whether the shard can be moved")
     what.add_argument("--abort", action="store_true", help="cancel a move that has not changed the map")
-    what.add_argument("--forget", choices=["source", "target"], help="end a move only on this side, if the other server is permanently lost")
-    what.add_argument("--until", choices=["copied"], help="stop when the target has caught up, before the pause; run the command again to continue")
-    what.add_argument("--drop-source", action="store_true", help="drop the schema that the source has kept, if no other object depends on it and the target has taken over")
+    what.add_argument("--forget", choices=["source", "target"],
+                      help="end a move only on this side, if the other server is permanently lost")
+    what.add_argument("--until", choices=["copied"],
+                      help="stop when the target has caught up, before the pause; run the command again to continue")
+    what.add_argument("--drop-source", action="store_true", help="drop the schema that the source has kept, if no "
+                      "other object depends on it and the target has taken over")
     add("--force", action="store_true", help="finish a move although the rows differ or were not counted; with "
         "--drop-source: although the server that took over cannot be reached, or has no record of the take-over")
     add("--verify", action="store_true", help="after the move, compare hashes of all rows, not only the number of rows")
     add("--schema", metavar="NAME", help="name of the schema, if it is not shard_N")
-    add("--source-for-target", metavar="CONNINFO", help="connection string with which the target connects to the source, if this program uses another one")
-    add("--lock-timeout", type=int, default=300, metavar="MS", help="how long writers wait in one attempt to stop them, at most (300)")
-    add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may take to catch up during this attempt (2000)")
-    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of shared tables wait, at most (10)")
+    add("--source-for-target", metavar="CONNINFO",
+        help="connection string with which the target connects to the source, if this program uses another one")
+    add("--lock-timeout", type=int, default=300, metavar="MS", help="how long writers wait in one attempt (300)")
+    add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may need to catch up (2000)")
+    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of shared tables wait (10)")
     add("--wait", type=int, default=30, metavar="SECONDS", help="how long to wait for sessions of a killed program, "
         "for a control database that does not answer, and for each server to receive the map (30)")
     options = parser.parse_args()
@@ -103,7 +107,8 @@ def run(move):
     if row is not None and row.state == "fenced" and not options.check:
         # Only the server to which the fenced shard moves can have a record of the take-over.
         if is_elsewhere(row, move.target_identity):
-            raise Refused(f"shard {move.shard} is fenced for a move to another server, {row.other}\n  Run with --to and that server. If that server is permanently lost, run with --forget source.")
+            raise Refused(f"shard {move.shard} is fenced for a move to another server, {row.other}\n  Run with --to "
+                          "and that server. If that server is permanently lost, run with --forget source.")
         resume(move)
         return finish(move)
     check(move)
@@ -115,7 +120,8 @@ def run(move):
 
 
 def has_source(move):
-    """Finds the source by the map. If the map has the shard on the target, the record of an interrupted move has where it came from; false if there is none."""
+    """Finds the source by the map. If the map has the shard on the target, the record of an interrupted move has where
+    it came from; false if there is none."""
     where = move.map_says()
     row = move.target_row() if where == move.to_name else None
     move.from_name = move.from_name or (row.other if row else where)
@@ -139,10 +145,12 @@ def main():
     except Refused as error:
         complain(str(error))
     except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable) as error:
-        complain(f"{words(error)}\n  The program may have waited for the lock of another session, such as a migration. See pg_locks, and run this command again.")
+        complain(f"{words(error)}\n  The program may have waited for the lock of another session, such as a migration. "
+                 "See pg_locks, and run this command again.")
     except psycopg.Error as error:
-        gone = [session.label for session in (move.control, move.source, move.target) if session is not None and session.connection.broken]
-        complain("".join(f"{label}: " for label in gone) + words(error))
+        gone = [f"{session.label}: " for session in (move.control, move.source, move.target)
+                if session is not None and session.connection.broken]
+        complain("".join(gone) + words(error))
     except KeyboardInterrupt:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -5,7 +5,6 @@ import signal
 import time
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .errors import Refused, say
@@ -32,14 +31,17 @@ SETTINGS = {
     # A reported result must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",
     # The program compares rows of two servers as text, so the two sessions need equal output formats.
-    "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"}
-# Describes `a`, a row of pg_stat_activity. If `a` has no pid, the function describes a prepared transaction.
-WHO = """CASE WHEN a.pid IS NULL THEN 'a prepared transaction' ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename, pg_catalog.date_trunc('second', xact_start)) END"""
-HOLDERS = f"""
-SELECT DISTINCT {WHO}
+    "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1",
+    "bytea_output": "hex"}
+# Describes the sessions that hold locks. A lock without a session belongs to a prepared transaction.
+HOLDERS = """
+SELECT DISTINCT CASE WHEN a.pid IS NULL THEN 'a prepared transaction'
+                ELSE pg_catalog.format('process %%s (%%s, since %%s)', a.pid, usename,
+                                       pg_catalog.date_trunc('second', xact_start)) END
   FROM pg_catalog.pg_locks AS l LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
  WHERE locktype = 'relation' AND granted AND mode <> 'AccessShareLock' AND l.relation IN (
-       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace WHERE nspname = ANY (%s))
+       SELECT c.oid FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = relnamespace
+        WHERE nspname = ANY (%s))
    AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
    AND a.application_name IS DISTINCT FROM 'snowflake-move-shard' LIMIT 5"""
 SECRET = ("password", "sslpassword")
@@ -53,7 +55,7 @@ class Silent(psycopg.OperationalError):
 
 
 def parse(conninfo, what):
-    """The options of a connection string, of either form. Nothing of the string is ever repeated: it may have a password."""
+    """The options of a connection string, of either form. No message repeats the string, which may have a password."""
     try:
         options = conninfo_to_dict(conninfo)
     except psycopg.Error:
@@ -66,8 +68,8 @@ def parse(conninfo, what):
 
 @contextlib.contextmanager
 def alarm(seconds, label):
-    """Raises Silent if the body is not done in time: what a server's own timeouts cannot see. Then again each second, for what cleans up
-    may wait for the same server."""
+    """Raises Silent if the body is not done in time: what a server's own timeouts cannot see. Then again each second,
+    for what cleans up may wait for the same server."""
     def ring(_signal, _frame):
         raise Silent(f"{label} does not answer")
     before = signal.signal(signal.SIGALRM, ring)
@@ -81,13 +83,14 @@ def alarm(seconds, label):
 
 def lost(error):
     """Whether the connection broke: what was asked for last may have been done, or not."""
-    return isinstance(error, psycopg.OperationalError) and (error.sqlstate is None or error.sqlstate[:3] in ("080", "57P"))
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "080")[:3] in ("080", "57P")
 
 
 class Session:
     def __init__(self, label, conninfo):
         self.label, self.conninfo = label, conninfo
-        options = {**KEEPALIVE, **parse(conninfo, f"the connection string of {label}"), "application_name": "snowflake-move-shard"}
+        options = {**KEEPALIVE, **parse(conninfo, f"the connection string of {label}"),
+                   "application_name": "snowflake-move-shard"}
         try:
             with alarm(45, label):
                 self.connection = psycopg.connect(make_conninfo(**options), autocommit=True, prepare_threshold=2)
@@ -96,14 +99,16 @@ class Session:
         self.limit = None
         self.version = self.connection.info.server_version
         settings = dict(SETTINGS, transaction_timeout="0") if self.version >= 170000 else SETTINGS
-        self.connection.execute("SELECT " + ", ".join(["pg_catalog.set_config(%s, %s, false)"] * len(settings)), [text for setting in settings.items() for text in setting])
+        self.connection.execute("SELECT " + ", ".join(["pg_catalog.set_config(%s, %s, false)"] * len(settings)),
+                                [text for setting in settings.items() for text in setting])
 
     def execute(self, query, params=None, seconds=None):
         """`seconds` limits the statement. If it is None, the transaction's last limit applies, or SECONDS."""
         if seconds is None:
             seconds = self.limit if self.in_transaction() and self.limit is not None else SECONDS
         if self.limit != seconds:
-            self.connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)", (str(int(seconds * 1000)),))
+            self.connection.execute("SELECT pg_catalog.set_config('statement_timeout', %s, false)",
+                                    (str(int(seconds * 1000)),))
             self.limit = seconds
         with alarm(seconds + GRACE, self.label):
             return self.connection.execute(query, params)
@@ -117,6 +122,13 @@ class Session:
     def value(self, query, params=None, seconds=None):
         row = self.row(query, params, seconds)
         return row[0] if row else None
+
+    def column(self, query, params=None):
+        return [row[0] for row in self.rows(query, params)]
+
+    def set_local(self, name, value, seconds=None):
+        """Changes a setting until the end of the transaction."""
+        self.execute("SELECT pg_catalog.set_config(%s, %s, true)", (name, str(value)), seconds=seconds)
 
     def in_transaction(self):
         return self.connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
@@ -145,14 +157,14 @@ class Session:
             raise
 
     def patiently(self, what, lock_timeout, work, seconds=600):
-        """work() in a transaction, again and again: its locks wait for readers, and others must not wait behind it for long."""
+        """work() in a transaction, repeatedly: its locks wait for readers, and others must not wait long behind it."""
         until = time.monotonic() + seconds
         attempt = 0
         while True:
             attempt += 1
             try:
                 with self.transaction():
-                    self.execute("SELECT pg_catalog.set_config('lock_timeout', %s, true)", (str(lock_timeout),))
+                    self.set_local("lock_timeout", lock_timeout)
                     return work()
             except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
                 if time.monotonic() > until:
@@ -163,7 +175,7 @@ class Session:
 
     def holders(self, schemas):
         """Who has locks on relations of these schemas that others wait for, but for this program."""
-        return [who for who, in self.rows(HOLDERS, (schemas,))]
+        return self.column(HOLDERS, (schemas,))
 
     def close(self):
         with contextlib.suppress(Exception):
