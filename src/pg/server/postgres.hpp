@@ -168,7 +168,7 @@ inline bool may_use_schema(Oid schema) {
 #endif
 }
 
-// Returns whether `user` could run SET ROLE `role`.
+// Returns whether `user` has the privileges of `role` and can SET ROLE to `role`.
 inline bool may_act_as(Oid user, Oid role) {
 #if PG_VERSION_NUM >= 160000
   if (!member_can_set_role(user, role)) return false;
@@ -242,8 +242,8 @@ inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]]
 #endif
 }
 
-// Returns the prepared transaction that holds a lock. After a recovery, the lock contains the
-// transaction's own id instead of a session's virtual transaction id.
+// After a recovery, the lock contains the transaction's own id instead of a session's virtual
+// transaction id.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 #if PG_VERSION_NUM >= 170000
   const VirtualTransactionId holder = lock.vxid;
@@ -298,8 +298,8 @@ inline RangeType* make_id_range(TypeCacheEntry* type, RangeBound* lower, RangeBo
 }
 
 // GUC_ALLOW_IN_PARALLEL lets a parallel query load the library with the configured values. With
-// minor releases that lack GUC_ALLOW_IN_PARALLEL, ids cannot be minted in a session that loaded the
-// library in a parallel query.
+// minor releases that lack GUC_ALLOW_IN_PARALLEL, a session does not mint if a parallel query has
+// loaded the library.
 #ifdef GUC_ALLOW_IN_PARALLEL
 inline constexpr int kSetInParallel = GUC_ALLOW_IN_PARALLEL;
 #else

@@ -1,4 +1,5 @@
-// The first configured value that PostgreSQL rejected while this session loaded the library.
+// Contains the first configured value that PostgreSQL rejected while this session loaded the
+// library.
 //
 // PostgreSQL replaces a rejected value by the default, which could cause duplicate ids. An error
 // while the library is loaded would leave some settings undefined. A session with a rejected

@@ -1,4 +1,4 @@
-// Converts times, layouts and names to text in the current memory context.
+// All texts are allocated in the current memory context.
 #pragma once
 
 #include "core/layout.hpp"
