@@ -28,7 +28,6 @@ void log_clock_accepted(int64_t drift_ms);
 void log_clock_believed(int64_t drift_ms);
 void log_unsynchronized(const ClockBounds& bounds);
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
-// `source` is empty if the kernel does not report the name of the clock source.
 void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout
