@@ -34,7 +34,7 @@ struct alignas(64) Statistics {
   std::atomic<uint64_t> mark_flushes;  // that a call waited for
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
-  std::atomic<uint32_t> mark_writers;    // writing, or waiting for a flush
+  std::atomic<uint32_t> mark_writers;    // writing or flushing
   std::atomic<int64_t> mark_stalled_us;  // 0: no writer
   std::atomic<uint64_t> commit_waits;
   std::atomic<uint64_t> commit_waited_us;

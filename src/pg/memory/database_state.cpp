@@ -139,7 +139,6 @@ void end_former_state(DatabaseState& former) {
   end_generation(former);
 }
 
-// Returns whether bind_mark() would change the region or the shards.
 bool would_change_origin(const DatabaseState& state) {
   const SessionStart start = session_start();  // reads a file
   const OriginSettings wanted = origin_settings();

@@ -88,7 +88,6 @@ void for_each_database(Visit visit) {
       &visit);
 }
 
-// Returns whether find_or_take_database_state() would find or create shared state.
 bool has_or_may_take_state();
 
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
@@ -116,8 +115,8 @@ OriginInUse origin_in_use();
 // before `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
-// These functions call the member functions of Limits under shared_state->lock. bind_mark() also
-// lets the newest session choose region and shards, and copies the shards to owned_shards.
+// bind_mark() lets the newest session choose region and shards, and copies the shards to
+// owned_shards.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);

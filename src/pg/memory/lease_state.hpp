@@ -44,7 +44,6 @@ RegionHold leased_region_under_lock();
 // Returns the lease that bounds published limits, or null if the region is not leased.
 LeaseMemory* limiting_lease();
 
-// Makes the lease worker request a lease at once.
 void wake_lease_worker();
 
 }  // namespace snowflake::pg

@@ -2,8 +2,7 @@
 
 namespace snowflake::pg {
 
-// Called at server start. Publishes the functions of lease_port.hpp, loads the lease library, and
-// registers the lease worker.
+// Called at server start, if the library is preloaded.
 void install_lease();
 
 }  // namespace snowflake::pg

@@ -13,7 +13,7 @@ extern MintRecord mint_record;
 // Returns the slot in which this session must record the first id of its transaction.
 OpenMints& own_mint_slot();
 
-// Called before the session uses another shared state.
+// Called before the session uses the shared state of another layout.
 void leave_mint_slot();
 
 // Closes the slot after the transaction has ended and new snapshots include its result. If a

@@ -89,8 +89,7 @@ static_assert(sizeof(SharedState) < 40000);
 // Null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
-// If the library is preloaded, the postmaster reserves and creates the memory. `start_clock_watch`
-// fills a new clock watch.
+// If the library is preloaded, the postmaster reserves and creates the memory.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 // Finds or creates the memory. Returns a blocker if the session must not use the extension's shared

@@ -17,7 +17,7 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For each cause, this memory counts only one database without shared state.
+// For each cause, this memory counts only the last database without shared state.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
