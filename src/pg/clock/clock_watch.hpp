@@ -19,8 +19,8 @@ void start_clock_watch(ClockWatch& watch);
 // goes back.
 void check_clock();
 
-// Called when the high-water mark is raised. Logs whether the clock is synchronized, and whether
-// the layout ends within a year.
+// Called when the high-water mark is raised. Logs changes of the clock's synchronization and
+// source, and a layout that ends within a year.
 void check_clock_error();
 
 // Returns whether the clock has jumped ahead of the base by more than "snowflake.max_forward_jump".

@@ -10,7 +10,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns false if the call has already waited for "snowflake.max_wait".
 bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   const int64_t left_ms = max_wait_ms - budget.waited_ms();
   if (left_ms <= 0) return false;
