@@ -47,8 +47,7 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // The error skips record_clone(), so the flag for sessions that already mint is set before the
-  // error.
+  // The call will fail before record_clone(), so the flag for the other sessions is set here.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

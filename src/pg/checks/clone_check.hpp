@@ -1,7 +1,7 @@
 // Detects that a database is a clone: a copied machine, a base backup, a restored machine or a
-// promoted standby. Sequence snowflake.origin_fingerprint identifies the machine, disk and files
-// with which the database last minted. A clone and its original would mint the same ids, and the
-// original cannot detect the clone.
+// promoted standby. Sequence snowflake.origin_fingerprint identifies the machine, disk and files of
+// the server that last minted in the database. A clone and its original would mint the same ids,
+// and the original cannot detect the clone.
 //
 // After a move of the database, the stored origin fingerprint changes only if accept_clone() is
 // called or the region is leased. Two servers never lease the same region at the same time. Dumps
@@ -24,7 +24,7 @@ void record_clone(DatabaseState& state, const Moved& moved);
 bool clone_may_mint(const DatabaseState& state);
 
 // Returns the changed parts of the origin fingerprint without waiting and without errors. REQUIRES
-// a lock on the sequence of the origin fingerprint.
+// a lock on the sequence snowflake.origin_fingerprint.
 Moved moved_since(const StateSequences& sequences);
 
 Moved accept_clone();

@@ -67,8 +67,8 @@ void record_contradiction(Oid seal, int64_t presented) {
   reset_seal();
 }
 
-// Writes a layout to a new file of the sequence, so that a rollback also removes the layout.
-// REQUIRES AccessExclusiveLock on the sequence.
+// Writes a layout to a new file of the sequence, so that a rollback restores the old file. REQUIRES
+// AccessExclusiveLock on the sequence.
 void reseal(Oid oid, int64_t seal) {
   ResetSequence(oid);
   Relation sequence = relation_open(oid, NoLock);

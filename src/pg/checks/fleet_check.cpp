@@ -9,7 +9,6 @@ namespace snowflake::pg {
 
 namespace {
 
-// Returns whether the database has not minted ids under a lease yet.
 bool is_open(int64_t remembered) {
   return remembered == 0 || remembered == kUnheardFleet;
 }

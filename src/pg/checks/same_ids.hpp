@@ -14,8 +14,8 @@ struct SameIds {
   bool found() const { return database != nullptr; }
 };
 
-// Compares the regions and shards in which the databases of this server have minted since the
-// server start.
+// Compares the regions and shards in which the databases of this server have minted and may still
+// mint.
 SameIds find_same_ids(const DatabaseState& state);
 
 // Logs two databases that mint the same ids, but searches only once in a few seconds.

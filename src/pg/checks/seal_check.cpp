@@ -63,8 +63,8 @@ int64_t carried_seal(Oid table, int64_t local) {
 }
 
 // The acquire load pairs with the release stores in record_all_checked() and record_seal_checked().
-// A session that uses another session's check must also see the regions and shards reserved by
-// backfill() before the check.
+// A session that relies on another session's check must also see what the other session has written
+// before the check.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
   return checked != 0 && monotonic_us() - checked < kRecheckUs;
@@ -207,7 +207,7 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // The check is recorded only if the shared state has the mark of the same extension.
+    // A check is recorded only for the extension whose high-water mark is in the shared state.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

@@ -1,9 +1,9 @@
 // The seal: the permanent layout, tick and epoch of a database's ids.
 //
 // A database can have two layouts: one from CREATE EXTENSION, and one from a restored dump. If the
-// two layouts differ, every function raises an error. A dump restores rows before the layout, so
-// these rows were already decoded with the wrong layout. Without this error, users would not notice
-// rows that were decoded with the wrong layout.
+// two layouts of a database differ, every function raises an error. pg_restore restores rows before
+// the layout, so rows may already have been decoded with the wrong layout. Without an error, users
+// would not notice that rows were decoded with the wrong layout.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -28,7 +28,7 @@ bool record_seal_use(Oid seal_local, int64_t seal);
 // invalid.
 bool try_go_by_seal();
 
-// Checks the seal without waiting. seal_still_holds() returns false only if the two seals of the
+// Checks the seal without waiting. seal_still_holds() returns false only if the two layouts of the
 // database differ. If the seal is locked, a transaction may drop the seal, but does not change the
 // seal.
 bool seal_still_holds(const StateSequences& sequences);
