@@ -52,8 +52,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // Every published limit is at most highest_ms(). If the sequence's value is less than
-    // highest_ms(), a command has lowered the value.
+    // If the value of the sequence is less than highest_ms(), the greatest written mark, a command
+    // has lowered the value.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
