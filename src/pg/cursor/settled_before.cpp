@@ -36,9 +36,8 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// Returns the tick to which the shard counters are raised. The tick is at most the high-water mark,
-// and at least every adopted mark. The settled id does not decrease if the server starts again with
-// an earlier clock.
+// The returned tick is at most the high-water mark, and at least every mark that a session has
+// adopted. The settled id does not decrease if the server starts again with an earlier clock.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
   const int64_t mark_ms = limit == 0 ? durable_mark_ms() : 0;
