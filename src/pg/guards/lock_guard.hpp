@@ -1,5 +1,5 @@
-// Prevents other roles from locking the extension's tables and sequences, because minting would
-// wait.
+// Prevents roles other than the owner from locking the extension's tables and sequences, because
+// minting would wait.
 #pragma once
 
 namespace snowflake::pg {
