@@ -10,8 +10,7 @@ constexpr const char* kProblems =
     "SELECT relation, attribute, problem FROM snowflake.adopted_columns()"
     " WHERE problem IS NOT NULL ORDER BY 1, 2";
 
-// Returns InvalidOid if snowflake.adopted does not exist, is empty, or cannot be locked without
-// waiting. The query never waits for a lock, because lock_adopted() already holds the lock on
+// The query never waits for a lock, because lock_adopted() already holds the lock on
 // snowflake.adopted.
 Oid lock_adopted() {
   const Oid schema = get_namespace_oid("snowflake", true);

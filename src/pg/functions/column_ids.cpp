@@ -39,7 +39,6 @@ int64 integer_of(Oid type, Datum value) {
   }
 }
 
-// Returns PostgreSQL's built-in btree operator class for an integer type.
 Oid integers_ascending(Oid type) {
   switch (type) {
     case INT2OID:

@@ -58,8 +58,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Returns whether two SQL functions call the same C function without a wrapper. ALTER FUNCTION SET
-// and SECURITY DEFINER add a wrapper to a C function.
+// Returns whether two SQL functions call the same C function without a wrapper. PostgreSQL adds a
+// wrapper for ALTER FUNCTION SET and SECURITY DEFINER.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;

@@ -74,8 +74,8 @@ SF_SQL_FUNCTION(initial_state) {
   if (clock_jumped_ahead()) error_clock_jumped(clock_drift_us() / 1000);
   WaitBudget budget;
   while (lacks_synchronization()) wait_for_synchronization(budget);
-  // CREATE EXTENSION always commits synchronously, because ids below the new high-water mark may be
-  // returned soon.
+  // CREATE EXTENSION always commits synchronously, because sessions may return ids below the new
+  // high-water mark before the next flush of WAL.
   ForceSyncCommit();
 
   report_seal_at_commit();

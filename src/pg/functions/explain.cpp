@@ -71,7 +71,8 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Finds reasons why an id cannot be valid, and returns a text that names the minting server.
+// Collects reasons why an id cannot be valid, and returns the name of the server that would mint
+// the id.
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);

@@ -1,5 +1,5 @@
-// The hot path of next_id() needs only a clock reading and one compare-and-swap. All other checks
-// of next_id() use cached values, which are read again only if the claim fails.
+// The hot path of next_id() needs only a clock reading and one compare-and-swap. Other checks of
+// next_id() use cached values, which are read again only if the claim fails.
 
 #include <algorithm>
 

@@ -92,7 +92,6 @@ Range checked_range(FunctionCallInfo fcinfo, const char* function) {
   if (PG_ARGISNULL(0)) error_shard_null();
   if (XactReadOnly) error_read_only(function);
   if (IsInParallelMode()) error_parallel(function);
-  // attach() provides the layout, the shard counters and the owned shards.
   WaitBudget budget;
   while (!hold.good()) attach(budget);
   return range_of(fcinfo);
