@@ -100,12 +100,9 @@ COMMIT;
 SELECT commit_waits - :before AS more FROM snowflake.database_stats;
 SET snowflake.commit_wait = off;
 SELECT mint_and_commit(177, 1);
-BEGIN;
-SELECT mint_and_commit(177, 1);
-SET LOCAL snowflake.commit_wait = on;
-COMMIT;
+BEGIN \; SELECT mint_and_commit(177, 1) \; SET LOCAL snowflake.commit_wait = on \; COMMIT;
 SHOW snowflake.commit_wait;
-SELECT commit_waits - :before AS more, commit_wait_time - :ms > 50 AS ms FROM snowflake.database_stats;
+SELECT commit_waits - :before AS more, commit_wait_time > :ms AS ms FROM snowflake.database_stats;
 CALL is_past('110 ms');
 
 -- The commit is refused if the wait would be longer than max_wait, or if the clock is not synchronized. A refused
