@@ -70,6 +70,10 @@ is($session->query_safe('SELECT bits FROM snowflake.layout'), '41/5+8/10', 'the 
 is($session->query_safe('SELECT count(*) FROM snowflake.shard_stats'), '0', 'the view shard_stats works on a standby');
 is($session->query_safe('SELECT clock IS NOT NULL AND covered_until IS NULL AND NOT minting AND reason = \'standby\' FROM snowflake.health'),
 	't', 'health on a standby shows the clock and the reason "standby"');
+$primary->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
+$primary->wait_for_catchup($standby, 'replay');
+is($standby->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|standby', 'health on a standby does not read an unlogged mark, which has no file there');
+$primary->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 

@@ -42,8 +42,9 @@ void gather_mark(Facts& facts, Oid high_water) {
     facts.state = Blocker::state_missing;
     return;
   }
-  facts.mark_known = try_read_mark(mark, &facts.mark_ms);
   facts.mark = blocker_for_all(mark);
+  // A relation that is not permanent has no file on a standby.
+  facts.mark_known = facts.mark == Blocker::none && try_read_mark(mark, &facts.mark_ms);
   relation_close(mark, NoLock);
 }
 
