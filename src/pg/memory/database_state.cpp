@@ -75,7 +75,7 @@ Mapping map_state(dsm_handle memory) {
 }
 
 void unmap(const Mapping& mapping) {
-  if (mapping.is_new) dsm_detach(mapping.segment);
+  if (mapping.is_new && mapping.segment != nullptr) dsm_detach(mapping.segment);
 }
 
 uint32_t region_key(int32_t region) {
@@ -238,12 +238,16 @@ bool is_of_session_layout(const DatabaseState& state) {
 
 void for_each_database(void (*visit)(const DatabaseState& state, void* argument), void* argument) {
   const DatabaseList list = databases_now();
-  for (const DatabaseEntry& entry : list.entries) {
-    const Mapping mapping = map_state(entry.memory);
-    if (mapping.segment == nullptr) continue;
-    visit(*state_in(mapping.segment), argument);
-    unmap(mapping);
+  const auto mappings = static_cast<Mapping*>(palloc(sizeof(Mapping) * size_t{kMostDatabases}));
+  std::ranges::transform(list.entries, mappings,
+                         [](const DatabaseEntry& entry) { return map_state(entry.memory); });
+  const std::span<Mapping> all_mappings{mappings, list.entries.size()};
+  for (const Mapping& mapping : all_mappings) {
+    CHECK_FOR_INTERRUPTS();
+    if (mapping.segment != nullptr) visit(*state_in(mapping.segment), argument);
   }
+  for (const Mapping& mapping : all_mappings) unmap(mapping);
+  pfree(mappings);
   pfree(list.entries.data());
 }
 

@@ -79,7 +79,8 @@ DatabaseState* find_or_take_database_state();
 
 bool is_of_session_layout(const DatabaseState& state);
 
-// Calls `visit(state)` for every database with shared state, which is mapped only during `visit`.
+// Calls `visit(state)` for every database with shared state. All states stay mapped until the last
+// visit, because a visit may call the function again.
 void for_each_database(void (*visit)(const DatabaseState& state, void* argument), void* argument);
 template <class Visit>
 void for_each_database(Visit visit) {
