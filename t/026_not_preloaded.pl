@@ -147,6 +147,13 @@ foreach my $case (
 	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|$reason", "health() shows the reason: $setting");
 }
 
+# Locks fill PostgreSQL's shared memory before the first call. PostgreSQL frees the locks, but not their memory.
+$node->start_with('');
+like($node->error_of('SELECT pg_advisory_lock(g) FROM generate_series(1, 1000000) g'), qr/53200: out of shared memory/, 'locks fill the shared memory');
+$node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53200', message => "PostgreSQL's shared memory has no room for snowflake", hint => 'Add snowflake to "shared_preload_libraries" and restart' },
+	'next_id() fails if locks have filled the shared memory');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|no room in PostgreSQL's shared memory", 'health() shows that the shared memory has no room');
+
 # Restarts the server with and without preloading the library.
 foreach my $preload ('snowflake', '', 'snowflake')
 {

@@ -22,6 +22,7 @@ enum class Blocker : uint8_t {
   // returns the first in the order of the enum.
   not_preloaded,     // a setting requires the preload
   setting_rejected,  // when the library was loaded
+  no_shared_memory,  // no room in main shared memory
   other_library,     // another version created shared memory
   standby,
   setting_invalid,       // region or shards

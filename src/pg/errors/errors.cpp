@@ -16,6 +16,11 @@ void error_setting_rejected(const RejectedSetting& setting) {
   refuse(setting.blocker, setting.name, psprintf("The configured value is \"%s\".", setting.value));
 }
 
+void error_no_shared_memory(size_t bytes) {
+  refuse(Blocker::no_shared_memory, nullptr,
+         psprintf("The library needs %zu bytes. Locks may have filled the shared memory.", bytes));
+}
+
 void error_other_library(uint32_t memory_abi, uint32_t library_abi) {
   refuse(Blocker::other_library, nullptr,
          psprintf("The shared memory has ABI number %u. The library that this session loaded has "

@@ -20,6 +20,7 @@ void warn_layout_ended();
 
 // Server and database
 [[noreturn]] void error_setting_rejected(const RejectedSetting& setting);
+[[noreturn]] void error_no_shared_memory(size_t bytes);
 [[noreturn]] void error_other_library(uint32_t memory_abi, uint32_t library_abi);
 [[noreturn]] void error_no_memory(size_t bytes);
 // For not_installed, other_extension, state_missing.

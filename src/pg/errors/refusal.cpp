@@ -21,6 +21,10 @@ constexpr RefusalText kTable[kBlockers] = {
      "a setting was rejected",
      "Correct the setting in postgresql.conf, ALTER DATABASE, ALTER ROLE or the connection "
      "options, and connect again."},
+    {Blocker::no_shared_memory, Cause::none, ERRCODE_OUT_OF_MEMORY,
+     "PostgreSQL's shared memory has no room for snowflake",
+     "no room in PostgreSQL's shared memory",
+     "Add snowflake to \"shared_preload_libraries\" and restart the server."},
     {Blocker::other_library, Cause::none, kState,
      "another version of the library snowflake created the shared memory of this server",
      "another version of the library created the shared memory",

@@ -41,9 +41,11 @@ constinit StartClockWatch start_watching = nullptr;
 constinit shmem_request_hook_type previous_request_hook = nullptr;
 constinit shmem_startup_hook_type previous_startup_hook = nullptr;
 
-// REQUIRES AddinShmemInitLock.
+// Returns null if the main shared memory has no room. REQUIRES AddinShmemInitLock.
 SharedState* create_state() {
-  const auto state = new (ShmemAlloc(sizeof(SharedState))) SharedState{};
+  void* const room = ShmemAllocNoError(sizeof(SharedState));
+  if (room == nullptr) return nullptr;
+  const auto state = new (room) SharedState{};
   LWLockInitialize(&state->lock, new_lock_tranche(kName));
   state->started_ms = wall_clock_ms();
   state->started_us = boot_us();
@@ -87,6 +89,7 @@ Blocker try_open_shared_state() {
   }
   const Header made = *header;
   LWLockRelease(AddinShmemInitLock);
+  if (made.state == nullptr) return Blocker::no_shared_memory;
   abi_of_memory = made.abi;
   if (made.magic != kMagic || made.abi != form.abi) return Blocker::other_library;
   register_lock_tranche(made.state->lock.tranche, kName);
@@ -99,6 +102,8 @@ void open_shared_state() {
   switch (try_open_shared_state()) {
     case Blocker::none:
       return;
+    case Blocker::no_shared_memory:
+      error_no_shared_memory(sizeof(SharedState));
     case Blocker::other_library:
       error_other_library(abi_of_memory, form.abi);
     default:

@@ -93,7 +93,7 @@ extern SharedState* shared_state;
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 // Finds or creates the memory. Returns a blocker if the session must not use the extension's shared
-// memory. Raises an error if PostgreSQL's main shared memory is full.
+// memory. Raises an error if PostgreSQL's main shared memory has no room for the header.
 Blocker try_open_shared_state();
 // open_shared_state() raises the error of the blocker from try_open_shared_state().
 void open_shared_state();
