@@ -203,12 +203,13 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# The first session that fills the WAL buffers waits for its commit and holds WALWriteLock. The second filler session
-		# fills the WAL buffers. PostgreSQL 17 spells the wait events differently.
-		foreach my $wait ([ 1, 'WALSync' ], [ 2000, 'WALWrite' ])
+		# The first filler session waits for its commit, and holds WALWriteLock unless the WAL writer was faster. The second
+		# filler session fills the WAL buffers. PostgreSQL 17 spells the wait events differently.
+		foreach my $rows (1, 2000)
 		{
-			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $wait->[0])");
-			$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'filler' AND lower(wait_event) = lower('$wait->[1]')");
+			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $rows)");
+			my $fillers = @fillers;
+			$node->poll_query_until('postgres', "SELECT count(*) = $fillers FROM pg_stat_activity WHERE application_name = 'filler' AND lower(wait_event) IN ('walsync', 'walwrite')");
 		}
 		$holder->quit;
 	},
