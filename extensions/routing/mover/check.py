@@ -100,8 +100,8 @@ def of_start(move):
     if min(workers, processes, origins) < 2 or syncs < 1:
         yield (f"The target has {workers} free workers for subscriptions, {processes} free background workers and "
                f"{origins} free replication origins, and max_sync_workers_per_subscription is {syncs}. A move needs "
-               "2, 2, 2 and 1. Raise max_logical_replication_workers, max_worker_processes, max_replication_slots or "
-               "max_sync_workers_per_subscription.")
+               "2, 2, 2 and 1. Raise max_logical_replication_workers, max_worker_processes, max_replication_slots (on "
+               "PostgreSQL 18 max_active_replication_origins) or max_sync_workers_per_subscription.")
     # Includes transactions on other tables and databases, because a replication slot is created only after all
     # transactions have ended.
     for gid, database, owner in move.source.rows(PREPARED):
