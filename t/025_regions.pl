@@ -120,6 +120,15 @@ foreach my $step ([ x => 1 ], [ x => 3 ], ([ y => 1 ], [ x => 2 ], [ y => 3 ], [
 }
 is($writers{$_}->stop, '', "the writers of $_ were never refused") foreach qw(x y);
 
+# Kills a session, so that PostgreSQL creates its shared memory again.
+sub crash
+{
+	my $victim = $node->session;
+	$node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
+	$node->poll_query_until('postgres', 'SELECT true');
+	return;
+}
+
 sub all_ids { return map { $node->ids('SELECT id FROM ids', $_) } qw(x y); }
 sub repeated
 {
@@ -141,12 +150,27 @@ $node->safe_psql('y', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000
 alter('y', 'region', 5);
 region('y');
 alter('x', 'region', 2);
-my $victim = $node->session;
-$node->kill_backend($victim->query_safe('SELECT pg_backend_pid()') =~ s/\s//gr);
-$node->poll_query_until('postgres', 'SELECT true');
+crash();
 $node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000))');
 is(regions_in_use(), 'x|2|all', 'after a crash the newest settings count');
 is(repeated(), '0', 'after a crash no id repeats');
+
+# The crash comes before database y mints in its new region, and after a database was dropped.
+$node->create_database('gone');
+alter('gone', 'region', 9);
+my $last_of_gone = $node->safe_psql('gone', 'SELECT max(id) FROM unnest(snowflake.next_ids(1, 150000)) AS id');
+$node->safe_psql('y', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 150000))');
+alter('y', 'region', 6);
+$node->safe_psql('postgres', 'DROP DATABASE gone');
+crash();
+is(region('y'), '6', 'after a crash database y mints in its new region');
+alter('x', 'region', 5);
+$node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000))');
+is(repeated(), '0', 'a database takes a region that another database left during the crash: no id repeats');
+alter('x', 'region', 9);
+cmp_ok($node->safe_psql('x', 'SELECT snowflake.next_id(1)'), '>', $last_of_gone, 'a database takes the region of a database that was dropped before the crash: the next id is greater');
+alter('x', 'region', 2);
+region('x');
 
 # Ids in the region of a dropped database begin above the dropped high-water mark, in a new database and in a database
 # that has minted. The last ids of the dropped database are 4.6 s ahead of the clock.

@@ -50,6 +50,14 @@ class MintOrigin {
   }
 
   int32_t region() const noexcept { return region_; }
+  uint64_t hash_of_shards() const noexcept {
+    uint64_t hash = count_;
+    for (size_t i = 0; i < count_; ++i) {
+      hash ^= uint64_t{ranges_[i].first} << 32 | ranges_[i].last;
+      hash = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15;
+    }
+    return hash;
+  }
   ShardSet shards() const noexcept { return {ranges_, count_}; }
 
  private:

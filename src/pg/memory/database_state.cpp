@@ -78,42 +78,34 @@ void unmap(const Mapping& mapping) {
   if (mapping.is_new && mapping.segment != nullptr) dsm_detach(mapping.segment);
 }
 
-uint32_t region_key(int32_t region) {
-  return static_cast<uint32_t>(region) + 1;
-}
-
-// Records the high-water mark of a database that stops minting in a region. Another database that
-// uses the region later must mint above the recorded mark. REQUIRES shared_state->lock in exclusive
-// mode.
-void leave_region(const DatabaseState& state) {
-  if (state.origin.is_chosen() && !leased())
-    postmaster_memory->left_regions.raise(region_key(state.origin.region()),
-                                          state.limits.highest_ms());
-}
-
 void free_state(const DatabaseEntry& gone) {
-  const Mapping mapping = map_state(gone.memory);
-  if (mapping.segment == nullptr) return;
   LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
   DatabaseEntry* const entry = entry_of(gone.database);
   const bool found = entry != nullptr && entry->memory == gone.memory;
   if (found) {
-    leave_region(*state_in(mapping.segment));
     *entry = shared_state->databases[--shared_state->database_count];
     ++shared_state->databases_version;
   }
   LWLockRelease(&shared_state->lock);
-  unmap(mapping);
   if (found) dsm_unpin_segment(gone.memory);
 }
 
 // No backend uses the shared state of a dropped database, because a database with sessions cannot
-// be dropped.
-void free_states_of_dropped_databases() {
+// be dropped. A database that was dropped before a crash restart has no shared state any more, but
+// it still has an entry in postmaster_memory->regions.
+void release_dropped_databases() {
   const DatabaseList list = databases_now();
   for (const DatabaseEntry& entry : list.entries)
     if (!database_exists(entry.database)) free_state(entry);
   pfree(list.entries.data());
+  auto& regions = postmaster_memory->regions;
+  for (size_t i = 0; i < regions.kEntries; ++i) {
+    const Oid database = regions.database_at(i);
+    if (!OidIsValid(database) || database_exists(database)) continue;
+    LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
+    regions.leave(database);
+    LWLockRelease(&shared_state->lock);
+  }
 }
 
 // If an error occurs before the publication, PostgreSQL frees the segment.
@@ -228,7 +220,7 @@ DatabaseState* find_or_take_database_state() {
   DatabaseState* const state = find_database_state();
   const bool is_usable = state != nullptr && is_of_session_layout(*state);
   if (is_usable && !would_change_origin(*state)) return state;
-  free_states_of_dropped_databases();  // may free a region
+  release_dropped_databases();  // may free a region
   return is_usable ? state : create_database_state();
 }
 
@@ -276,24 +268,25 @@ namespace {
 
 constinit ShardRange owned_ranges[kMaxShardRanges]{};
 
+// REQUIRES shared_state->lock in exclusive mode.
+void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
+  if (!leased())
+    postmaster_memory->regions.record(MyDatabaseId, state.origin.region(),
+                                      state.origin.hash_of_shards(), mark_ms);
+}
+
 // Lets the newest session of the database choose region and shards. Returns the region, and the
 // earliest time for ids of the region, because another database may have used the region before.
 // Ids of the former region and shards stay below the old limit, even if they are minted at this
 // moment. REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
-  const bool changes = state.origin.would_change(start, wanted.region, wanted.shards);
-  // left_regions is read before leave_region(), because a change of only the shards keeps the
-  // region.
-  const int32_t region = changes ? wanted.region : state.origin.region();
-  const RegionHold held =
-      leased() ? leased_region_under_lock()
-               : RegionHold{region, postmaster_memory->left_regions.read(region_key(region))};
-  if (changes) {
-    leave_region(state);
-    state.limits.end_region();
-  }
-  state.origin.offer(start, wanted.region, wanted.shards);
+  if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
+  if (leased()) return leased_region_under_lock();
+  // left_ms() is read first, because a database that changes only its shards stays in the region.
+  const int32_t region = state.origin.region();
+  const RegionHold held{region, postmaster_memory->regions.left_ms(region)};
+  record_region_mark(state, state.limits.highest_ms());
   return held;
 }
 
@@ -341,6 +334,7 @@ MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms
 
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms) {
   LWLockAcquire(&shared_state->lock, LW_EXCLUSIVE);
+  if (state.limits.is_current(generation)) record_region_mark(state, mark_ms);
   const bool current = state.limits.publish(layout, generation, mark_ms, limiting_lease());
   LWLockRelease(&shared_state->lock);
   return current;

@@ -9,6 +9,7 @@
 #include "core/clock_base.hpp"
 #include "core/keyed_max.hpp"
 #include "core/lease_memory.hpp"
+#include "core/region_marks.hpp"
 
 namespace snowflake::pg {
 
@@ -18,9 +19,8 @@ struct PostmasterMemory {
   // For each database, the greatest high-water mark that a DROP or a rollback has removed, in ms
   // since 1970.
   KeyedMax<512> lost_marks;
-  // For each region, the greatest high-water mark of a database that has left the region. The key
-  // of left_regions is region + 1, because 0 marks a free entry.
-  KeyedMax<256> left_regions;
+  // Not used if the region is leased. Changes require shared_state->lock in exclusive mode.
+  RegionMarks<256, 256> regions;
   LeaseMemory lease;
   std::atomic<int64_t> lease_fleet;
   std::atomic<int64_t> lease_born_us;

@@ -1,0 +1,90 @@
+// Records what each database of a server mints, and up to which time. If a database stops minting a
+// shard of a region, the region's ids in other databases must begin above this time.
+//
+// The caller excludes concurrent calls of record() and leave(). Any process may be killed between
+// two stores, and later calls then use what was stored. Zeroed memory is an empty object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/keyed_max.hpp"
+
+namespace snowflake {
+
+template <size_t kDatabases, size_t kRegions>
+class RegionMarks {
+ public:
+  static constexpr size_t kEntries = kDatabases;
+
+  // Called before a database issues ids of a region up to the high-water mark `mark_ms`. `shards`
+  // is a hash of the shards that the database owns. A database whose region or shards were
+  // different before has left its former region. `database` is not 0.
+  void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
+    Entry* entry = find(database);
+    if (entry != nullptr &&
+        (region_of(*entry) != region || entry->shards.load(std::memory_order_relaxed) != shards)) {
+      leave(*entry);
+      entry = nullptr;
+    }
+    if (entry == nullptr) {
+      entry = free_entry();
+      entry->shards.store(shards, std::memory_order_relaxed);
+      entry->mark_ms.store(mark_ms, std::memory_order_relaxed);
+      entry->place.store(place(database, region), std::memory_order_release);
+    } else {
+      raise_to(entry->mark_ms, mark_ms);
+    }
+  }
+
+  void leave(uint32_t database) noexcept {
+    if (Entry* const entry = find(database)) leave(*entry);
+  }
+
+  // The greatest mark of a database that has left the region, or 0.
+  int64_t left_ms(int32_t region) noexcept { return left_.read(key_of(region)); }
+
+  // The database of one of the entries, or 0.
+  uint32_t database_at(size_t entry) const noexcept { return database_of(entries_[entry]); }
+
+ private:
+  struct Entry {
+    std::atomic<uint64_t> place;  // the database and the key of its region; 0: free
+    std::atomic<uint64_t> shards;
+    std::atomic<int64_t> mark_ms;
+  };
+
+  static uint32_t key_of(int32_t region) noexcept { return static_cast<uint32_t>(region) + 1; }
+  static uint64_t place(uint32_t database, int32_t region) noexcept {
+    return uint64_t{database} << 32 | key_of(region);
+  }
+  static uint32_t database_of(const Entry& entry) noexcept {
+    return static_cast<uint32_t>(entry.place.load(std::memory_order_relaxed) >> 32);
+  }
+  static int32_t region_of(const Entry& entry) noexcept {
+    return static_cast<int32_t>(entry.place.load(std::memory_order_relaxed)) - 1;
+  }
+
+  Entry* find(uint32_t database) noexcept {
+    for (Entry& entry : entries_)
+      if (database_of(entry) == database) return &entry;
+    return nullptr;
+  }
+
+  void leave(Entry& entry) noexcept {
+    left_.raise(key_of(region_of(entry)), entry.mark_ms.load(std::memory_order_relaxed));
+    entry.place.store(0, std::memory_order_release);
+  }
+
+  // If every entry is in use, the database of the first entry counts as having left its region.
+  Entry* free_entry() noexcept {
+    if (Entry* const unused = find(0)) return unused;
+    leave(entries_[0]);
+    return &entries_[0];
+  }
+
+  Entry entries_[kDatabases];
+  KeyedMax<kRegions> left_;
+};
+
+}  // namespace snowflake
