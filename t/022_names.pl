@@ -34,6 +34,7 @@ is($node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) $waiting"), 't', 
 $session->quit;
 
 is($node->safe_psql('postgres', <<~'SQL'), 't', 'the loaded module shows the version of the extension')
+	LOAD 'snowflake';
 	SELECT m.version = e.extversion
 	  FROM pg_get_loaded_modules() m, pg_extension e
 	 WHERE m.module_name = 'snowflake' AND e.extname = 'snowflake'
