@@ -27,7 +27,7 @@ sub has { my ($self, $part) = @_; return exists $self->{$part} }
 # Returns the values of a subject by the number of the run. The result is empty if the subject was not measured.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
-  my $subjects = $self->{$part} // {};    # in single steps, because one lookup would create missing hashes
+  my $subjects = $self->{$part} // {};    # a lookup in one step would add missing keys
   return %{ ($subjects->{$subject} // {})->{$metric} // {} };
 }
 

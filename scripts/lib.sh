@@ -7,8 +7,8 @@ source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # variable of the caller must not set this path.
 work=''
 
-# The scripts parse the output of tools, so they need one fixed locale. Variables of the caller must not select another
-# server, or options of an outer make.
+# The scripts parse the output of tools, so they need one fixed locale. Removes variables of the caller that select a
+# server or pass options to make.
 export LC_ALL=C.UTF-8
 for variable in "${!PG@}"; do [ "$variable" = PG_CONFIG ] || unset "$variable"; done
 unset variable MAKEFLAGS MFLAGS MAKELEVEL

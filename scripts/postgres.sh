@@ -16,14 +16,13 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # Root runs the server as the account postgres. If the server came from another source than Debian, the system may
-  # lack this account.
+  # Root runs the server as the account postgres. This account may not exist if the server is not from Debian.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
 
 pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
-# Prints the first file that $pg_config's server lacks to be started or built against.
+# Prints the first missing file that is needed to start the server of $pg_config or to build for this server.
 lacking() {
   local file
   [ -x "$pg_config" ] || { echo "$pg_config"; return; }

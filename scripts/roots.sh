@@ -22,8 +22,8 @@ choose_suite() {
 }
 
 # Sets $pristine to the minimal root of $suite. A new root is moved into place when it is complete, so an interrupted
-# run leaves no incomplete root there. The mounts of debootstrap must end with debootstrap. If a mount remained, the
-# root could not be removed.
+# run leaves no incomplete root there. The mounts of debootstrap must end with debootstrap, because a root with a mount
+# cannot be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0
@@ -81,8 +81,8 @@ in_root_install() {
   rm "$root.installing"
 }
 
-# copy_sources DIRECTORY: copies the working tree, with uncommitted changes, on top of a clone. `make dist` works in the
-# clone.
+# copy_sources DIRECTORY: makes a git clone, which `make dist` needs, and copies the working tree with uncommitted
+# changes over it.
 copy_sources() {
   rm -rf "$1"
   if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then

@@ -1,5 +1,5 @@
 # Tests that an extension of the high-water mark is flushed to WAL before an id that needs the extension is returned.
-# An extension must write little WAL.
+# Each extension of the mark must write little WAL.
 
 use strict;
 use warnings FATAL => 'all';

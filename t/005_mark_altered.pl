@@ -223,8 +223,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests marks that are later than the end of the layout. If the shift of milliseconds to a position dropped bits, 2^54
-# would mean 50 ms after the epoch.
+# Tests marks that are later than the end of the layout. If the conversion of milliseconds dropped the upper bits, the
+# first mark would become 50 ms after the epoch.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;

@@ -105,8 +105,8 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# The new database has the OID of a dropped database and the relations of the same template. The slot of the new
-# database looks like the slot of the dropped database.
+# The new database has the OID of a dropped database, and is made from the same template. The slot of the new database
+# looks like the slot of the dropped database.
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');

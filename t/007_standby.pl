@@ -11,7 +11,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# wal_consistency_checking: a standby stops if its replay of the high-water mark gives another page than the primary's.
+# With wal_consistency_checking a standby stops if a replayed page of the high-water mark differs from the primary's
+# page.
 my $primary = Snowflake::Node->create_running('primary', allows_streaming => 1,
 	extra => ['--data-checksums'], conf => <<~'CONF');
 	wal_consistency_checking = all

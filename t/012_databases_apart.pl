@@ -161,8 +161,8 @@ mint('fickle');
 mint('prod');
 $ledger->check(300, 'ids are unique if the extension was dropped in a database without a slot');
 
-# Each database has a segment of dynamic shared memory. A server that allows few processes has few segments, and the
-# databases leave some to parallel queries.
+# Each database has a segment of dynamic shared memory. A server that allows few processes has few segments, and
+# parallel queries also need some.
 my $small = Snowflake::Node->create('small', conf => <<~'CONF');
 	max_connections = 4
 	superuser_reserved_connections = 1

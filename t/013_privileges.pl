@@ -157,8 +157,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# After the named relation was dropped, a name without schema can refer to another relation. If a command waits for the
-# lock on the dropped relation and its name now refers to the high-water mark, the command must not use the mark.
+# A command waits for the lock on a relation that is then dropped. After that the same name refers to the high-water
+# mark, and the command must not use the mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',

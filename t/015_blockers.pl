@@ -203,8 +203,8 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# The first filler session waits for its commit, and holds WALWriteLock unless the WAL writer was faster. The second
-		# filler session fills the WAL buffers. PostgreSQL 17 spells the wait events differently.
+		# The commit of the first filler session waits for the stalled disk. The second filler session fills the WAL
+		# buffers. PostgreSQL 17 spells the wait events differently.
 		foreach my $rows (1, 2000)
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $rows)");
@@ -217,7 +217,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 
 holds(reason => 'ids were minted under leases, but this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
-# The lowest bit of the fingerprint belongs to the data files.
+# Changes the part of the fingerprint that describes the data files.
 holds(reason => 'the database may be a clone',
 	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_clone()');
 holds(reason => 'the recorded id layout is lost',

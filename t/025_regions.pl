@@ -139,8 +139,8 @@ sub repeated
 cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
 is(repeated(), '0', 'no id came twice in both databases together');
 
-# A session crashes, so shared memory is created again. If the library is preloaded, the ids of regions that a database
-# has left must still not repeat. The ids of database y are 4.6 s ahead of the clock.
+# A session crashes, so shared memory is created again. With a preloaded library, the ids of the former regions of a
+# database must not repeat. The ids of database y are 4.6 s ahead of the clock.
 alter('x', 'region', 4);
 region('x');
 $node->append_conf('postgresql.conf', "snowflake.max_lead = '10s'");
@@ -229,7 +229,7 @@ $node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE so
 is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'a role does not choose the region');
 
 # Stores a value that ALTER DATABASE would refuse if the library is loaded. If the stored value is invalid, the database
-# must not own all shards, which is the default.
+# must not use the default, which owns all shards.
 my $store = "UPDATE pg_db_role_setting SET setconfig = '{%s}' WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'x') AND setrole = 0";
 foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.region=x')
 {

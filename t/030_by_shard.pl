@@ -32,8 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Inserts ids of every shard under each layout. The regions are the first, a middle and the last region. All other
-# fields have their least and greatest values. Also inserts numbers that are not ids.
+# Inserts ids of every shard under each layout. The regions are the first, a middle and the last region. The times and
+# sequence numbers are the least and the greatest. Also inserts numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -74,8 +74,8 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# If the database has another seal, no row is inserted and no partition is searched by the wrong layout. Sessions read
-# the seal again after a second.
+# If the seal of the database is changed, inserts and queries of the partitions fail. Sessions read the seal again after
+# a second.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (

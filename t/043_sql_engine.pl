@@ -132,9 +132,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# If the script is run again, the state is kept. A script that is run again may have another region, but not another
-# layout or role. psql reads the script from a file. If psql stopped at an error, writing the rest of the script to its
-# standard input would fail.
+# A second run of the script keeps the state. The script may then have another region, but not another layout or role.
+# psql reads the script from a file. If psql stopped at an error, writing the rest of the script to its standard input
+# would fail.
 sub run_again
 {
 	my ($user, $arguments) = @_;

@@ -169,9 +169,9 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available for this test, so functions of the test replace the functions of pg_tle. Functions of the test
-# write the script as an extension that needs no superuser and has no schema. As with pg_tle, a dump contains the
-# functions of the schema pgtle.
+# pg_tle is not available for this test, so functions of this test replace its functions. They store a script as an
+# extension that needs no superuser and has no schema. As with pg_tle, a dump contains the functions of the schema
+# pgtle.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;

@@ -225,8 +225,8 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": the clock is not synchronized, or a commit would wait too long', '.*', '(?:Check the time synchronization,|Raise "snowflake.max_wait"\.) .*',
 	'the log reports the first refused commit');
 
-# After a refused call in an open session, the next id of this session logs the end of the refusals. The message does
-# not require that the high-water mark is extended.
+# After a refused call in an open session, the next id of this session logs the end of the refusals. The message is
+# logged even if this id does not extend the high-water mark.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);

@@ -105,7 +105,7 @@ sub say_block
 	return @said;
 }
 
-# Runs the installation of the README on a running server. A function of the shell stands in for make.
+# Runs the installation of the README on a running server. A shell function replaces make.
 my $install = next_block('README.md', 'sh');
 my $bin = $node->config_data('--bindir');
 my $stand_ins = <<~"SH";

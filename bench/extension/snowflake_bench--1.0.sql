@@ -54,7 +54,7 @@ CREATE FUNCTION bench.nanoid() RETURNS text
 COMMENT ON FUNCTION bench.nanoid() IS 'NanoID, 21 characters';
 
 -- The functions for timing call a function of one argument (an integer, or a sequence's oid) in a C
--- loop, with the arguments in turn. No executor, protocol or client is in between.
+-- loop, with the arguments in turn. So they do not measure the executor, the protocol and the client.
 
 CREATE FUNCTION bench.cpu_ns() RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

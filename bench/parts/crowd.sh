@@ -11,7 +11,7 @@ together() {
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    i=$((i + 1))  # outside of the redirection, which the background process expands
+    i=$((i + 1))  # not in the redirection, where only the background process would count
     sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.3 0.2))" \
       >"$work/rate.$i" &
     pids+=($!)

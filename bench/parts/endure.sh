@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # Measures two sessions at full rate, and their memory. Each session mints over 64 shards, of which one is common to
-# both, and checks every id. Each slice is one transaction, so the results show if a session becomes slower or keeps
-# memory of a transaction.
+# both, and checks every id. Each slice is one transaction, so the results show if a session becomes slower or does not
+# free the memory of a transaction.
 begin_results endure
 start_server
 slices=$((endure / 10))

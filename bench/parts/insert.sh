@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures loads by INSERT ... SELECT and by COPY, with each kind of key in turn. Kinds of keys with similar results run
-# more often.
+# Measures loads by INSERT ... SELECT and by COPY, with each kind of key in turn. Kinds of keys with similar results are
+# measured more often.
 begin_results insert
 start_server 'snowflake.max_lead = 60s'
 sql -f "$work/source/bench/sql/load.sql"

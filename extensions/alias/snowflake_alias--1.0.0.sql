@@ -4,8 +4,8 @@
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
 -- STABLE, not IMMUTABLE, because a reload may change the keys. An alias can be looked up by an index over the id, but
--- must not be stored. The function is PARALLEL RESTRICTED, because a parallel worker would read the key file again.
--- Then one statement could write aliases under two versions of a key.
+-- must not be stored. The function is PARALLEL RESTRICTED, because a parallel worker would read the key file again. If
+-- the file has changed, one statement would use two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'

@@ -215,8 +215,8 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# Draws the clock and the newest id, each as its difference from the true time. A correct clock is a level line. Ids
-# that follow a correct clock are also a level line. While no greater ids are minted, the line of the ids falls.
+# Draws the clock and the newest id, each as its difference from the true time. A correct clock makes a horizontal line,
+# and so do ids that follow a correct clock. While no greater ids are minted, the line of the ids falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;

@@ -28,7 +28,7 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'twice. Can lower the mark, but not below a mark that was written since the server started. Returns the new mark';
 
 -- Only privileged roles may call the administration functions. If a role sets the mark far ahead of the clock, minting
--- stops in the database. If a role accepts the clock, the new base applies to all databases of the server. A mark that
--- is too low, or a clone that mints next to the original, can cause duplicate ids.
+-- stops in the database. accept_clock() affects all databases of the server. A mark that is too low, or a clone that
+-- mints next to the original, can cause duplicate ids.
 REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_clone(),
   snowflake.set_mark(timestamptz) FROM PUBLIC;

@@ -13,7 +13,7 @@ COMMENT ON TABLE snowflake.adopted IS
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
 -- A default has a dependency on each object that the default uses: a domain, or a function whose body is parsed SQL
--- (BEGIN ATOMIC). A function body that is not parsed SQL is text. Dependencies cannot be found in text.
+-- (BEGIN ATOMIC). Other function bodies are text, for which PostgreSQL stores no dependencies.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

@@ -156,5 +156,5 @@ CREATE FUNCTION snowflake.reset_stats() RETURNS void
 COMMENT ON FUNCTION snowflake.reset_stats() IS
   'Resets the counters of this database in the views shard_stats, database_stats and refusals';
 
--- Like pg_stat_reset(): a role that may read the statistics need not have the right to reset the statistics.
+-- As with pg_stat_reset(), only privileged roles may reset the counters.
 REVOKE ALL ON FUNCTION snowflake.reset_stats() FROM PUBLIC;

@@ -322,7 +322,8 @@ class Chaos:
             if code == 0:
                 self.moves += 1
                 return
-            # If a program was killed, the program has not counted the rows, and verdict() counts the rows.
+            # A killed program has not compared the rows, so the next run needs --force. verdict() counts the rows
+            # later.
             confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")

@@ -22,7 +22,7 @@ foreach my $file (sort keys %linked)
 	$text{$file} = lines_of(slurp_file("$here/$file"));
 }
 
-# Each example is in a program that its section links. This test itself runs examples for a shell or psql alone.
+# Each example is in a program that its section links.
 foreach my $section (split /^(?=## )/m, $page)
 {
 	my ($title) = $section =~ /^## (.*)/ or next;

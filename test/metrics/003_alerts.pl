@@ -136,7 +136,7 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
   or diag($@, explain(firing($prometheus)));
 $lease_server->start;
 
-# The database last minted elsewhere. The lowest bit of the fingerprint belongs to the data files.
+# The database last minted elsewhere. Changes the part of the fingerprint that describes the data files.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
 fires('SnowflakeCloned', 'a database on a clone of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clone()');

@@ -137,7 +137,7 @@ sub fail_back
 	return;
 }
 
-# A planned switch-over loses nothing: history continues without a fork.
+# A planned switch-over loses no commit, so the checker's line of history continues.
 sub planned
 {
 	my ($w, $standby, $behind, $hold) = @_;

@@ -1,8 +1,8 @@
 # Makes faults that end a server run, and steps of the clock during a run and between two runs.
 #
 # Each fault draws its parameters first, so that only the seed decides them. Then the fault prints its parameters. After
-# each fault the server runs with a right clock. A wrong clock stays wrong for a while after the fault, because an id
-# could repeat in that time.
+# each fault the server runs with a right clock. A fault corrects a wrong clock only after a while, because ids could
+# repeat in that time.
 package Crashes;
 
 use strict;
@@ -68,7 +68,7 @@ sub between_server_runs
 	$w->confirm_clock($node) if $step > 3600;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
-	$w->{base} += $step if $step > 0;    # the time of the whole run is ahead from now on
+	$w->{base} += $step if $step > 0;    # from now on all clocks of the run are ahead
 	$w->correct_clock($node, $step, $w->{groups}[0]{name});
 	return;
 }

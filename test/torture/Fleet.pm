@@ -1,6 +1,6 @@
-# Models the servers of a run against a fleet. The fleet has servers that lease one of two regions, a standby of such a
-# server, a server with a static region, and the lease server. The base class World has the clocks, the clients and the
-# manifest.
+# Makes the fleet of servers for scripts/torture --fleet. The fleet has servers that lease one of two regions, a standby
+# of such a server, a server with a static region, and the lease server. The base class World has the clocks, the
+# clients and the manifest.
 package Fleet;
 
 use strict;
@@ -14,7 +14,8 @@ use LeaseServerPair;
 
 our @ISA = ('World');
 
-# new(..., servers, lease, skew): like new() of World. The lease and the greatest difference of clocks are in ms.
+# new(..., servers, lease, skew): also takes the parameters of World::new(). lease and skew, the greatest difference of
+# clocks, are in ms.
 sub new
 {
 	my ($class, %params) = @_;
@@ -103,7 +104,7 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# Like pick(), but a short run takes the last choice, which is the hardest.
+# Returns a random choice. A short run uses the last choice, which must be the hardest.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }

@@ -86,8 +86,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# Copies the files of a running server without a backup. A copy without a backup may have lost anything, or may not
-# start. The only requirement for the copy is that no other server mints an id of the copy.
+# Copies the files of a running server without a backup. Such a copy may lack any data, or may not start. No other
+# server may mint an id that the copy mints.
 sub clone_live
 {
 	my ($w) = @_;

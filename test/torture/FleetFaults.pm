@@ -1,5 +1,5 @@
 # Makes faults of one server of a fleet: it crashes, is suspended, loses its region, or has a wrong clock. As in
-# Crashes.pm, each fault draws its parameters first, and at its end the server runs with a right clock.
+# Crashes.pm, each fault first chooses its random parameters. After each fault the server runs with a right clock.
 package FleetFaults;
 
 use strict;

@@ -247,7 +247,7 @@ sub lease_server_unheard
 	my ($lease_server, @others) = ($w->lease_server, $w->members);
 	my $receiver = $lease_server->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver);
-	# While the receiver is stopped, a request gets no answer, or the answer of a commit whose wait was cancelled.
+	# While the receiver is stopped, a request gets an answer only if the wait of its commit is cancelled.
 	$w->relive($_, 'kill') for @others;
 	my $cancelled = 0;
 	for (1 .. 100)

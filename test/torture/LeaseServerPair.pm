@@ -44,7 +44,7 @@ sub new
 sub primary { return $_[0]{primary}; }
 sub standby { return $_[0]{standby}; }
 
-# Returns the connection string for a server's worker, which chooses the one of the two that accepts writes.
+# Returns the connection string with both servers, for a server's worker. libpq chooses the server that accepts writes.
 sub conninfo
 {
 	my ($self, $role) = @_;

@@ -16,8 +16,8 @@ sub script
 	return $script;
 }
 
-# Selects the faults that need no library. Killing a single backend is excluded: clients would mint again before the
-# driver has told the checker which ids may repeat after the crash restart.
+# Selects the faults that need no library. A single backend is not killed, because clients would mint again too early.
+# The driver must first tell the checker which ids may repeat after the crash restart.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);
 

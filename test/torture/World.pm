@@ -257,7 +257,7 @@ SQL
 }
 
 # A group is a database in which clients mint: {node, name, line, clients, neighbour}. Clients of the neighbour request
-# single ids. The clients of a neighbour wait only for ticks in which one of them cannot run.
+# single ids, and wait at most 50 ms.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -324,8 +324,8 @@ sub continue_after
 	return;
 }
 
-# Accepts the clock after a start in which it may be far ahead of the high-water mark. Only the SQL engine needs this
-# call, because the library accepts the clock at its start.
+# Accepts the clock after a start, because the clock may be far ahead of the high-water mark. Only the SQL engine needs
+# this call, because the library accepts the clock at its start.
 sub confirm_clock
 {
 	my ($self, $node) = @_;

@@ -120,8 +120,8 @@ write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# A new version of a key is first added below the topmost line, so that servers use it only to decode. If the
-# topmost line had the new version at once, a server could make aliases that another server cannot decode yet.
+# A new version of a key is first added below the topmost line, so that servers use it only to decode. Otherwise a
+# server could make aliases with a version that other servers have not received.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -220,9 +220,9 @@ write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key
 is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', 'each of 800 keys makes another alias');
 write_keys("photos 1 $key{two}\n");
 
-# A statement uses one state of the key file. Parallel workers would read the file again, and the file may have been
-# edited without a reload. Therefore the functions that make aliases are not parallel safe. If a user's function hides a
-# call of alias() from the planner, the call fails in the parallel worker.
+# A statement must not use two versions of the key file. A parallel worker would read the file again, and may find an
+# edited file. Therefore the functions that make aliases are not parallel safe. If a user's function hides a call of
+# alias() from the planner, the call fails in the parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;

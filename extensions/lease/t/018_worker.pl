@@ -88,8 +88,8 @@ $ledger->new_server_run;
 mint();
 is(worker(), $limited, 'the worker is the same process after it could not map the memory of a database');
 
-# The worker is terminated while the clock is ahead. PostgreSQL uses the clock to decide when to restart a worker, and
-# the clock is then corrected.
+# The worker is terminated while the clock is ahead, and then the clock is set back. PostgreSQL computes from the clock
+# when to restart a worker.
 $server->clock->set(600);
 $server->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'it is not refused';
 $server->safe_psql('postgres', 'SELECT pg_terminate_backend(' . worker() . ')');

@@ -181,7 +181,8 @@ my $again = $lease_server->ask(%renewal, newest => $over->{number}, term => $ove
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'after confirm_data_loss() the holder keeps its lease');
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'after confirm_data_loss() no other server gets a region');
 
-# Restores rows that are older than the first request. Regions that have no row must begin as late as the other regions.
+# Restores rows that are older than the first request. Regions without a row must not become free before the other
+# regions.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},
 	'-c', 'UPDATE snowflake_fleet.fleet SET timeline = 99' ], 'a fleet without requests is made');

@@ -9,7 +9,7 @@ from .errors import Refused, Stale, indented, say
 from .endpoints import database_of
 from .session import LOCK_MS
 
-# The condition for the subscription of the move, `s`.
+# Selects the move's subscription from pg_subscription AS s.
 SUBSCRIPTION = """s.subname = %s
   AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
 IS_ENABLED = f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}"

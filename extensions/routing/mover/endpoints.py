@@ -8,8 +8,7 @@ from psycopg.conninfo import make_conninfo
 from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
-# A restart changes the identity, because restoring a disk needs a restart. The first part and the third part of the
-# identity never change.
+# A restart changes the identity, because restoring a disk needs a restart.
 IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
@@ -43,6 +42,7 @@ def require_data_server(session):
         raise Refused(f"{session.label}: the server is a standby")
 
 
+# Returns the parts of the identity that never change: the system identifier and the database.
 def database_of(identity):
     return identity.split("/")[0:3:2]
 

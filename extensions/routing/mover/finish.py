@@ -94,7 +94,7 @@ def compare_rows(move, here):
             found = "the schema of the source was altered during the take-over"
         move.source.execute(RECORD_COMPARED, (found, here.id))
     if found and not (before and move.options.force):
-        move.stands = None    # this text would advise to finish
+        move.stands = None    # the error must not advise to finish the move
         raise Refused(f"{found}\n  The move is not finished, and the source is unchanged. Compare schema "
                       f"{move.schema} of both servers.\n  If the target has all rows, finish the move with --force.")
 

@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .errors import Refused, say
 
-LOCK_MS = 5000        # lock_timeout, if no writer waits behind the requested lock
+LOCK_MS = 5000        # lock_timeout for locks that block no writer
 # The default options of the connection. The connection string can set other values for these options.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}

@@ -152,8 +152,8 @@ is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
-# The program was killed, but its statement that changes the map still runs. The server ends the statement. Another run
-# of the program decides only after the statement has ended.
+# The program was killed, but its statement that changes the map still runs. The next run of the program waits until the
+# server has ended this statement.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');

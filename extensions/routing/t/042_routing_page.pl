@@ -99,7 +99,6 @@ type_in('router', next_block($title));
 is($node{router}->safe_psql('app', q{SELECT count(*) FROM pg_user_mappings WHERE usename = 'app'}), '16', 'each foreign server has a user mapping');
 section_ends($title);
 
-# If the incarnation has sent a request to return the old grant, this request then has no effect.
 $title = 'Moving a shard';
 like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*3 of 3 servers have it)/ms, 'the command moves a shard');
 is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', 'the target has the rows of the moved shard');

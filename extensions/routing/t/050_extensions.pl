@@ -48,7 +48,7 @@ my $objects = q{SELECT 'objects ' || md5(string_agg(format('%s %s %s', e.extname
 my $remaining = join ' UNION ALL ', map { "SELECT 'remains $_ ' || oid FROM $_ WHERE oid >= 16384" }
   qw(pg_class pg_proc pg_namespace pg_type pg_opclass pg_event_trigger pg_extension pg_trigger pg_rewrite);
 
-# The order of DROP is the reverse of another CREATE order, so that many combinations are tested.
+# Combines each order of CREATE EXTENSION with an unrelated order of DROP EXTENSION.
 my @script = 'SET client_min_messages = error';
 foreach my $number (0 .. $#creations)
 {

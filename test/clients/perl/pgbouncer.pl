@@ -46,7 +46,7 @@ sub client
 }
 sub value { return $_[0]->selectrow_array($_[1]); }
 
-# There is only one server session, so each client gets the session that the other client had.
+# pgbouncer has only one server session, which the two clients use in turn.
 my ($one, $other) = (client(), client());
 my $mine = value($one, 'SELECT snowflake.next_id(5)::text');
 my $theirs = value($other, 'SELECT snowflake.next_id(6)::text');

@@ -42,7 +42,7 @@ admin = psycopg.connect("", autocommit=True)
 try:
     example = start("user=application")
 
-    # The page's requests. Minted ids are compared only by the form of the ids.
+    # Sends the page's requests. Only the form of new ids is compared.
     page = (root / "doc" / "http.md").read_text()
     shown = re.findall(r"^\$ curl -s (-X \w+ )?'http://127\.0\.0\.1:8080(.*)'\n(.*)\n", page, re.M)
     equal(len(shown), 6, "commands of the page")

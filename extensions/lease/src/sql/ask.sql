@@ -1,6 +1,6 @@
 -- What a server's worker calls: ask(), the checks of a request, and static regions.
 
--- Two server runs are in a region at the same time if each run has reported after the first report of the other run.
+-- Two server runs use a region at the same time if each has reported after the first report of the other.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,

@@ -218,8 +218,8 @@ BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
-  -- If the database has not moved, only a server's report can have shown that the database is an old copy. The old copy
-  -- may have granted leases before the server's report.
+  -- If the files have not moved, only a server's report shows that the database is an old copy. The old copy may have
+  -- granted leases before this report.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -1,5 +1,5 @@
--- backfill() gives old rows ids that contain the time of the row. Ids of old rows need an *origin* (origins.sql). In
--- the origin of the table, a row of another table may have an id of the same time.
+-- backfill() gives old rows ids that contain the time of the row. Ids of old rows need an *origin* (origins.sql),
+-- because another region and shard may already have an id of the same time.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

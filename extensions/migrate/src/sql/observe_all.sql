@@ -51,7 +51,7 @@ $$;
 COMMENT ON FUNCTION snowflake.warn_of_unread() IS
   'Internal: for observe_all(): raises a warning with the columns whose ids observe_all() cannot read';
 
--- A parent table stands for all its child tables.
+-- Reads the child tables through their parent table.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE

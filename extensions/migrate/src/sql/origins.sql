@@ -2,7 +2,7 @@
 -- take one origin each.
 --
 -- The time in each id of a reserved origin is before "until". The high-water mark is raised to "until" first, so later
--- ids are greater in every region. The search for existing ids of the origin comes after the mark was raised.
+-- ids are greater in every region. Existing ids of the origin are searched only after that.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -157,7 +157,7 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- If last_position is 0, the origin is in use. late_id() uses its origin from the beginning.
+      -- The last_position of an unused origin is -1. late_id() uses its origin at once.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)

@@ -28,7 +28,7 @@ $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
   'Internal: for decoder_sql() and generator_sql(): the templates of the printed scripts';
 
--- Replaces each {{NAME}} in the order of `words`. The value of a word may contain a word that comes later.
+-- Replaces each {{NAME}} in the order of `words`. So a value can contain a {{NAME}} that comes later.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

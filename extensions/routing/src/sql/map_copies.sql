@@ -108,7 +108,7 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- A history has at most 1000 versions. If the history is full, the history replaces every copy that is older than the
+  -- A history has at most 1000 versions. If the history is full, the new map replaces every copy that is older than the
   -- first version in the history.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN

@@ -167,8 +167,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: creates the triggers of the fence';
 
 -- Locks and fences the tables in the caller's transaction. EXCLUSIVE waits until all transactions that have written to
--- the tables have ended, including prepared ones. Readers continue. An earlier lock, SHARE UPDATE EXCLUSIVE, waits for
--- VACUUM. No writer waits for SHARE UPDATE EXCLUSIVE.
+-- the tables have ended, including prepared ones. Readers continue. SHARE UPDATE EXCLUSIVE is taken first. It waits for
+-- VACUUM, and writers continue in the meantime.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
   RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -18,7 +18,7 @@ CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
       FROM part JOIN pg_index AS i ON classid = 'pg_class'::regclass AND indexrelid = objid
     UNION ALL SELECT (to_jsonb(s) - 'seqcycle')::text
       FROM part JOIN pg_sequence AS s ON classid = 'pg_class'::regclass AND seqrelid = objid
-    -- The owner of a sequence; the members of an extension.
+    -- pg_depend shows the column that owns a sequence, and the members of an extension.
     UNION ALL SELECT to_jsonb(d)::text
       FROM part JOIN pg_depend AS d USING (classid, objid) WHERE classid = 'pg_class'::regclass
     UNION ALL SELECT to_jsonb(d)::text
@@ -96,7 +96,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS 'Internal: refuses DDL that changes a schema which is moving';
 
--- Only a superuser can create event triggers. If another role creates the extension, refusals() reports their absence.
+-- Only a superuser can create event triggers. If an ordinary role creates the extension, refusals() reports that the
+-- event triggers are missing.
 DO $$
 DECLARE
   guard text;

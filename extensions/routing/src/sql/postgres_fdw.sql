@@ -282,8 +282,7 @@ BEGIN
     ), parent AS (
       SELECT inhparent, count(*) AS partitions FROM partition GROUP BY 1
     )
-    -- The pattern of the names of all shards' tables: the number stands in the schema, in the table, or in schema and
-    -- table.
+    -- The pattern of the remote names: the number of the shard is in the schema, in the table, or in both.
     SELECT o.inhparent::regclass AS parent, min(v.pattern) AS pattern
       FROM parent AS o CROSS JOIN LATERAL (
         SELECT c.pattern

@@ -42,7 +42,7 @@ BEGIN
   IF NOT has_schema_privilege(class.relowner, quote_ident(target)::regnamespace, 'CREATE') THEN
     home := snowflake.make_scratch(class.relowner);
   END IF;
-  -- If an expression needs an object that was not copied (`partial`), the expression uses the template's object.
+  -- With `partial` = true, an expression uses the template's object if this object was not copied.
   PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
     concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target),
               class.relnamespace::regnamespace, 'pg_temp'));
@@ -64,9 +64,8 @@ COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): copies a table of the template into the schema of a shard, with its indexes and '
   'checks';
 
--- The caller may have the right to refer to tables that the owner must not refer to. The foreign keys are NOT VALID.
--- PostgreSQL would check valid keys by a query on the two tables with the rights of an owner. The new table has no rows
--- to check.
+-- Marks a foreign key of an empty table as valid. The key was created NOT VALID, because PostgreSQL checks a valid key
+-- by a query with the rights of an owner. The caller may refer to tables that the owner cannot read.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

@@ -55,9 +55,9 @@ $$;
 COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
   'Internal: for create_shards(): creates a schema in which a role may create objects';
 
--- PostgreSQL may print an expression differently after PostgreSQL has read the printed text: CHECK (status IN (...)) on
--- varchar does so. So tables that differ are compared again, after the definitions of the two tables were printed and
--- read once more.
+-- PostgreSQL may print an expression in another form after it has read its own output, for example CHECK (status IN
+-- (...)) on varchar. So if two tables differ, both are created once more from their printed definitions, and compared
+-- again.
 CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -27,8 +27,8 @@ COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Internal: for create_shards(): returns the definition of an object, printed with a schema as search_path';
 
 -- An expression that refers to a shard is adapted to the new shard only if the expression has one of two exact forms.
--- An expression of another form is not copied. The dependencies in pg_depend show whether an expression refers to a
--- shard. The text of the expression is not used.
+-- An expression of another form is not copied. pg_depend, not the text of an expression, shows whether the expression
+-- refers to a shard.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -101,7 +101,7 @@ BEGIN
     SELECT string_agg(concat_ws(' ', quote_ident(attname), format_type(atttypid, atttypmod),
              CASE WHEN attcollation <> typcollation THEN 'COLLATE ' || attcollation::regcollation END,
              snowflake.column_value(source, attnum, shard),
-             -- From PostgreSQL 18 on, NOT NULL has a name. A comment may need the name of NOT NULL.
+             -- From PostgreSQL 18 on, NOT NULL is a constraint with a name, which COMMENT ON can use.
              (SELECT format('CONSTRAINT %I', conname) FROM pg_constraint
                WHERE conrelid = source AND contype = 'n' AND conkey[1] = attnum
                  AND conname <> format('%s_%s_not_null', relname, attname)),

@@ -93,7 +93,7 @@ COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
   'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. For times before '
   '10889-08-02';
 
--- The upper 30 bits of the lower 64 of a product.
+-- Returns 30 bits of a hash of the id: bits 34 to 63 of a product.
 CREATE OR REPLACE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -7,22 +7,22 @@
 --   published   unlogged: the mark that is flushed to disk.
 --
 -- Unlogged sequences live in shared buffers and write no WAL. PostgreSQL resets unlogged sequences when their values
--- could be stale: at crash recovery, at a promotion, in a base backup. The time from one reset to the next is a life.
+-- could be stale: at crash recovery, at a promotion, in a base backup.
 --
 --  1. A tick is opened at most once between two resets. The session that opens a tick locks the table "gate", reads the
 --     position of the counter, and opens only a greater tick. The lock on "gate" ends with a subtransaction that is
 --     always rolled back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo
 --     setval().
---  2. A number from nextval() is used only if the tick of the number is open, and if the session read the same tick
---     before the session called nextval(). So the number was drawn between two calls of setval(): the call that opened
+--  2. A session first reads the open tick, and then calls nextval(). The session uses the number only if the number
+--     belongs to the tick that was read. So the number was drawn between two calls of setval(): the call that opened
 --     the number's tick, and the call that opened the next tick. Between two calls of setval(), the values of nextval()
 --     only rise.
 --  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session draws one
 --     number after each reading of a tick with free numbers. So each session draws at most one number of the overflow.
 --     A server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
 --  4. A tick is opened only if the tick is before the published mark. A mark is published only after the mark is stored
---     and flushed. After a reset the counters begin at the mark. So every position of an earlier life is smaller, under
---     any clock.
+--     and flushed. After a reset the counters begin at the mark. So every position from before the reset is
+--     smaller, whatever the clock shows.
 --  5. A dump can restore the counters, the stored mark and the published mark at values that do not agree. So a number
 --     is used only if the tick of the number is also before the stored mark. Before a session opens a tick, the session
 --     makes the stored mark and the published mark equal. If the stored mark is higher, the session publishes the

@@ -12,8 +12,8 @@ DECLARE
 BEGIN
   LOOP
     -- The order of two steps prevents duplicates: the session first reads the open tick, and then draws a number. The
-    -- tick must lie between the clock and the clock plus the lead. One comparison checks the two limits: the distance
-    -- from the middle of the span is at most half of the lead.
+    -- tick must lie between the clock and the clock plus the lead. One comparison with abs() checks both limits: the
+    -- tick is at most half of the lead away from the middle.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())

@@ -123,9 +123,9 @@ BEGIN
 END
 $$;
 
--- The function is VOLATILE. The planner of PostgreSQL 18 evaluates IMMUTABLE calls with constant arguments before the
--- condition of the call, if the condition contains sum(). If the argument of another function of this file is constant,
--- the condition of the call is also constant and is evaluated first. So the other functions may be IMMUTABLE.
+-- The function is VOLATILE, so that the planner does not call it. In CASE WHEN condition THEN f(constant) END, the
+-- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). The other functions of this file may
+-- be IMMUTABLE: with a constant argument their condition is also constant, and the planner evaluates it first.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

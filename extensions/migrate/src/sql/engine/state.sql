@@ -12,8 +12,8 @@ $check$;
 -- State. A counter is at tick << {{TICK_SHIFT}} | n: tick is the open tick, n = how many of its {{PER_TICK}} numbers
 -- are drawn. If n is greater than {{PER_TICK}}, the drawn number is in the overflow of the tick and is not used.
 --
--- If the engine exists already, the state of the engine stays, and the script replaces the functions of the engine.
--- Sessions that mint during the script use the same counters as before, so no position comes twice.
+-- If the engine exists already, the script keeps its state and replaces its functions. Sessions that mint during the
+-- script use the same counters as before, so no position comes twice.
 DO $state$
 DECLARE
   other_owner text;

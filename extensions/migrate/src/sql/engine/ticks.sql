@@ -1,5 +1,5 @@
--- Minting: the slow path. Functions without a search_path setting run under the search_path of their caller:
--- open_tick() or an administrative function. A search_path for each would double the time of the slow path.
+-- Minting: the slow path. Some functions have no search_path setting, because one for each function would double the
+-- time. Their callers, open_tick() and the administrative functions, set the search_path.
 
 CREATE OR REPLACE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
   LANGUAGE sql VOLATILE
@@ -220,7 +220,7 @@ $$;
 
 -- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller.
 -- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, the function waits for a
--- short time and returns 0 ticks. After 0 ticks, the caller must call the function again.
+-- short time and returns 0 ticks. The caller must then call the function again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
