@@ -85,7 +85,9 @@ GRANT SELECT ON sales_by_film TO regress_report;
 GRANT USAGE ON SCHEMA person, "Sales" TO regress_report;
 REVOKE SELECT ON "Sales".totals FROM regress_report;
 SET ROLE regress_report;
-GRANT SELECT ON customer_list TO regress_app;
+GRANT SELECT ON customer_list TO regress_app WITH GRANT OPTION;
+SET ROLE regress_app;
+GRANT SELECT ON customer_list TO PUBLIC;
 RESET ROLE;
 
 -- Makes triggers, rules and policies that name ids, in each state. Makes tables that inherit: a key from a parent, or

@@ -97,17 +97,18 @@ COMMENT ON FUNCTION snowflake.recreate_statements IS
   'Internal: for adopt(): what creates a view, a trigger, a rule or a policy again, with indexes, states of triggers, '
   'comments and privileges';
 
--- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges.
+-- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. Like
+-- pg_dump, the other statements use the order of the list of privileges: a grantor receives the right to grant first.
 CREATE FUNCTION snowflake.grants_on_view(view oid, OUT n integer, OUT role oid, OUT statement text)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
   WITH class AS (SELECT c.* FROM pg_class AS c WHERE oid = view),
   names (grantee, name) AS (SELECT 0::oid, 'PUBLIC' UNION ALL SELECT oid, oid::regrole::text FROM pg_roles),
-  given (acl, columns) AS (
-    SELECT coalesce(relacl, acldefault('r', relowner)), NULL FROM class
+  given (acl, columns, first) AS (
+    SELECT coalesce(relacl, acldefault('r', relowner)), NULL, 6 FROM class
     UNION ALL
-    SELECT attacl, format(' (%I)', attname)
+    SELECT attacl, format(' (%I)', attname), 1000000
       FROM pg_attribute WHERE attrelid = view AND attacl IS NOT NULL AND NOT attisdropped)
   SELECT 5, relowner, format('REVOKE ALL ON %s FROM %s', view::regclass, string_agg(names.name, ', ' ORDER BY grantee))
     FROM class, (SELECT relowner FROM class
@@ -116,10 +117,12 @@ AS $$
                   WHERE defaclrole = relowner AND defaclobjtype = 'r' AND defaclnamespace IN (0, relnamespace))
       AS r (grantee) JOIN names USING (grantee) GROUP BY relowner
   UNION ALL
-  SELECT CASE a.grantor WHEN relowner THEN 6 ELSE 7 END, a.grantor,
+  SELECT first + CASE a.grantor WHEN relowner THEN 0 ELSE a.n END, a.grantor,
          format('GRANT %s%s ON %s TO %s%s', a.privilege_type, columns, view::regclass, names.name,
                 CASE WHEN a.is_grantable AND a.grantee <> relowner THEN ' WITH GRANT OPTION' END)
-    FROM class, given, aclexplode(acl) AS a JOIN names USING (grantee)
+    FROM class, given,
+         aclexplode(acl) WITH ORDINALITY AS a (grantor, grantee, privilege_type, is_grantable, n)
+    JOIN names USING (grantee)
 $$;
 COMMENT ON FUNCTION snowflake.grants_on_view IS
   'Internal: for adopt(): the statements that grant the privileges on a view again, and the grantors who run them';
