@@ -243,6 +243,8 @@ SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (of_integer
   'CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC; SELECT max(id) FROM shows; END', 'CREATE FUNCTION f(shows) RETURNS integer LANGUAGE sql AS ''SELECT 1''',
   'CREATE TABLE of_rows (r shows)', 'CREATE TABLE other (id integer); CREATE TABLE child () INHERITS (one, other)', 'CREATE TABLE child () INHERITS (one); ALTER TABLE child OWNER TO regress_report',
   'CREATE DOMAIN narrow AS integer; CREATE TABLE two (r narrow REFERENCES one)',
+  'CREATE TABLE spread (one_id integer REFERENCES one) PARTITION BY LIST ((one_id % 2))',
+  'CREATE TABLE spread (one_id integer NOT NULL REFERENCES one, n integer NOT NULL, UNIQUE (one_id, n)) PARTITION BY LIST (n); CREATE TABLE spread_1 PARTITION OF spread DEFAULT; ALTER TABLE spread_1 REPLICA IDENTITY USING INDEX spread_1_one_id_n_key',
   'CREATE INDEX ON one (of_integer(id))', 'CREATE TABLE child (CHECK (of_integer(id) > 0)) INHERITS (one)', 'CREATE VIEW calls AS SELECT of_integer(id) FROM shows', 'CREATE PUBLICATION regress_p FOR TABLE one', 'CREATE PUBLICATION regress_p FOR TABLE one (id) WHERE (id > 0)',
   'ALTER VIEW shows OWNER TO regress_report', 'CREATE TEMPORARY VIEW mine AS SELECT id FROM one',
   'CREATE MATERIALIZED VIEW set AS SELECT id, ''''::text AS t FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN t SET STORAGE external',
