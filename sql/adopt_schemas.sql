@@ -263,11 +263,17 @@ CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
 SET client_min_messages = error;
 CREATE TABLE notes (id serial PRIMARY KEY);
 CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);
+CREATE FOREIGN DATA WRAPPER regress_wrapper;
+CREATE SERVER regress_remote FOREIGN DATA WRAPPER regress_wrapper;
+CREATE TABLE readers (article_id integer, country text) PARTITION BY LIST (country);
+CREATE FOREIGN TABLE remote_readers PARTITION OF readers DEFAULT SERVER regress_remote;
 CREATE PUBLICATION regress_p FOR TABLE notes;
 SET client_min_messages = notice;
 CALL snowflake.adopt('notes', 5, rewrite => true, published => true, drop_sequence => true);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true, leave_out => '{by_id}');
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'issues'::regclass AND attnum > 0;
+-- A partition that is a foreign table is changed together with its parent
+SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'remote_readers'::regclass AND attname = 'article_id';
 
 -- All locks of a transaction share one deadline. A statement after the deadline gets only locks that are free.
 CREATE TABLE waits (n serial, at_most interval);
@@ -284,6 +290,7 @@ SET client_min_messages = warning;
 DROP PUBLICATION regress_p;
 DELETE FROM snowflake.adopted;
 DROP SCHEMA odd, person, "Sales" CASCADE;
+DROP FOREIGN DATA WRAPPER regress_wrapper CASCADE;
 DROP OWNED BY regress_app, regress_report;
 DROP ROLE regress_app, regress_report;
 DROP EXTENSION snowflake_migrate;

@@ -24,7 +24,8 @@ COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
   'identity column';
 
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
--- OWNER TO the present owner changes nothing. The statement locks a view or a sequence, and no other relation.
+-- OWNER TO the present owner changes nothing. The statement locks a view, a sequence or a foreign table, and no other
+-- relation.
 CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowflake.key_column[])
   RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
@@ -35,8 +36,9 @@ AS $$
   (SELECT a.relation, relowner, format('ALTER TABLE %s OWNER TO %s', a.relation, relowner::regrole)
      FROM again AS a JOIN pg_class ON oid = a.relation WHERE relkind IN ('v', 'm') ORDER BY a.level DESC, a.relation)
   UNION ALL
-  (SELECT t.relation, quote_ident(current_user)::regrole::oid,
-          format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', t.relation)
+  (SELECT t.relation, CASE relkind WHEN 'f' THEN relowner ELSE quote_ident(current_user)::regrole::oid END,
+          format(CASE relkind WHEN 'f' THEN 'ALTER TABLE %s OWNER TO %s'
+                              ELSE 'LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE' END, t.relation, relowner::regrole)
      FROM (SELECT l.relation, min(l.root::oid)::regclass
              FROM (SELECT snowflake.with_children(k.relation), k.relation FROM unnest(keys || columns) AS k
                    UNION ALL
