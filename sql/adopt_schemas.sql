@@ -263,6 +263,9 @@ CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
 SET client_min_messages = error;
 CREATE TABLE notes (id serial PRIMARY KEY);
 CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);
+CREATE TABLE article (id serial PRIMARY KEY, revision integer);
+CREATE TABLE revision (article_id integer REFERENCES article, n integer, PRIMARY KEY (article_id, n));
+ALTER TABLE article ADD FOREIGN KEY (id, revision) REFERENCES revision DEFERRABLE;
 CREATE FOREIGN DATA WRAPPER regress_wrapper;
 CREATE SERVER regress_remote FOREIGN DATA WRAPPER regress_wrapper;
 CREATE TABLE readers (article_id integer, country text) PARTITION BY LIST (country);
@@ -272,6 +275,8 @@ SET client_min_messages = notice;
 CALL snowflake.adopt('notes', 5, rewrite => true, published => true, drop_sequence => true);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true, leave_out => '{by_id}');
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'issues'::regclass AND attnum > 0;
+-- A key that is also a column of a composite foreign key is adopted
+SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE relation ~ 'article';
 -- A partition that is a foreign table is changed together with its parent
 SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'remote_readers'::regclass AND attname = 'article_id';
 

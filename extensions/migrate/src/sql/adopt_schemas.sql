@@ -10,17 +10,19 @@ AS $$
     SELECT (c.oid, attname)::snowflake.key_column AS key, relkind = 'p' AND indnkeyatts > 1 AS of_several,
            CASE WHEN (c.oid, attname) IN (SELECT relation, attribute FROM minting) THEN 'snowflake'
                 WHEN attidentity <> '' OR EXISTS (SELECT snowflake.sequences_of((c.oid, attname))) THEN 'sequence'
-                ELSE 'application' END AS filled_by
+                ELSE 'application' END AS filled_by,
+           EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid AND attnum = ANY (conkey))
+             AS refers
       FROM pg_namespace AS n JOIN pg_class AS c ON relnamespace = n.oid
       JOIN pg_index ON indrelid = c.oid AND indisprimary
       JOIN pg_attribute ON attrelid = c.oid AND attnum = ANY (indkey::smallint[])
      WHERE nspname = ANY (schemas) AND relkind IN ('r', 'p') AND c.oid <> ALL (leave_out)
        AND (indnkeyatts = 1 OR relkind = 'p') AND attgenerated = '' AND attinhcount = 0
        AND atttypid IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
-       AND snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace)
-       AND NOT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = c.oid AND attnum = ANY (conkey)))
+       AND snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace))
   SELECT coalesce(array_agg(k.key ORDER BY (k.key).relation::text), '{}') FROM keys AS k
-   WHERE k.filled_by = ANY (keys_of_schemas.filled_by) AND (k.filled_by <> 'application' OR NOT k.of_several)
+   WHERE k.filled_by = ANY (keys_of_schemas.filled_by)
+     AND (k.filled_by <> 'application' OR NOT k.of_several AND NOT k.refers)
 $$;
 COMMENT ON FUNCTION snowflake.keys_of_schemas IS
   'Internal: for adopt_schemas(): the primary keys that snowflake, a sequence or the application fills';
