@@ -266,6 +266,7 @@ CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id 
 CREATE TABLE article (id serial PRIMARY KEY, revision integer);
 CREATE TABLE revision (article_id integer REFERENCES article, n integer, PRIMARY KEY (article_id, n));
 ALTER TABLE article ADD FOREIGN KEY (id, revision) REFERENCES revision DEFERRABLE;
+CREATE TABLE seat (room integer, id serial, PRIMARY KEY (room, id));
 CREATE FOREIGN DATA WRAPPER regress_wrapper;
 CREATE SERVER regress_remote FOREIGN DATA WRAPPER regress_wrapper;
 CREATE TABLE readers (article_id integer, country text) PARTITION BY LIST (country);

@@ -33,8 +33,18 @@ AS $$
   SELECT format('key %s.%I has no sequence: CALL snowflake.adopt(%1$L, %3$s, %2$L, rewrite => true);',
                 k.relation, k.attribute, shard)
     FROM unnest(snowflake.keys_of_schemas(schemas, leave_out, '{application}')) AS k
+  UNION ALL
+  SELECT format('column %s.%I has a sequence, but is not a primary key: CALL snowflake.adopt(%1$L, %3$s, %2$L, '
+                'rewrite => true);', c.oid::regclass, attname, shard)
+    FROM pg_namespace AS n JOIN pg_class AS c ON relnamespace = n.oid JOIN pg_attribute ON attrelid = c.oid
+   WHERE nspname = ANY (schemas) AND relkind IN ('r', 'p') AND c.oid <> ALL (leave_out)
+     AND attnum > 0 AND attinhcount = 0 AND NOT attisdropped
+     AND (attidentity <> '' OR atthasdef AND EXISTS (SELECT snowflake.sequences_of((c.oid, attname))))
+     AND snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace)
+     AND (c.oid, attname)::snowflake.key_column <> ALL (snowflake.keys_of_schemas(schemas, leave_out, '{sequence}'))
 $$;
-COMMENT ON FUNCTION snowflake.remaining_keys IS 'Internal: for adopt_schemas(): keys that the application fills';
+COMMENT ON FUNCTION snowflake.remaining_keys IS
+  'Internal: for adopt_schemas(): keys that the application fills, and other columns that a sequence fills';
 
 -- A column that looks like an id only by its name is left out if the column cannot be changed.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
