@@ -1,4 +1,4 @@
-# Reads the samples that the parts of the benchmark took. Computes medians with the extremes, and ratios. A ratio
+# Reads the samples that the parts of the benchmark took. Computes ratios, medians, minimums and maximums. A ratio
 # compares values of the same run, so a disturbance of the whole run does not change the ratio.
 package Samples;
 use strict;
@@ -44,7 +44,7 @@ sub of { my $self = shift; my %runs = $self->runs(@_); return summary(values %ru
 
 sub median { my $self = shift; my ($median) = $self->of(@_); return $median }
 
-# ratio PART, ABOVE, BELOW: summarizes the quotients of two subjects, run by run. ABOVE and BELOW are pairs of [subject,
+# ratio PART, ABOVE, BELOW: divides the metrics of two subjects of the same run. ABOVE and BELOW are pairs of [subject,
 # metric].
 sub ratio {
   my ($self, $part, $above, $below) = @_;

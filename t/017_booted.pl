@@ -193,7 +193,7 @@ $clock->synchronize(0);
 select undef, undef, undef, 0.5;
 $node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'unsynchronized = refuse: next_id() fails again when synchronization is lost');
 is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'unsynchronized = refuse: the refused calls are counted');
-# A database that has not minted has no slot with counters.
+# A database has no counters before its first id.
 $node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'unsynchronized = refuse: next_id() fails in a new database', 'late');
 my $counted = q{SELECT refusals, last_at IS NOT NULL, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'unsynchronized'};
 is($node->safe_psql('late', $counted), '1|t|t', 'refusals of a database without a slot are counted');

@@ -13,8 +13,8 @@
 //    again every kMeasureAgainMs.
 //  - Only the processor that took a clock reading uses it. KVM and Xen set a different offset of
 //    the counter for each processor.
-//  - Each use of a clock reading requires that the counter has advanced since the last use. So a
-//    counter that jumps ahead, goes back or stops ends the use.
+//  - Each use of a clock reading requires that the counter has advanced since the last use. A
+//    clock reading is not used again after the counter jumps ahead, goes back or stops.
 //
 // A clock reading can be used too long in four cases:
 //  - If the counter becomes slower, the present clock reading is used longer by the same factor.

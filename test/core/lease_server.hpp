@@ -240,7 +240,7 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// The newest number in a term, as far as the lease server has stored it. Lost answers of earlier
+// Returns the newest number of a term that the lease server has stored. Lost answers of earlier
 // terms do not matter.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;

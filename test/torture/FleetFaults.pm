@@ -177,7 +177,7 @@ sub clock_step
 	$step = bearable($group, $step);
 	$w->set_clock($group->{node}, $step);
 	sleep $hold / 2;
-	# The lease server must also detect the wrong clock of a new server run.
+	# The lease server must also detect that the clock of a restarted server is wrong.
 	my $renewed = rand() < 0.3;
 	$w->relive($group, 'kill', $step) if $renewed;
 	sleep $hold / 2;

@@ -27,7 +27,8 @@ struct ParsedWide {
   size_t at;
 };
 
-// Reads exactly `length` characters, at most kMaxBase62Wide. Numbers above `greatest` are errors.
+// Reads `length` characters. REQUIRES: `length` is at most kMaxBase62Wide. Numbers above `greatest`
+// are errors.
 constexpr ParsedWide read_base62_wide(std::string_view text, size_t length,
                                       Uint128 greatest) noexcept {
   Uint128 head = 0;  // 21 digits, less than 2^128
