@@ -106,8 +106,8 @@ class BasicLimits {
   // publishes a limit. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region, so that ids from before a crash, or of
-  // another database of this server, are not repeated. A session with a region must call reopen()
+  // Raises the shard counters to the start of the region. Otherwise ids from before a crash, or ids
+  // of another database of this server, could repeat. A session with a region must call reopen()
   // directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,

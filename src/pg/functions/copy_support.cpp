@@ -12,9 +12,9 @@
 //  - `root` of the support request is null. The planner always passes a root, so no plan, cached or
 //    of a trigger, can contain next_id_for_copy().
 //  - The current memory context is the context of COPY. Only BeginCopyFrom() prepares expressions
-//    in such a context; BeginCopyTo() only plans queries there. ADD COLUMN, triggers, CHECK
-//    constraints, indexes, partitions, EXECUTE, CALL, and the apply worker of logical replication
-//    plan expressions in other contexts.
+//    in such a context; BeginCopyTo() only plans queries there. Other contexts are used by ADD
+//    COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply worker
+//    of logical replication.
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement needs no state in the session, so an error of COPY cannot leave any state behind.
