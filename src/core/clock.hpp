@@ -31,7 +31,7 @@ inline int64_t wall_clock_us() noexcept {
   return read_clock_us(CLOCK_REALTIME);
 }
 
-// For durations, because the monotonic clock is never stepped.
+// Reads the monotonic clock, which measures durations, because it is never stepped.
 inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
@@ -41,8 +41,8 @@ inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// The offset of the wall clock from the time since boot. Only steps of the wall clock change the
-// offset, because rate corrections apply to both clocks. If an interruption separates the readings
+// Returns the wall clock minus the time since boot, in us. Only steps of the wall clock change the
+// result, because rate corrections apply to both clocks. If an interruption separates the readings
 // of the two clocks, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;

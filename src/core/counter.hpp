@@ -10,12 +10,14 @@
 //    and nonstop_tsc guarantee a constant rate that continues in sleep states.
 //  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
 //
-// If the kernel uses another clock source, the counter may have failed the kernel's tests.
+// If the kernel uses another clock source, the processor's counter may have failed the kernel's
+// tests.
 //
-// A live migration can change the rate or the value of the counter. TickClock discards a clock
-// reading if the counter goes back. TickClock measures the rate again if the counter has become
-// slower than the kernel's clock. A hypervisor or an emulator can make the counter slow to read, so
-// the cost of reading the counter is measured at start.
+// A live migration can change the rate or the value of the processor's counter. TickClock discards
+// a clock reading if the processor's counter goes back. TickClock measures the rate again if the
+// processor's counter has become slower than the kernel's clock. A hypervisor or an emulator can
+// make the processor's counter slow to read, so the cost of reading the counter is measured at
+// start.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -28,8 +30,8 @@
 
 namespace snowflake {
 
-// The longest acceptable time for reading the processor's counter. Reading the kernel's clock takes
-// 20 to 40 ns.
+// The longest acceptable time for reading the processor's counter, in ns. Reading the kernel's
+// clock takes 20 to 40 ns.
 inline constexpr int64_t kMostCounterNs = 100;
 
 enum class CounterUse : uint8_t { used, unknown_source, not_constant, slow };
@@ -71,8 +73,9 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// Returns the least time of several rounds, because a round may be interrupted. A counter that
-// stands still has the cost INT64_MAX.
+// Measures the cost of reading the processor's counter in several rounds, and returns the least,
+// because a round may be interrupted. If the processor's counter stands still, the function returns
+// INT64_MAX.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

@@ -1,6 +1,6 @@
-// Parses an epoch: an ISO 8601 date with an optional time and offset from UTC, or 13 digits. The 13
-// digits are milliseconds since 1970, the form in which some products publish an epoch. Other
-// formats are errors, because the meaning of "01.02.2025" depends on DateStyle.
+// Parses an epoch: an ISO 8601 date with an optional time and offset from UTC, or 13 digits.
+// Thirteen digits are milliseconds since 1970, the form in which some products publish an epoch.
+// Other date formats are errors, because the meaning of "01.02.2025" depends on DateStyle.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -40,7 +40,7 @@ constexpr bool take_char(std::string_view& text, char c) noexcept {
   return true;
 }
 
-// Accepts an empty text, "Z", or an offset from UTC: +05, +0530, +05:30.
+// Parses an offset from UTC, which is an empty text, "Z", +05, +0530 or +05:30.
 constexpr bool take_offset(std::string_view& text, int& minutes) noexcept {
   minutes = 0;
   if (take_char(text, 'Z')) return true;
@@ -55,7 +55,8 @@ constexpr bool take_offset(std::string_view& text, int& minutes) noexcept {
   return true;
 }
 
-// Reads up to three digits of a fraction of a second, in ms. Returns -1 if no digit follows.
+// Parses up to three digits of a fraction of a second, in ms. Returns -1 if the text does not begin
+// with a digit.
 constexpr int take_fraction(std::string_view& text) noexcept {
   int ms = 0;
   int digits = 0;

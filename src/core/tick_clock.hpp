@@ -1,37 +1,38 @@
 // The wall clock in milliseconds, cached for callers that read the clock very often. The
 // processor's counter (TSC) limits how long a reading of the kernel's clock is used again.
 //
-// A clock reading is used for at most kLongestUs, and not after the end of its millisecond. No time
-// is computed from the counter. So a wrong counter can make a clock reading too old, but never
-// ahead of the clock.
+// A clock reading is cached for at most kLongestUs, and not after the end of its millisecond.
+// TickClock never computes a time from the processor's counter. A wrong processor counter can
+// therefore make a clock reading too old, but never ahead of the clock.
 //
-// Rules for the number of counter cycles for which a clock reading is used:
-//  - The cycles are counted from before the kernel's clock is read, so an interruption in between
-//    shortens the use.
-//  - The counter's rate is measured over at least kMeasureUs against the time since boot, which is
-//    never stepped. An interruption makes the measured rate too small, so the rate is measured
-//    again every kMeasureAgainMs.
-//  - Only the processor that took a clock reading uses it. KVM and Xen set a different offset of
-//    the counter for each processor.
-//  - Each use of a clock reading requires that the counter has advanced since the last use. A
-//    clock reading is not used again after the counter jumps ahead, goes back or stops.
+// These rules limit the number of counter cycles for which a clock reading is used:
+//  - Counting starts before the kernel's clock is read, so an interruption in between only shortens
+//    the use of the reading.
+//  - The rate of the processor's counter is measured over at least kMeasureUs against the time
+//    since boot, which is never stepped. An interruption makes the measured rate too small, so the
+//    rate is measured again every kMeasureAgainMs.
+//  - Only the processor that took a clock reading uses the reading. KVM and Xen give the counter of
+//    each processor a different offset.
+//  - A clock reading is used again only if the processor's counter has advanced since the last use.
+//    A clock reading is not used again after the processor's counter has jumped ahead, gone back or
+//    stopped.
 //
 // A clock reading can be used too long in four cases:
-//  - If the counter becomes slower, the present clock reading is used longer by the same factor.
-//    The next clock reading detects that the counter runs below 3/4 of its rate. Then every call
-//    reads the kernel's clock until the rate is measured again. If the counter is slower by less
-//    than a quarter, the slowdown is not detected, and a clock reading can be used for 4/3 of
-//    kLongestUs.
-//  - If the wall clock is stepped, the step is detected when the present clock reading ends.
-//  - If the clock is slewed by 10 % after the rate was measured, a clock reading can be used 5 us
-//    too long.
-//  - If a live migration sets the counter back by almost exactly the time since the last use, a
+//  - If the processor's counter becomes slower, the present clock reading is used longer by the
+//    same factor. The next clock reading detects a counter that runs below 3/4 of its measured
+//    rate. After TickClock has detected a slow counter, every call reads the kernel's
+//    clock until the rate is measured again. A slowdown of the counter by less than a quarter is
+//    not detected, and a clock reading can be used for 4/3 of kLongestUs.
+//  - A step of the wall clock is detected only when the present clock reading ends.
+//  - If the clock is slewed by 10 % after the counter's rate was measured, a clock reading can be
+//    used 5 us too long.
+//  - If a live migration sets the counter back by almost exactly the time since its last use, a
 //    clock reading can be used kLongestUs too long.
 //
 // Ids are unique without TickClock. Only the times in ids, and the order of ids of different
 // shards, depend on TickClock.
 //
-// Thread safety: none; each process has its own TickClock.
+// TickClock is not thread-safe, so each process has its own TickClock.
 #pragma once
 
 #include <sched.h>
@@ -62,8 +63,8 @@ struct MachineClocks {
   }
   static int this_processor() noexcept {
 #if defined(__x86_64__) && __has_include(<sys/rseq.h>)
-    // Reads the processor's number like sched_getcpu(). The library call would cost 3 of the 16 ns
-    // that an id costs.
+    // Reads the number of the current processor, as sched_getcpu() does. The library call
+    // sched_getcpu() would cost 3 of the 16 ns that an id costs.
     if (__rseq_size != 0) [[likely]] {
       const char* thread;
       asm("mov %%fs:0, %0" : "=r"(thread));
@@ -105,7 +106,8 @@ class BasicTickClock {
   // Milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
 
-  // Reads the kernel's clock. If `trusted` is false, is_fresh() is false until the next call.
+  // Reads the kernel's clock. If `trusted` is false, is_fresh() returns false until the next call
+  // of read_ms().
   int64_t read_ms(bool trusted) noexcept {
     if (!trusted) {
       ends_at_ = 0;
@@ -131,8 +133,8 @@ class BasicTickClock {
   }
 
  private:
-  // True if the counter ran at less than 3/4 of its measured rate. If the counter went back, the
-  // unsigned difference is large, and is_slower() returns false.
+  // True if the processor's counter ran at less than 3/4 of its measured rate. If the processor's
+  // counter went back, the unsigned difference is large, and is_slower() returns false.
   bool is_slower(uint64_t cycles, int64_t wall_ns) const noexcept {
     constexpr int64_t kNoiseNs = 2000;
     const int64_t certain_ns = std::min(wall_ns, int64_t{1'000'000'000}) - kNoiseNs;
@@ -155,10 +157,10 @@ class BasicTickClock {
     }
     if (passed_us < kMeasureUs) return;
     // Adds 2 us, because both readings of the time since boot are truncated to microseconds. The
-    // rate may be too small, but must not be too large.
+    // measured rate of the counter may be too small, but must not be too large.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
-    // If the new rate is far above the old rate, one of the two rates is wrong, so both are
-    // discarded.
+    // If the new rate of the counter is far above the old rate, one of the two is wrong, so both
+    // are discarded.
     const bool plausible =
         rate >= kLeastRate && rate <= kMostRate && (rate_ == 0 || rate / 4 <= rate_ / 3);
     rate_ = plausible ? rate : 0;
@@ -172,7 +174,7 @@ class BasicTickClock {
 
   uint64_t read_at_ = 0;          // cycles
   uint64_t used_at_ = 0;          // cycles, at the last use
-  uint64_t ends_at_ = 0;          // cycles; 0: the use has ended
+  uint64_t ends_at_ = 0;          // in cycles; 0: the clock reading is used no longer
   int processor_ = kNoProcessor;  // took the reading
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_
