@@ -1,20 +1,22 @@
-// The published limit of a database, in shared memory. Sessions of the database claim only
-// positions below the limit. The limit is computed from the durable mark and the lease.
+// The published limit of a database is in shared memory. Sessions of the database may claim only
+// ids below the published limit. The published limit is computed from the high-water mark and the
+// lease.
 //
-// The caller must hold the locks that a member of Limits requires:
-//  - *the lock* excludes bind(), publish(), withdraw(), end_region() and the members of LeaseMemory
-//    that require the lock from one another;
-//  - *the page lock* excludes adopt() and record_written() of one durable mark from one another.
+// The caller of a member of Limits must hold the locks that the member requires:
+//  - *the lock* ensures that only one of bind(), publish(), withdraw(), end_region() and the
+//    members of LeaseMemory that require the lock runs at a time;
+//  - *the page lock* ensures that only one of adopt() and record_written() runs at a time for a
+//    high-water mark.
 //
 // Invariants:
-//  1. A limit is valid only in the generation in which the limit was published. withdraw()
-//     increases the generation before it clears the limit. A session compares the generation after
-//     it has read the limit.
-//  2. The limit does not fall within a generation.
-//  3. Before a limit is published (release), all shard counters are raised to the durable mark and
-//     to the start of the region. A session that claims reads the limit (acquire) before the shard
-//     counter.
-//  4. highest_ms() is at least every mark from which a published limit was computed.
+//  1. A limit belongs to a generation (a number), and is valid only while the generation is
+//     current. withdraw() increases the generation before it clears the limit. A session first
+//     reads the limit, and then checks that the generation is still current.
+//  2. The limit never decreases while the generation stays the same.
+//  3. Before a limit is published (release), all shard counters are raised to the high-water mark
+//     and to the start of the region. A session that claims ids reads the limit (acquire) before
+//     the shard counter.
+//  4. highest_ms() is at least as late as every high-water mark from which a limit was published.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -29,24 +31,27 @@
 
 namespace snowflake {
 
-// Attaches a session to the durable mark. A session mints in `region` as long as `generation` is
-// current.
+// The state of a session that is attached to the high-water mark of its database. A session mints
+// in `region` as long as `generation` is current.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
 };
 
-// `Word` is std::atomic. Unit tests pass a type that interrupts readers and kills writers.
+// `Word` is std::atomic. Unit tests replace std::atomic by a type that interrupts readers and kills
+// writers.
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Attaches a session to a durable mark. `mark` is a number other than 0 that identifies the mark,
-  // and `stored_ms` is the stored value of the mark. The generation ends if the published limit was
-  // computed from another mark or from a value after `stored_ms`. The first call after a region was
-  // taken sets the start of the region, which later calls do not change. REQUIRES the lock.
+  // Attaches a session to the high-water mark of its database. `mark` is a number other than 0 that
+  // identifies the high-water mark, and `stored_ms` is its stored value. bind() ends the generation
+  // if the published limit was computed from another mark or from a value after `stored_ms`. The
+  // first call of bind() after a region was taken sets the start of the region, and later calls do
+  // not change it. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered mark ends the generation only while a limit is published. If it always ended the
-    // generation, sessions that attach to a lowered mark would end the generations of one another.
+    // A lowered high-water mark ends the generation only while a limit is published. If a lowered
+    // mark always ended the generation, sessions that attach to the mark would end the generations
+    // of one another.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -58,20 +63,22 @@ class BasicLimits {
     return {generation_.load(std::memory_order_relaxed), held};
   }
 
-  // Publishes the limit that follows from a durable mark and the lease. `lease` is null if the
-  // region is static. Returns false if the generation has ended. REQUIRES the lock.
+  // Publishes the limit that follows from the high-water mark and the lease. `lease` is null if the
+  // region is static (not leased). Returns false if the generation of the session has ended.
+  // REQUIRES the lock.
   template <class Lease>
   bool publish(const Layout& layout, uint32_t generation, int64_t mark_ms, Lease* lease) noexcept {
     if (!is_current(generation)) return false;
     const int64_t covered_ms = lease == nullptr ? mark_ms : lease->cover(mark_ms);
     const uint64_t position = position_below(layout, covered_ms);
-    // Release: pairs with the acquire in read().
+    // The release store pairs with the acquire load in read().
     if (position > limit_.load(std::memory_order_relaxed))
       limit_.store(position, std::memory_order_release);
     return true;
   }
 
-  // Ends the generation, so that every session must attach to the mark again. REQUIRES the lock.
+  // Ends the generation, so that every session must attach to the high-water mark again. REQUIRES
+  // the lock.
   void withdraw() noexcept {
     // Only withdraw() changes the generation, under the lock, so load and store need not be one
     // atomic operation. A session that reads a later limit also sees the new generation, because
@@ -81,17 +88,18 @@ class BasicLimits {
     mark_.store(0, std::memory_order_relaxed);
   }
 
-  // Must be called before the leased region is cleared. REQUIRES the lock.
+  // end_region() must be called before the leased region is cleared. REQUIRES the lock.
   void end_region() noexcept {
     withdraw();
     begin_ms_.store(0, std::memory_order_relaxed);
   }
 
-  // True if a mark of `stored_ms` or later was written or adopted since shared memory was created.
+  // True if a high-water mark of `stored_ms` or later was written or adopted since shared memory
+  // was created.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a durable mark that was not written through this object, such as the mark of an earlier
-  // server run. `raise_counters` raises all shard counters of the database to at least its
+  // Adopts a high-water mark that was not written through this object, such as the mark of an
+  // earlier server run. `raise_counters` raises all shard counters of the database to at least its
   // argument. REQUIRES the page lock: other sessions must not see has_recorded() true before the
   // shard counters are raised.
   template <class RaiseCounters>
@@ -102,13 +110,13 @@ class BasicLimits {
     raise_to(highest_ms_, stored_ms);
   }
 
-  // Records that the sequence contains the mark `mark_ms`. The caller must flush the mark before it
-  // publishes a limit. REQUIRES the page lock.
+  // Records that the sequence contains the high-water mark `mark_ms`. The caller must flush the
+  // high-water mark to disk before it publishes a limit. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region. Otherwise ids from before a crash, or ids
-  // of another database of this server, could repeat. A session with a region must call reopen()
-  // directly after bind().
+  // Raises the shard counters to the start of the region in this database. Without raised counters,
+  // ids from before a crash, or ids of another database of this server, could repeat. A session
+  // with a region must call reopen() directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
@@ -122,23 +130,25 @@ class BasicLimits {
     return limit;
   }
 
-  // The published limit of any generation; 0: none. Claims must use take() instead.
+  // Returns the published limit of any generation, or 0. A session that claims ids must call take()
+  // instead.
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // Relaxed: a session that misses the end of a generation is safe, because the limit that it read
-  // covers its ids.
+  // A relaxed load is safe, because a session that misses the end of a generation has read a limit
+  // that covers its ids.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // Identifies the mark from which the limit was computed; 0: none. REQUIRES the lock in shared
-  // mode.
+  // Identifies the high-water mark from which the limit was computed; 0: none. REQUIRES the lock in
+  // shared mode.
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // The greatest mark that was written or adopted, and the greatest mark that was adopted; 0: none.
+  // The greatest high-water mark that was written or adopted, and the greatest that was adopted; 0:
+  // none.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
-  // Start of the region's ids in this database; 0: not set.
+  // Returns the time at which the ids of the region begin in this database; 0: not set.
   int64_t begin_ms() const noexcept { return begin_ms_.load(std::memory_order_relaxed); }
 
  private:

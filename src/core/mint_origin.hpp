@@ -17,8 +17,8 @@
 
 namespace snowflake {
 
-// Start time of a session. The time since boot is never stepped but coarse, so the wall clock
-// orders sessions with the same time since boot.
+// Start time of a session. The time since boot is never stepped but is coarse, so the wall clock
+// orders sessions with an equal time since boot.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;
@@ -26,7 +26,8 @@ struct SessionStart {
   constexpr auto operator<=>(const SessionStart&) const = default;
 };
 
-// Zeroed memory is an object without a choice. REQUIRES that the caller excludes concurrent calls.
+// Zeroed memory is a valid object without a region and shards. REQUIRES that the caller excludes
+// concurrent calls of all members.
 class MintOrigin {
  public:
   bool is_chosen() const noexcept { return start_ != SessionStart{}; }
@@ -36,9 +37,9 @@ class MintOrigin {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Offers the configuration of a session, and returns whether the choice changed. If a newer
-  // session offers the same configuration, sessions that started earlier can no longer change the
-  // choice.
+  // Adopts the region and shards of a session if the session started last, and returns whether they
+  // changed. A newer session with the same region and shards also prevents sessions that started
+  // earlier from changing them.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

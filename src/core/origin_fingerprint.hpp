@@ -2,8 +2,8 @@
 // machine, the disk and the files. A copied data directory contains the fingerprint of the
 // original, but runs in another place.
 //
-// A part that is not available (a container without a machine id, a disk without a name) is stored
-// as 0 and not compared.
+// A part of the fingerprint that is not available (a container without a machine id, a disk without
+// a name) is stored as 0 and not compared.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -23,8 +23,8 @@ struct OriginFingerprint {
   bool operator==(const OriginFingerprint&) const = default;
 };
 
-// Each part is a hash, and is never 0. Two different values have the same part with probability
-// 1/65535, or 1/16382 for the system identifier.
+// Each available part of a fingerprint is a hash that is not 0. Two different values have the same
+// hash with probability 1/65535, or 1/16382 for the system identifier.
 constexpr uint16_t system_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0x3ffe);
 }
@@ -32,8 +32,9 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// The integer that a sequence stores; 0 before the first id. Packed fingerprints are less than half
-// of INT64_MAX, because monitoring tools report sequences near their maximum.
+// Encodes a fingerprint as the integer that a sequence stores; 0: no id was minted yet. Encoded
+// fingerprints are less than half of INT64_MAX, because monitoring tools report sequences near
+// their maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -49,8 +50,8 @@ struct Moved {
   bool disk;
   bool files;
 
-  // One changed part is enough for a clone. Files are copied between disks, and disks and machines
-  // are cloned with their files.
+  // A database counts as a clone if one part of its fingerprint has changed. Files can be copied
+  // between disks, and disks and machines can be cloned with their files.
   constexpr bool any() const { return machine || disk || files; }
 };
 
@@ -63,8 +64,8 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// The fingerprint to store if no part has moved, or if the move was accepted. A part of the
-// fingerprint that is not available now keeps its stored value.
+// Returns the fingerprint to store if no part has changed, or if an operator accepted the change. A
+// part of the fingerprint that is not available now keeps its stored value.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

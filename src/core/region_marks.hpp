@@ -1,8 +1,9 @@
-// Records what each database of a server mints, and up to which time. If a database stops minting a
-// shard of a region, the region's ids in other databases must begin above this time.
+// Records for each database of a server its region, its shards and the time up to which it mints.
+// If a database stops minting a shard of a region, the region's ids in other databases must begin
+// after the recorded time.
 //
-// The caller excludes concurrent calls of record() and leave(). Any process may be killed between
-// two stores, and later calls then use what was stored. Zeroed memory is an empty object.
+// The caller must exclude concurrent calls of record() and leave(). If a process is killed between
+// two stores, later calls use the values that were stored. Zeroed memory is a valid, empty object.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +18,9 @@ class RegionMarks {
  public:
   static constexpr size_t kEntries = kDatabases;
 
-  // Called before a database issues ids of a region up to the high-water mark `mark_ms`. `shards`
-  // is a hash of the shards that the database owns. A database whose region or shards were
-  // different before has left its former region. `database` is not 0.
+  // record() must be called before a database issues ids of a region up to the high-water mark
+  // `mark_ms`. `shards` is a hash of the shards that the database owns. A database that had another
+  // region or other shards before has left its former region. `database` is not 0.
   void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
     Entry* entry = find(database);
     if (entry != nullptr &&
@@ -41,15 +42,15 @@ class RegionMarks {
     if (Entry* const entry = find(database)) leave(*entry);
   }
 
-  // The greatest mark of a database that has left the region, or 0.
+  // Returns the greatest high-water mark of a database that has left the region, or 0.
   int64_t left_ms(int32_t region) noexcept { return left_.read(key_of(region)); }
 
-  // The database of one of the entries, or 0.
+  // Returns the database of entry number `entry`, or 0.
   uint32_t database_at(size_t entry) const noexcept { return database_of(entries_[entry]); }
 
  private:
   struct Entry {
-    std::atomic<uint64_t> place;  // the database and the key of its region; 0: free
+    std::atomic<uint64_t> place;  // the database and the key of its region; 0: a free entry
     std::atomic<uint64_t> shards;
     std::atomic<int64_t> mark_ms;
   };

@@ -1,6 +1,7 @@
-// The seal: a layout encoded as one integer that a sequence can store.
+// A seal is a layout that is encoded as one integer, which a sequence can store.
 //
-// A seal is a mixed-radix number with these digits, most significant first, radix in parentheses:
+// A seal is a mixed-radix number with these digits (radix in parentheses), the most significant
+// first:
 //
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |
@@ -44,8 +45,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// `value` may be any integer, because a superuser can change the stored seal. The returned layout
-// is valid only if check() accepts it.
+// `value` may be any integer, because a superuser can change the sequence that stores the seal. The
+// returned layout is valid only if check() accepts it.
 constexpr Layout layout_of(int64_t value) noexcept {
   auto seal = static_cast<uint64_t>(value);
   Layout layout{};
@@ -59,11 +60,12 @@ constexpr Layout layout_of(int64_t value) noexcept {
   return layout;
 }
 
-// A database can have two seals: one from CREATE EXTENSION, and one from a restored dump.
+// A database can have two seals (stored layouts): one from CREATE EXTENSION, and one from a
+// restored dump.
 struct Seals {
   int64_t local;
   int64_t dumped;
-  bool used;         // ids may exist, so the seal is permanent
+  bool used;         // ids may exist, so the seal can no longer change
   bool uncommitted;  // transaction may still roll back
 };
 
