@@ -1,5 +1,6 @@
-// Decides whether a database may mint. The result is a blocker, which is a state that prevents
-// minting, or Blocker::none. Calls and the view `health` use the same decision.
+// Decides whether a database may mint ids. The decision is Blocker::none, or a blocker, which is a
+// state that prevents minting. Function calls that mint and the view `health` use the same
+// decision.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,11 +19,11 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server come first. If several blockers apply, blocker()
-  // returns the first in the order of the enum.
+  // Blockers of the whole database or server are listed first in the enum. If several blockers
+  // apply, blocker() returns the first in the order of the enum.
   not_preloaded,     // a setting requires the preload
   setting_rejected,  // when the library was loaded
-  no_shared_memory,  // no room in main shared memory
+  no_shared_memory,  // main shared memory has no room for the library
   other_library,     // another version created shared memory
   standby,
   setting_invalid,       // region or shards
@@ -57,7 +58,7 @@ enum class Blocker : uint8_t {
   clock_behind,     // the ids of a shard
   commits_refused,  // until the clock is synchronized
 
-  // Blockers of a single call come last.
+  // Blockers that affect only one call are listed last in the enum.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,
@@ -71,14 +72,14 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// Fleet number of a database until a lease server has answered. Real fleet numbers are below 2^48.
-// kUnheardFleet is far below INT64_MAX, because monitoring tools report sequences near their
-// maximum.
+// The fleet number of a database until a lease server has answered for the first time. Real fleet
+// numbers are below 2^48. kUnheardFleet is far below INT64_MAX, because monitoring tools report
+// sequences near their maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
-// Leases of another fleet (group of servers) do not cover the ids of this database. `remembered` is
-// the fleet under which the database has minted; 0: without leases. `present` is the fleet of the
-// present lease server; 0: unknown.
+// Prevents minting if the lease server and the ids of the database belong to different fleets
+// (groups of servers). `remembered` is the number of the fleet whose leases the database has used;
+// 0: no leases. `present` is the number of the present lease server's fleet; 0: unknown.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;
@@ -86,13 +87,14 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
   return Blocker::other_fleet;
 }
 
-// A durable mark before the epoch shows that the real mark was lost. A lost mark does no harm while
-// the server still has the mark in memory.
+// A stored high-water mark before the epoch shows that the real high-water mark was lost. A lost
+// high-water mark does no harm while the server still has its value in memory.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
 
-// True if calls must wait for the clock. `ms` is the durable mark or the start of a leased region.
+// True if calls that mint must wait for the clock. `ms` is the time before which the database may
+// not mint: the high-water mark or the start of a leased region.
 constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock_ms,
                                  int64_t max_lead_ms) {
   if (clock_ms < layout.epoch_ms) return ms > layout.epoch_ms;
@@ -106,11 +108,11 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
   return Blocker::none;
 }
 
-// The facts from which blocker() decides. Times are in ms since 1970. Except for clock_ms, a fact
-// that is zero never blocks. So a session can gather one fact after another, and call blocker()
-// after each fact.
+// The facts from which blocker() decides whether a database may mint. All times in Facts are in ms
+// since 1970. A member of Facts that is zero never prevents minting, except clock_ms. A session can
+// gather one fact after another, and call blocker() after each fact.
 struct Facts {
-  bool layout_unknown;  // the seal was not read yet
+  bool layout_unknown;  // the stored layout was not read yet
   bool recovery;
   bool setting_invalid;
   bool node_without_origin;
@@ -138,7 +140,7 @@ struct Facts {
   int64_t fleet_present;
   Moved moved;
   bool clones_refused;
-  Blocker mark;             // fault of the mark's sequence, or none
+  Blocker mark;             // fault of the high-water mark's sequence, or none
   bool mark_known;          // false: mark_ms was not read
   int64_t mark_ms;          // stored, or the highest known
   int64_t highest_mark_ms;  // this server run's; 0: none
@@ -153,7 +155,8 @@ constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
   const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
   if (facts.leased) {
-    // A missing lease worker does not block before the lease ends, because the worker may restart.
+    // A missing lease worker prevents minting only after the lease has ended, because the worker
+    // may restart earlier.
     if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
       return Blocker::lease_worker_gone;
     if (facts.region == kNoRegion) return Blocker::no_region;
@@ -185,8 +188,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first blocker that applies. The server is checked first, then the database, then the
-// next position.
+// Returns the first state that prevents minting, or Blocker::none. The function checks the server
+// first, then the database, and then the next id.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;
@@ -202,8 +205,8 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
-  // If the clock was not set back, the newest id is ahead of the clock by at most the lead and one
-  // tick.
+  // Unless the clock was set back, the newest id is ahead of the clock by at most the lead and one
+  // tick (time unit of ids).
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;
   if (facts.commits_refused) return Blocker::commits_refused;

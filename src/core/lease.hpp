@@ -1,10 +1,12 @@
-// The messages between a server that mints and the lease server that grants its regions.
+// The messages between a server that mints ids and the lease server, which grants regions to
+// servers.
 //
-// Each server is configured with regions that no other server uses. Leases separate the runs of one
-// server: restarts, clones, standbys and restored copies. Ids of a lease holder have times from
-// `floor` up to, but not including, `until`. The next holder begins at `until`. So two holders
-// never mint the same id, even if a clock is wrong or an earlier holder still runs. In the lease
-// protocol, clocks only decide how long a server waits. Times are in ms since 1970.
+// Each server is configured with regions that no other server uses. Leases prevent two runs of one
+// server (restart, clone, standby, restored copy) from minting the same ids. The ids of a lease
+// holder have times from `floor` up to, but not including, `until`. The next holder of the region
+// begins at `until`. Two holders of a region never mint the same id, even if a clock is wrong or an
+// earlier holder still runs. A wrong clock can only change how long a server waits. All times in
+// the messages are in ms since 1970.
 //
 // test/core/lease_server.hpp models the lease server's decisions, which the extension
 // snowflake_fleet makes.
@@ -37,7 +39,7 @@ enum class LeaseCall : uint8_t {
 
 struct LeaseRequest {
   LeaseCall call;
-  int32_t server;       // unused: the login role identifies the server
+  int32_t server;       // not used, because the login role identifies the server
   int64_t incarnation;  // random, not 0, per postmaster
   int64_t term;         // of newest answer; 0: none
   int64_t newest;       // number of the newest answer
@@ -78,7 +80,7 @@ struct LeaseAnswer {
   int64_t clock_ms;  // of the lease server
 };
 
-// A lease lasts as long as the server has been running, but at least a minute and at most
+// A new lease is as long as the server has been running, but at least a minute and at most
 // `longest_ms`.
 constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms) noexcept {
   return std::min(std::max(age_ms, kFirstGrantMs), longest_ms);
@@ -88,8 +90,8 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// Least possible lead of the server's clock over the lease server's clock; negative if behind. The
-// lease server read its clock between `sent_ms` and `received_ms`.
+// Returns by how many ms the server's clock is at least ahead of the lease server's clock; negative
+// if behind. The lease server read its clock between `sent_ms` and `received_ms`.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
                                int64_t received_ms) noexcept {
   if (lease_server_ms < sent_ms) return sent_ms - lease_server_ms;
@@ -97,20 +99,21 @@ constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
   return 0;
 }
 
-// Times of issued ids must be before both the durable mark and the end of the lease.
+// The time of an issued id must be before both the high-water mark and the end of the lease.
 constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }
 
-// Whether observe() may raise the durable mark to a time. The durable mark cannot be later than the
-// end of the lease. If observe() raised the mark only to the end of the lease, ids of the next
-// lease could be less than the observed id.
+// True if observe() may raise the high-water mark to the time `ms`. The high-water mark cannot be
+// later than the end of the lease. If observe() raised the high-water mark only to the end of the
+// lease, ids of the next lease could be less than the observed id.
 constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
 
-// position_below() is the first position that a limit forbids. position_from() is the first
-// position that a floor allows. If a limit or floor is inside a tick, the whole tick is forbidden.
+// position_below() returns the first position (tick and sequence number) that a time limit forbids.
+// position_from() returns the first position that a lower bound (floor) allows. If a limit or floor
+// is in the middle of a tick, the whole tick is forbidden.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));
@@ -120,9 +123,10 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// The time to which the durable mark must be raised for `position`, including the reserve. The
-// result is at most the end of the lease, so that a wrong clock cannot raise the mark too far.
-// Returns 0 if the lease does not cover the position: the caller must wait for the lease.
+// Returns the time to which the high-water mark must be raised to mint `position`, including the
+// reserve. The result is at most the end of the lease, so that a wrong clock cannot raise the mark
+// too far. Returns 0 if the lease does not cover the position and the caller must wait for the
+// lease.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

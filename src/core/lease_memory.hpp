@@ -1,16 +1,17 @@
-// The lease state of a server that mints: its incarnation, and the effects of the lease server's
-// answers.
+// The lease state of a server contains its incarnation (server run) and the effects of the lease
+// server's answers.
 //
 // The lease state is in the postmaster's memory, and survives a crash of a backend. After a
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
-// writes the lease state. As an exception, a session that publishes a limit raises `highest`, under
-// the lock that cover() requires. The region is stored last and cleared first, because a process
-// may be killed between two stores. The other members are valid only while a region is set.
+// writes the lease state. Only the member `highest` is also raised by a session that
+// publishes a limit, under the lock that cover() requires. The region is stored last and cleared
+// first in the lease state, because a process may be killed between two stores. The other members
+// of the lease state are valid only while a region is set.
 //
 // Invariants:
-//  1. While a region is held, every published limit is at most `highest`, and floor <= highest <=
-//     until.
-//  2. A server takes a region only if it holds no region and gives no region back.
+//  1. While the server holds a region, every published limit is at most `highest`, and floor <=
+//     highest <= until.
+//  2. A server takes a region only if it holds no region and is not giving one back.
 #pragma once
 
 #include <atomic>
@@ -19,8 +20,8 @@
 
 namespace snowflake {
 
-// A copy of the lease state. Sessions must hold the lock to read the lease state, but the lease
-// worker need not.
+// A copy of the lease state. A session must hold the lock to read the lease state, but the lease
+// worker need not hold it.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -32,14 +33,14 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// The region that this server holds, or kNoRegion. A database without ids in the region mints from
-// the time `begin_ms`.
+// The region that this server holds, or kNoRegion. `begin_ms` is the time from which a database
+// without ids in the region may mint.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
 };
 
-// What the lease worker must do with an answer of the lease server.
+// The action that the lease worker must take after an answer of the lease server.
 enum class LeaseEvent : uint8_t {
   stale,       // ignore: other incarnation, or old
   taken,       // region granted: call take()
@@ -48,13 +49,12 @@ enum class LeaseEvent : uint8_t {
   lost,        // incarnation ended: call begin()
   ask_again,   // record(), then ask again now
   full,        // repeat when regions are free
-  refused,     // repeat later; an operator must act
+  refused,     // repeat the request after an operator has acted
   apart,       // clocks differ too much: ignore
 };
 
-// `giving_back` is true after the lease worker has cleared its region in order to return it.
-// `sent_ms` and `received_ms` are readings of the server's clock before the request and after the
-// answer.
+// `giving_back` is true after the lease worker has cleared its region to return it. `sent_ms` and
+// `received_ms` are readings of the server's clock before the request and after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -66,7 +66,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (giving_back) {
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // The answer belongs to an earlier lease worker, which was killed while it gave a region back.
+  // The answer belongs to a request of an earlier lease worker, which was killed while it gave a
+  // region back.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -75,12 +76,12 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // An answer with another region or floor than the held lease belongs to an old request, after
-    // which another server may have held the region.
+    // If region or floor differ from the held lease, the answer is old, and another server may have
+    // held the region since then.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
-  // An answer to a renewal is outdated, because the region was cleared in the meantime.
+  // An answer to a renewal is outdated if the region was cleared in the meantime.
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
@@ -90,9 +91,9 @@ struct LeaseNonce {
   int64_t next;   // sent until it is granted
   int64_t acked;  // last granted nonce; 0: none
 
-  // REQUIRES that the answered request contained `next`. The lease server records a nonce only when
-  // it grants a request. So a worker must send the same nonce after a refusal, or the lease server
-  // would take the worker for a copy.
+  // REQUIRES that the request that was answered contained the nonce `next`. The lease server
+  // records a nonce only when it grants a request. A worker must repeat the nonce after a refusal,
+  // or the lease server would take the worker for a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -100,21 +101,22 @@ struct LeaseNonce {
   }
 };
 
-// `Word` is std::atomic. Unit tests pass a type that stops the writer between two stores.
+// `Word` is std::atomic. Unit tests replace std::atomic by a type that stops the writer between two
+// stores.
 template <template <class> class Word>
 class BasicLeaseMemory {
  public:
   LeaseView view() const noexcept {
-    // Reads the region first, because the writer stores the region last.
+    // Reads the region before the other members, because the writer stores the region last.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
     return {read(incarnation_), read(newest.term), read(newest.number), region,
             read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
-  // Begins a new incarnation and clears the state of the old incarnation. `newest` is the answer
-  // that ended the old incarnation. `end_limits` withdraws the limits of all databases. REQUIRES
-  // the lock.
+  // Begins a new incarnation (server run) and clears the lease state of the old incarnation.
+  // `newest` is the answer of the lease server that ended the old incarnation. The function
+  // `end_limits` withdraws the published limits of all databases. REQUIRES the lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
@@ -147,7 +149,8 @@ class BasicLeaseMemory {
   }
 
   void record(const LeaseAnswer& answer) noexcept {
-    // If the lease worker is killed before the last store, the old term and number stay valid.
+    // If the lease worker is killed before the last store, the record of the previous answer stays
+    // valid.
     const int64_t next = 1 - read(newest_now_);
     NewestAnswer& newest = newest_[next];
     store(newest.term, answer.term);
@@ -155,8 +158,9 @@ class BasicLeaseMemory {
     newest_now_.store(next, std::memory_order_release);
   }
 
-  // Clears the region, but the incarnation continues. Returns the state of the cleared region.
-  // After the call, no limit above the returned `highest_ms` is published. REQUIRES the lock.
+  // Clears the leased region without beginning a new incarnation (server run). Returns the lease
+  // state from before the region was cleared. After forget() returns, no published limit is above
+  // the returned `highest_ms`. REQUIRES the lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();
@@ -165,15 +169,15 @@ class BasicLeaseMemory {
     return last;
   }
 
-  // The time up to which a database with the mark `mark_ms` may issue ids. Raises `highest` to this
-  // time. REQUIRES the lock.
+  // Returns the time up to which a database with the high-water mark `mark_ms` may issue ids.
+  // Raises `highest` to this time. REQUIRES the lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);
     return covered_ms;
   }
 
-  // The region to pass to Limits::bind(). REQUIRES the lock.
+  // Returns the region to pass to Limits::bind(). REQUIRES the lock.
   RegionHold region() const noexcept {
     const LeaseView now = view();
     return {now.region, now.highest_ms};
