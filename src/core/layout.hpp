@@ -1,4 +1,4 @@
-// The bit fields of an id:
+// An id consists of these bit fields:
 //
 //   63                                                             0
 //   | time: ticks since the epoch | region | shard | sequence |
@@ -18,7 +18,7 @@
 
 namespace snowflake {
 
-// Allowed lengths of a tick, in ms.
+// The allowed lengths of a tick (time unit of ids), in ms.
 inline constexpr uint32_t kTicks[] = {1, 10, 100, 1000};
 
 constexpr bool is_tick(uint32_t ms) noexcept {
@@ -33,7 +33,7 @@ struct Layout {
   uint8_t shard_bits;
   uint8_t sequence_bits;
   uint32_t tick_ms;  // one of kTicks
-  int64_t epoch_ms;  // start of tick 0, in ms since 1970-01-01 UTC
+  int64_t epoch_ms;  // time at which tick 0 begins, in ms since 1970-01-01 UTC
 
   constexpr unsigned origin_bits() const noexcept { return unsigned{region_bits} + shard_bits; }
   constexpr unsigned id_bits() const noexcept { return time_bits + origin_bits() + sequence_bits; }
@@ -41,14 +41,14 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // A layout of 64 bits mints only the lower half of its ticks, because ids of the upper half would
-  // be negative bigints.
+  // If ids have 64 bits, only the lower half of the ticks is minted, because ids of the upper half
+  // would be negative bigints.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
   }
 
-  // First position after all positions that can be minted.
+  // Returns the first position (tick and sequence number) that is too late to be minted.
   constexpr uint64_t end_position() const noexcept {
     return (last_minted_tick() + 1) << sequence_bits;
   }
@@ -83,24 +83,26 @@ struct Layout {
   }
 
   // True if the time in an id is in the first hour after the epoch. Small integers, such as the
-  // values of a plain sequence, decode to times in the first hour.
+  // values of a plain sequence, decode to times in the first hour after the epoch.
   constexpr bool is_of_first_hour(uint64_t id) const noexcept {
     return tick_of(id) * tick_ms < 3'600'000;
   }
 
-  // Greatest id that any server can mint with this layout.
+  // Returns the greatest id that any server can mint with this layout.
   constexpr uint64_t last_id() const noexcept {
     return ~uint64_t{0} >> (id_bits() == 64 ? 1 : 64 - id_bits());
   }
   constexpr bool contains(uint64_t id) const noexcept { return id <= last_id(); }
 
-  // First position at which `origin` mints an id greater than `id`. `id` may have any origin.
+  // Returns the first position at which `origin` (region and shard) mints an id greater than `id`.
+  // `id` may have any origin.
   constexpr uint64_t first_position_after(uint64_t id, uint32_t origin) const noexcept {
     if (origin == origin_of(id)) return position_of(id) + 1;
     return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));
   }
 
-  // Start of a tick, in ms since 1970. If check() accepts the layout, the result does not overflow.
+  // Returns the start of a tick in ms since 1970. The result does not overflow if check() accepts
+  // the layout.
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
@@ -118,7 +120,7 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// Accepted range of each field. A seal (seal.hpp) has 41 bits for the epoch.
+// Accepted range of each field. The stored layout (seal.hpp) has 41 bits for the epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;
@@ -141,7 +143,7 @@ enum class LayoutError : uint8_t {
   end_of_time,
 };
 
-// Returns a full sentence for the detail of an error message.
+// Describes a layout error in a full sentence, for the detail of an error message.
 constexpr const char* describe(LayoutError error) noexcept {
   switch (error) {
     case LayoutError::none:
@@ -197,7 +199,7 @@ struct ParsedLayout {
 namespace detail {
 
 // Removes a decimal number from the front of a text, and returns the number. Returns -1 for a
-// number above 999, a leading zero, or no digit.
+// number above 999, a leading zero, or a text that begins with no digit.
 constexpr int take_number(std::string_view& text) noexcept {
   int value = -1;
   if (text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9') return -1;
@@ -228,9 +230,9 @@ inline constexpr Preset kPresets[] = {
 
 }  // namespace detail
 
-// Parses the name of a preset, or numbers of bits: `time/region+shard/sequence` or
-// `time/shard/sequence`. If tick_ms is 0, a preset keeps its own tick, and numbers of bits get a
-// tick of 1 ms.
+// Parses a layout: the name of a preset, or numbers of bits as `time/region+shard/sequence` or
+// `time/shard/sequence`. If tick_ms is 0, a preset keeps its own tick, and a layout of bit numbers
+// gets a tick of 1 ms.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {
@@ -253,7 +255,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // Checks the ranges before the numbers are narrowed to 8 bits.
+  // Checks the numbers of bits before narrowing them to 8 bits.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
     return {nothing, LayoutError::origin_bits};

@@ -1,32 +1,34 @@
-// Computes the tick S before which no new id can become visible. Consumers use S to read rows in
-// the order of ids.
+// Computes the tick (time unit of ids) S before which no new id can become visible. Consumers use S
+// to read rows in the order of ids.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later. S
 // is the smaller of two lower bounds of the ids of rows that become visible late:
-//  - the least tick in the slots of all sessions. A session stores the tick of the first claim of
-//    its open transaction in its slot (OpenMints).
-//  - the floor. settle() raises all shard counters to the floor, so later claims get higher ids.
+//  - the least tick that a session has stored in its slot. When a transaction claims its first id,
+//    the session stores the tick of the clock in its slot (OpenMints).
+//  - the floor, a tick to which settle() raises all shard counters, so that later claims get higher
+//    ids.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
 // tick before S. The guarantee requires that the transaction that inserts the row also claims the
 // id.
 //
-// Proof for a claim of a tick before S:
-//  1. settle() raises the shard counter to the floor, which is at least S. So the claim precedes
-//     the raise in the modification order of the shard counter.
-//  2. Every change of a shard counter is an atomic exchange. The exchange of the claim is a
-//     release, and raising the counter is an acquire. So settle() sees everything that the session
-//     stored before the claim, also the tick in its slot. A session never claims a tick before the
-//     tick in its slot.
+// The proof considers a session that claims an id of a tick before S:
+//  1. settle() raises the shard counter to the floor, which is at least S. The claim therefore
+//     precedes the raise in the modification order of the shard counter.
+//  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
+//     release operation, and raising the counter is an acquire operation. settle() therefore sees
+//     everything that the session stored before the claim, including the tick in its slot. A
+//     session never claims a tick before the tick in its slot.
 //  3. S is at most every tick in the slots, so the session had cleared its slot before settle()
 //     read the slot. A session clears its slot with release, after its commit is visible. settle()
 //     reads the slot with acquire.
-//  4. So every snapshot after settle() contains the commit of the transaction that made the claim.
-//  5. The proof also holds if settle() uses the floor or the result of another call. `raised_` and
-//     `settled_` are written with release and read with acquire.
+//  4. Every snapshot after settle() therefore contains the commit of the transaction that claimed
+//     the id.
+//  5. The proof also holds if settle() uses the floor or the result of another call of settle().
+//     `raised_` and `settled_` are written with release and read with acquire.
 //
-// A claimed tick is not before the clock reading of the claim. If the clock is set back during a
-// transaction, the session stores the earlier clock reading in its slot.
+// The tick of a claimed id is not before the clock reading of the claim. If the clock is set back
+// during a transaction, the session stores the earlier clock reading in its slot.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -41,21 +43,22 @@
 
 namespace snowflake {
 
-// A session's slot in shared memory. The slot contains a tick that is not after any claim of the
-// session's open transaction. Only the session itself writes its slot, but all sessions read it.
+// The slot of a session in shared memory shows whether its open transaction has claimed ids. The
+// value of the slot is a tick that is not after any id claimed by the session's open transaction.
+// Only the session itself writes its slot, but all sessions read it.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  // Returns kNone unless the session has an open transaction that has claimed ids. Acquire: pairs
-  // with the stores in open() and close().
+  // Returns the tick in the slot, or kNone if the session has no open transaction that has claimed
+  // ids. The acquire load pairs with the release stores in open() and close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // Must be called before a claim. Release: a reader that missed close() of the previous
-  // transaction must see the commit of that transaction.
+  // open() must be called before the session claims an id. The store is a release, so that a reader
+  // that missed close() of the previous transaction sees the commit of that transaction.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
-  // Must be called after the transaction has become visible or was rolled back.
+  // close() must be called after the transaction has become visible or was rolled back.
   void close() noexcept { since_.store(kNone, std::memory_order_release); }
 
  private:
@@ -86,8 +89,8 @@ class MintRecord {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Records the tick of the clock in the session's slot, and then claims. `slot()` returns the slot,
-// and is called only if the slot must be written.
+// Records the tick of the clock in the session's slot, and then claims ids. `slot()` returns the
+// session's slot, and is called only if the slot must be written.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
@@ -96,14 +99,14 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
   return counter.claim(layout, bounds, wanted);
 }
 
-// One object for all sessions that use the same shard counters.
+// All sessions that use the same shard counters share one Settled object.
 class Settled {
  public:
-  // Raises the shard counters to `tick`, once for all callers, and returns S, which never falls.
-  // `open_since()` returns the least since() of all sessions that use the same counters.
-  // `prepared_since()` returns the least tick of prepared transactions, whose sessions have cleared
-  // their slots. settle() first raises the shard counters, then calls open_since(), and then
-  // prepared_since(). `spread` must be equal to Bounds::spread of all claims.
+  // Raises all shard counters to `tick`, unless another call has done so, and returns S, which
+  // never falls. `open_since()` returns the least since() of all sessions that use the same
+  // counters. `prepared_since()` returns the least tick of prepared transactions, whose sessions
+  // have cleared their slots. settle() first raises the shard counters, then calls open_since(),
+  // and then prepared_since(). `spread` must be equal to Bounds::spread of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -4,22 +4,24 @@
 // Thread safety: any number of threads and processes may call every member of Shard on the same
 // memory. No member of Shard blocks, allocates memory or makes a system call.
 //
-// Invariants of the positions that are claimed from one shard counter:
+// Positions (tick and sequence number) that are claimed from one shard counter have these
+// properties:
 //  1. No position is claimed twice, and later claims get higher positions. A claim sets the shard
 //     counter to the last claimed position with one compare-and-swap.
 //  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
-//  3. A claimed position is below the limit of the claim.
+//  3. A claimed position is below the limit that the caller passed.
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
 // Memory order: relaxed operations on the shard counter are enough to make positions unique.
-// Acquire and release are needed for two other reasons:
+// Acquire and release operations on the shard counter are needed for two reasons:
 //  - A session that sees a new limit must also see the shard counters that were raised before the
-//    limit was published. A publisher stores the limit with release (see pg/mark/high_water.cpp). A
-//    claimer loads the limit with acquire before it loads the shard counter.
+//    limit was published. A session that publishes a limit stores the limit with release (see
+//    pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
+//    loads the shard counter.
 //  - The caller of raise_floor() must see all stores that a session made before a claim below the
-//    floor (see core/settled.hpp). So a claim is a release, and raise_floor() is an acquire. Only
-//    read-modify-write operations change the shard counter, so raise_floor() acquires the release
-//    of every earlier claim.
+//    floor (see core/settled.hpp). A claim is therefore a release, and raise_floor() is an acquire.
+//    Only read-modify-write operations change the shard counter, so raise_floor() acquires the
+//    release of every earlier claim.
 #pragma once
 
 #include <algorithm>
@@ -34,9 +36,9 @@ namespace snowflake {
 
 struct Bounds {
   uint64_t now;    // clock reading, in ticks
-  uint64_t lead;   // lead of ids over the clock
-  uint64_t limit;  // first position after the durable mark
-  // Each new tick begins at sequence number (last + 1) % spread, or at 0 if `spread` is 0.
+  uint64_t lead;   // by how many ticks ids may be ahead of the clock
+  uint64_t limit;  // first position that may not be claimed
+  // The sequence numbers of a new tick begin at (last + 1) % spread, or at 0 if `spread` is 0.
   uint64_t spread;
 };
 
@@ -44,19 +46,19 @@ enum class Outcome : uint8_t {
   claimed,
   ahead_of_clock,  // wait until the clock advances
   at_limit,        // raise the durable mark first
-  exhausted,       // the layout has no later position
+  exhausted,       // no later id fits into the layout
 };
 
 struct Claim {
   Outcome outcome;
   uint64_t first;  // first claimed or refused position
   uint64_t count;
-  uint64_t borrowed;  // ticks ahead of the clock that no earlier claim had used
+  uint64_t borrowed;  // how many ticks this claim is further ahead than earlier ones
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
 
-// CPU hint for a spin-wait loop.
+// Hints to the CPU that the thread spins in a wait loop.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -65,8 +67,8 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-// Statistics of a shard, in the same cache line as the shard counter. A concurrent reader may see
-// only a part of an update.
+// Statistics of a shard, in the same cache line as the shard counter. A concurrent reader of the
+// statistics may see only a part of an update.
 struct Counters {
   std::atomic<uint64_t> last_id;  // greatest counted id
   std::atomic<uint64_t> ids;
@@ -74,7 +76,7 @@ struct Counters {
   std::atomic<uint64_t> borrowed;  // ticks, see Claim
   std::atomic<uint64_t> waits;
   std::atomic<uint64_t> waited_us;
-  std::atomic<uint64_t> refusals;  // calls failed by a late clock
+  std::atomic<uint64_t> refusals;  // calls that failed because the clock was behind
 
   void add(uint64_t issued, uint64_t arrays, uint64_t ticks, uint64_t last) noexcept {
     ids.fetch_add(issued, std::memory_order_relaxed);
@@ -92,8 +94,9 @@ struct Counters {
 
 class alignas(64) Shard {
  public:
-  // Claims 1 to `wanted` consecutive positions, as many as the bounds allow. REQUIRES wanted > 0,
-  // bounds.now <= layout.last_minted_tick(), bounds.spread <= layout.ids_per_tick().
+  // Claims 1 to `wanted` consecutive positions (tick and sequence number), as many as the bounds
+  // allow. REQUIRES wanted > 0, bounds.now <= layout.last_minted_tick(), bounds.spread <=
+  // layout.ids_per_tick().
   Claim claim(const Layout& layout, const Bounds& bounds, uint64_t wanted) noexcept {
     const uint64_t now = layout.first_position(bounds.now);
     const uint64_t stop = std::min(
@@ -112,34 +115,34 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // A pause after a failed compare-and-swap lets the session that has the cache line claim
+      // After a failed compare-and-swap, a pause lets the session that has the cache line claim
       // several ids. Without the pause, two competing sessions mint a fifth fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
   }
 
-  // Raises the shard counter, so that later claims get positions of at least `floor`. Acquire: the
-  // caller sees all stores that sessions made before claims below `floor`.
+  // Raises the shard counter, so that later claims get positions of at least `floor`. raise_floor()
+  // is an acquire, so the caller sees all stores that sessions made before claims below `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the shard counter to a tick, whose first sequence number depends on `spread`, as in a
-  // claim.
+  // Raises the shard counter to the first position of a tick, which depends on `spread` as in
+  // claim().
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
-  // Last position that was claimed, or skipped by a raised floor.
+  // Returns the last position that was claimed, or that was skipped when the floor was raised.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters statistics;
 
  private:
   // Checks the lead before the limit, because a claim that must wait for the clock must not raise
-  // the durable mark.
+  // the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
@@ -153,13 +156,12 @@ class alignas(64) Shard {
     return tick - std::max(bounds.now, layout.tick_of_position(last));
   }
 
-  // First sequence number of a new tick after position `last`. REQUIRES spread != 0.
+  // Returns the sequence number at which a new tick begins if `last` is the last claimed position.
+  // REQUIRES spread != 0.
   static uint64_t start(const Layout& layout, uint64_t last, uint64_t spread) noexcept {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }
 
-  // If the shard counter is below `floor` - 1, sets the shard counter to `floor` - 1 +
-  // skipped(last).
   template <class Skipped>
   void raise(uint64_t floor, Skipped skipped) noexcept {
     if (floor == 0) return;
@@ -172,8 +174,7 @@ class alignas(64) Shard {
   std::atomic<uint64_t> last_;
 };
 
-// Shards are in shared memory, so they must not contain hidden locks or pointers, or need a
-// destructor.
+// Objects in shared memory must not contain hidden locks or pointers, or need a destructor.
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);

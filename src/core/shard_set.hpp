@@ -1,4 +1,4 @@
-// A set of shards as text: "all", or numbers and ranges, such as "0-1023,2048".
+// A set of shards is written as "all", or as numbers and ranges, such as "0-1023,2048".
 #pragma once
 
 #ifdef POSTGRES_H
