@@ -8,8 +8,8 @@
 
 namespace snowflake {
 
-// Raises an atomic variable to at least `value`. Relaxed: the caller must order accesses to other
-// memory.
+// Raises an atomic variable to at least `value`. The atomic operations are relaxed, so they do not
+// order accesses to other memory.
 template <template <class> class Word, class T>
 void raise_to(Word<T>& word, std::type_identity_t<T> value) noexcept {
   T seen = word.load(std::memory_order_relaxed);

@@ -1,7 +1,8 @@
-// Crockford's base32, https://www.crockford.com/base32.html: five bits a symbol, without I, L, O
-// and U. An id has thirteen symbols, so texts sort in the order of ids. An optional check symbol
-// detects each wrong symbol and each swap of two symbols. Readers accept lower case, o for 0, i and
-// l for 1, and hyphens anywhere.
+// Crockford's base32, https://www.crockford.com/base32.html, encodes five bits in each symbol and
+// does not use the letters I, L, O and U. The base32 text of an id always has thirteen symbols, so
+// texts sort in the order of ids. An optional check symbol detects each wrong symbol and each swap
+// of two symbols. The parser accepts lower case, the letter o for 0, i and l for 1, and hyphens
+// anywhere.
 #pragma once
 
 #include <string_view>
@@ -12,7 +13,7 @@ namespace snowflake {
 
 inline constexpr size_t kBase32Length = 13;
 
-// 128 bits, for UUIDs and ULIDs.
+// A 128-bit integer in two halves, for UUIDs and ULIDs.
 struct Wide {
   uint64_t high;
   uint64_t low;
@@ -21,7 +22,7 @@ struct Wide {
 
 namespace detail {
 
-// The last five symbols are used only as check symbols.
+// The last five symbols, *~$=U, are used only as check symbols.
 inline constexpr std::string_view kBase32Symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
 inline constexpr uint8_t kNoBase32 = 0xFF;
 inline constexpr uint8_t kHyphen = 0xFE;
@@ -38,8 +39,8 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // Readers of base32 also accept these symbols. Array indexes are bytes, because char may be
-  // signed.
+  // The base32 parser also accepts the letter O for 0, and I and L for 1. The array indexes are
+  // uint8_t, because char may be signed.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;
@@ -55,7 +56,7 @@ struct ParsedBase32 {
   size_t at;
 };
 
-// Reads `length` symbols, and one more check symbol if `check_symbol` is set.
+// Parses `length` base32 symbols, and one more check symbol if `check_symbol` is set.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};
@@ -86,8 +87,9 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
   return result;
 }
 
-// Reads thirteen symbols without hyphens, the usual form. Returns false for other texts. Thirteen
-// symbols contain 65 bits: `value` gets the lower 64 bits, and `carry` the top bit.
+// Parses a base32 text of thirteen symbols without hyphens, the usual form of an id. Returns false
+// for other texts. Thirteen symbols of five bits are 65 bits: `value` gets the lower 64 bits, and
+// `carry` the top bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -101,7 +103,7 @@ constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) 
 
 }  // namespace detail
 
-// Writes thirteen symbols for any 64-bit number.
+// Writes a 64-bit number as thirteen base32 symbols.
 constexpr void write_base32(uint64_t value, char* out) noexcept {
   for (size_t i = kBase32Length; i-- > 0; value >>= 5) out[i] = detail::kBase32Symbols[value & 31];
 }
@@ -110,7 +112,8 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
   return detail::kBase32Symbols[value % 37];
 }
 
-// If `check_symbol` is set, a correct check symbol must follow the thirteen symbols.
+// If `check_symbol` is set, the text must end with a correct check symbol after the thirteen
+// symbols.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
   uint64_t plain = 0;
   uint8_t carry = 0;
@@ -128,7 +131,7 @@ constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) no
   return {parsed.value.low, NumeralError::none, 0};
 }
 
-// The text of a ULID, https://github.com/ulid/spec: 128 bits in 26 symbols. The first symbol of a
+// A ULID, https://github.com/ulid/spec, is written as 128 bits in 26 symbols. The first symbol of a
 // ULID is at most 7.
 inline constexpr size_t kUlidLength = 26;
 

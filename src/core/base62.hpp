@@ -1,5 +1,5 @@
-// Base62: an id in eleven characters 0-9A-Za-z. The width is fixed, so texts sort byte by byte in
-// the order of ids. Each number has only one spelling.
+// Base62 writes an id as eleven characters of 0-9A-Za-z. All base62 texts have the same length, so
+// they sort byte by byte in the order of the ids. Each number has only one spelling in base62.
 #pragma once
 
 #include <string_view>
@@ -45,8 +45,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// Splitting a number into 3 + 4 + 4 digits makes most divisions 32-bit and independent of each
-// other.
+// Splitting a number into 3 + 4 + 4 base62 digits makes most divisions 32-bit and independent of
+// each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;

@@ -2,8 +2,8 @@
 //
 // For a key of one column, PostgreSQL computes the partition as hash_combine64(0, h) % modulus. The
 // hash h is the result of support function 2 of the operator class, and hash_combine64(0, h) adds a
-// constant to h. So h = shard - constant puts shard s into the partition with remainder s %
-// modulus.
+// constant to h. With h = shard - constant, PostgreSQL puts shard s into the partition with
+// remainder s % modulus.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -14,8 +14,8 @@
 
 namespace snowflake {
 
-// The constant follows from PostgreSQL's common/hashfn.h, unchanged since PostgreSQL 11.
-// pg/functions/shard_hash.cpp checks the constant.
+// The constant comes from hash_combine64() in PostgreSQL's common/hashfn.h, unchanged since
+// PostgreSQL 11. pg/functions/shard_hash.cpp checks the constant.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {

@@ -1,6 +1,6 @@
-// Generates ids in a program outside PostgreSQL. The generator returns only ids below a durable
-// mark, which is stored in a file (mark_file.hpp). So a new run of the program begins above every
-// id of the earlier runs, even if the clock was set back.
+// Generates ids in a program outside PostgreSQL. The generator returns only ids below a time limit
+// (mark) that is stored durably in a file (mark_file.hpp). A new run of the program begins at the
+// stored mark and so above every id of the earlier runs, even if the clock was set back.
 //
 // Ids may repeat after these faults, which the generator cannot detect:
 //  - Another program or a server mints in the same region, with another mark file or on another
@@ -12,17 +12,18 @@
 //
 // If the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
 //
-// An id is at most `max_lead_ms` ahead of the clock. A call waits for the clock if no earlier id is
-// free, or if the clock is behind the last id or the mark. A call fails if it would wait for more
-// than `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, calls fail as
-// soon as ids reach the mark, because the mark is no longer raised. Calls succeed again if the
-// clock is corrected or the program is restarted. A failed call returns no id. Ids that a failed
-// call has claimed are lost.
+// An id is at most `max_lead_ms` ahead of the clock. A call of next_ids() waits for the clock if no
+// earlier id is free, or if the clock is behind the last id or the stored mark. A call of
+// next_ids() fails if it would wait for more than `max_wait_ms`. After the clock has jumped ahead
+// by more than `max_jump_ms`, the generator no longer raises the mark, and calls fail as soon as
+// ids reach the mark. Calls of next_ids() succeed again if the clock is corrected or the program is
+// restarted. A failed call of next_ids() returns no id. Ids that a failed call of next_ids() has
+// claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
-// `reserve_ms`, one thread writes the mark, and the other threads wait. After fork(), calls in the
-// child process fail, because they would repeat ids of the parent process. A child process needs
-// its own region and mark file.
+// `reserve_ms`, one thread writes the mark to the file, and the other threads wait. After fork(),
+// calls in the child process fail, because they would repeat ids of the parent process. A child
+// process needs its own region and mark file.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -49,15 +50,15 @@ namespace snowflake {
 
 struct GeneratorStatus {
   GeneratorError error = GeneratorError::none;
-  int64_t number = 0;  // errno for file_system; ms for clock_jumped, mark_ahead and clock_behind
+  int64_t number = 0;  // errno for file_system, ms for errors of the clock
 
   explicit operator bool() const noexcept { return error == GeneratorError::none; }
 };
 
-// The defaults are equal to the defaults of the server's settings.
+// The default options are equal to the default settings of the PostgreSQL extension.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // lead of the mark over the clock; at least two ticks
+  int64_t reserve_ms = 1000;  // how far the mark is ahead; at least two ticks
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };
@@ -74,7 +75,7 @@ struct GeneratorClocks {
 
 namespace detail {
 
-// pthread_atfork() counts the forks between the first process and this process.
+// The number of forks between the first process and this process, counted by pthread_atfork().
 inline std::atomic<uint32_t> forks{0};
 inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
@@ -83,8 +84,9 @@ inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; 
 template <class Clocks>
 class BasicGenerator {
  public:
-  // Creates the mark file of a region, once for each region, before the first generator of the
-  // region. The new mark is above every id that a program with this clock can have minted so far.
+  // Creates the mark file of a region. Call create() once for each region, before its first
+  // generator. The mark in a new file is above every id that a program with this clock can have
+  // minted so far.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};
@@ -93,9 +95,9 @@ class BasicGenerator {
     return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
   }
 
-  // Locks the mark file until the generator is destroyed. Ids begin at the stored mark. If status()
-  // shows an error after construction, every later call fails with the same error. `path` should be
-  // absolute.
+  // The constructor locks the mark file until the generator is destroyed. The first id is at the
+  // mark that the file contains, or later. If status() shows an error after construction, every
+  // later call fails with the same error. `path` should be absolute.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {
@@ -116,7 +118,7 @@ class BasicGenerator {
 
   GeneratorStatus status() const noexcept { return status_; }
 
-  // Fills `ids` with ids of a shard, in ascending order.
+  // Fills `ids` with new ids of a shard, in ascending order.
   GeneratorStatus next_ids(uint32_t shard, std::span<int64_t> ids) noexcept {
     if (!status_) return status_;
     if (shard >= layout_.shards()) return {GeneratorError::invalid_argument};
@@ -171,7 +173,7 @@ class BasicGenerator {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }
 
-  // Makes `position` available: raises first the mark in the file, and then the limit.
+  // Raises the mark in the file and then the limit in memory, so that `position` can be claimed.
   GeneratorStatus extend(uint64_t position) noexcept {
     const std::lock_guard<std::mutex> locked(extending_);
     if (limits_.read() > position) return {};
@@ -187,8 +189,8 @@ class BasicGenerator {
     return {};
   }
 
-  // Sleeps towards a tick, at most 100 ms at once, because the clock may be corrected in the
-  // meantime.
+  // Sleeps towards a tick (time unit of ids), at most 100 ms at once, because the clock may be
+  // corrected in the meantime.
   GeneratorStatus wait(uint64_t tick, int64_t now_ms, int64_t& left_ms) const noexcept {
     const int64_t behind_ms = layout_.ms_of_tick(tick) - now_ms;
     if (left_ms <= 0)

@@ -2,8 +2,8 @@
 // number of shards.
 //
 // shard_for() must never change, because its result determines where rows are stored. A number is
-// hashed as its decimal digits, and a UUID as its 36 characters in lower case. So the number 5 and
-// the text '5' are the same key. A client in any language can compute the shard.
+// hashed as its decimal digits, and a UUID as its 36 characters in lower case. The number 5 and the
+// text '5' are the same key. A client in any language can compute the shard of a key.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,8 +18,8 @@
 
 namespace snowflake {
 
-// Multiplying the hash, instead of taking it modulo `shards`, splits each shard in two if the
-// number of shards is doubled.
+// The hash is multiplied, not taken modulo `shards`, so that doubling the number of shards splits
+// each shard in two.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }
@@ -36,7 +36,7 @@ inline uint32_t shard_for(int64_t key, uint32_t shards) noexcept {
   return shard_for(std::string_view{text + first, sizeof(text) - first}, shards);
 }
 
-// `uuid` has sixteen bytes, the most significant first.
+// The sixteen bytes of `uuid` begin with the most significant byte.
 inline uint32_t shard_for(const uint8_t (&uuid)[16], uint32_t shards) noexcept {
   constexpr char kDigits[] = "0123456789abcdef";
   char text[36];

@@ -1,8 +1,8 @@
-// Stores the greatest value per key in shared memory, for at most kEntries keys. No lock is used,
-// because any process may be killed at any instant.
+// Stores the greatest value per key in shared memory, for at most kEntries keys. KeyedMax uses no
+// lock, because any process may be killed at any instant.
 //
 // Values are never removed. When all entries are in use, all further keys share one value, which
-// may be too high but never too low. Keys are not 0, values are positive, and zeroed memory is an
+// may be too high but never too low. A key is never 0, a value is positive, and zeroed memory is an
 // empty object.
 #pragma once
 
@@ -21,7 +21,7 @@ class KeyedMax {
     raise_to(entry == nullptr ? others_ : entry->value, value);
   }
 
-  // The greatest value of a key, or 0.
+  // Returns the greatest value of a key, or 0.
   int64_t read(uint32_t key) noexcept {
     const Entry* const entry = find(key, false);
     return (entry == nullptr ? others_ : entry->value).load(std::memory_order_relaxed);
@@ -33,7 +33,7 @@ class KeyedMax {
     std::atomic<int64_t> value;
   };
 
-  // An entry is never freed, so a search ends at the first free entry.
+  // An entry is never freed, so find() stops at the first free entry.
   Entry* find(uint32_t key, bool take) noexcept {
     for (size_t i = 0; i < kEntries; ++i) {
       Entry& entry = entries_[(key + i) % kEntries];

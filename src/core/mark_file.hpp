@@ -1,9 +1,9 @@
-// A durable mark in a file outside PostgreSQL, as one line of text. Only one process at a time can
-// lock the file.
+// A high-water mark that is stored durably in a file outside PostgreSQL, as one line of text. Only
+// one process at a time can lock the mark file.
 //
-// The line is overwritten in place. A disk writes a sector as a whole, and the line is shorter than
-// a sector. open() refuses a file whose checksum does not match. The lock belongs to the open file,
-// so the lock ends with the process.
+// The line in the mark file is overwritten in place. The line is shorter than a disk sector, and a
+// disk writes a sector as a whole. open() refuses a file whose checksum does not match. The lock
+// belongs to the open file, so the lock ends with the process.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -36,8 +36,8 @@ class MarkFile {
     if (file_ >= 0) ::close(file_);
   }
 
-  // Creates the mark file of a region, durably. If the call fails, no new file remains. If create()
-  // or open() returns GeneratorError::file_system, `errno` shows the reason.
+  // Creates the mark file of a region and flushes the file to disk. If create() fails, no new file
+  // remains. If create() or open() returns GeneratorError::file_system, `errno` shows the reason.
   static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
                                int64_t mark_ms) noexcept {
     MarkFile made;
@@ -56,7 +56,7 @@ class MarkFile {
     return GeneratorError::file_system;
   }
 
-  // Locks the file and reads the mark. REQUIRES that this object has no open file.
+  // Locks the mark file and reads the stored mark. REQUIRES that this object has no open file.
   GeneratorError open(const std::string& path, const Layout& layout, uint32_t region) noexcept {
     seal_ = seal_of(layout);
     region_ = region;
@@ -71,7 +71,8 @@ class MarkFile {
 
   int64_t mark_ms() const noexcept { return mark_ms_; }
 
-  // Returns true after the mark is durable. On failure, `errno` shows the reason.
+  // Returns true after the new mark was flushed to disk. If write() fails, `errno` shows the
+  // reason.
   bool write(int64_t mark_ms) noexcept { return is_in_place() && put(mark_ms); }
 
  private:
@@ -110,7 +111,7 @@ class MarkFile {
     return bytes == static_cast<ssize_t>(text.size()) && ::fdatasync(file_) == 0;
   }
 
-  // Whether the path still refers to the locked file. If the file was moved or replaced, another
+  // True if the path still refers to the locked file. If the file was moved or replaced, another
   // process can lock the file that is now at the path.
   bool is_in_place() const noexcept {
     struct stat mine {};
@@ -121,7 +122,7 @@ class MarkFile {
     return same;
   }
 
-  // Makes the name of a new file durable.
+  // Flushes the directory, so that the name of a new file is durable.
   static bool sync_folder(const std::string& path) noexcept {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);

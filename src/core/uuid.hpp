@@ -3,13 +3,14 @@
 //   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
 //                              4                    2
 //
-// The time in a UUID is the start of the id's tick. `rest` is the part of the id below its time
-// field, at most 44 bits. So UUIDs sort in the order of their ids, and two ids never have the same
-// UUID.
+// The time in a UUID is the start of the id's tick. In the diagram, `rest` is the part of the id
+// below its time field, at most 44 bits. UUIDs sort in the order of their ids, and two ids never
+// have the same UUID.
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
-// from an id. A random UUID passes with a probability of at most 2^-30, or 2^-51 if the rest has 23
-// bits. The check bits are not a signature, because anyone can compute check bits.
+// from an id. A random UUID passes the check with a probability of at most 2^-30, or 2^-51 if the
+// rest has 23 bits. The check bits of a UUID are not a signature, because anyone can compute check
+// bits.
 #pragma once
 
 #include "core/base32.hpp"
@@ -33,9 +34,9 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// Whether every change of a single bit of an id changes the check bits. A changed bit adds or
-// subtracts `change` in the product modulo 2^64. If `change` and -`change` are at least one unit of
-// the check bits, the check bits change.
+// True if every change of a single bit of an id changes the check bits of its UUID. A changed bit
+// of the id adds or subtracts `change` in the product modulo 2^64. If `change` and -`change` are at
+// least one unit of the check bits, the check bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -52,8 +53,8 @@ constexpr unsigned rest_bits(const Layout& layout) noexcept {
 
 }  // namespace detail
 
-// 10889-08-02, the first time whose milliseconds need more than 48 bits. Only layouts with at least
-// 48 time bits, or with a longer tick than 1 ms, reach the year 10889.
+// kUuidEndMs is 10889-08-02, the first time whose milliseconds need more than 48 bits. Only layouts
+// with at least 48 time bits, or with a longer tick than 1 ms, reach the year 10889.
 inline constexpr int64_t kUuidEndMs = int64_t{1} << detail::kUuidTimeBits;
 
 constexpr bool fits_uuid(const Layout& layout, uint64_t id) noexcept {
@@ -72,8 +73,8 @@ constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
 enum class UuidError : uint8_t {
   none,
   version,  // not a UUID of version 7
-  time,     // not the start of a tick
-  rest,     // bits that the layout leaves 0 are set
+  time,     // the time is not the start of a tick
+  rest,     // bits that must be 0 in this layout are set
   check,
 };
 
@@ -82,7 +83,7 @@ struct ParsedUuid {
   UuidError error;
 };
 
-// A UUID that uuid_of() did not make is an error.
+// Returns an error if the UUID was not made by uuid_of().
 constexpr ParsedUuid id_of_uuid(const Layout& layout, Wide uuid) noexcept {
   if ((uuid.high >> 12 & 15) != 7 || uuid.low >> 62 != 2) return {0, UuidError::version};
   const auto ms = static_cast<int64_t>(uuid.high >> 16);
