@@ -1,5 +1,5 @@
-# Tests calls after the clock was stepped back. Depending on the size of the clock step, calls return at once, wait, or
-# fail. Also tests which events end the wait of a call.
+# Tests calls that mint ids after the clock was stepped back. Depending on the size of the clock step, calls return at
+# once, wait, or fail. Also tests which events end a call that waits for the clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# This layout has few ids per tick, so that the test can reach a shard's capacity.
+# This layout has only 64 ids per shard and time unit (tick), so that the test can use all of them.
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.layout = '41/13/6'\n");
 
 my $ledger = Snowflake::Ledger->new(sequence_bits => 6);
@@ -41,7 +41,7 @@ sub not_ahead_by
 	return;
 }
 
-# A step of less than "snowflake.max_lead" does not affect calls.
+# If the clock steps back by less than "snowflake.max_lead", calls return at once.
 mint_of(1);
 $clock->step(-0.09);
 mint_of(1);
@@ -52,14 +52,14 @@ is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_history counts a step 
 	SQL
 not_ahead_by('100 ms', 'snowflake.next_id(1)', 'after a step back of 90 ms no id is further ahead of the clock than max_lead');
 
-# If the step exceeds max_lead, but not max_wait, calls wait.
+# If the clock steps back by more than "snowflake.max_lead", but not by more than "snowflake.max_wait", calls wait.
 mint_of(2);
 $clock->step(-1.9);
 mint_of(2);
 is(stats("waits, refusals, wait_time > 0", 2), '1|0|t', 'after a step back of 1.9 s a call waits');
 not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after a step back of 1.9 s no id is further ahead of the clock than max_lead');
 
-# If the step exceeds max_lead and max_wait, calls fail without an effect.
+# If the clock steps back by more than "snowflake.max_lead" and "snowflake.max_wait", calls fail and change nothing.
 mint_of(3);
 my $mark = $node->mark;
 $clock->step(-600);
@@ -77,7 +77,6 @@ $clock->step(+600);
 mint_of(3);
 pass('the shard mints again when the clock has caught up');
 
-# max_wait = 0
 mint_of(5);
 $clock->step(-1.9);
 $node->refuses(
@@ -99,7 +98,6 @@ is($node->safe_psql('postgres',
 	't', 'next_id() returns ids while a batch of the same shard still waits');
 like($node->finish_writer($batch)->{errors}, qr/canceling statement/, 'a batch that waits for the clock can be cancelled');
 
-# With max_lead = 0 no id is ahead of the clock.
 $node->reconfigure('snowflake.max_lead' => "'0'");
 not_ahead_by('0', 'snowflake.next_id(10)', 'max_lead = 0: no id is ahead of the clock');
 not_ahead_by('0', 'snowflake.next_id(10 + generate_series % 2)', 'max_lead = 0: no id is ahead of the clock if calls alternate between two shards');
@@ -113,7 +111,7 @@ $clock->step(-0.5);
 not_ahead_by('0', 'snowflake.next_id(13)', 'max_lead = 0: no id is ahead of the clock after a step back');
 $node->reconfigure('snowflake.max_lead' => "'100ms'");
 
-# A waiting call can be cancelled, and then its session continues.
+# A call that waits for the clock can be cancelled. The session of a cancelled call continues.
 my $wait_event = $node->pg_version >= 17 ? 'Extension|SnowflakeClock' : 'Extension|Extension';
 my $waiters = "FROM pg_stat_activity WHERE application_name = 'writer'";
 
@@ -160,7 +158,7 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiters");
 $end = $node->finish_writer($waiter);
 like($end->{errors}, qr/57P01: terminating connection/, 'pg_terminate_backend() ends the wait of a call');
 
-# If the clock is corrected, a waiting call ends early.
+# A call that waits for the clock ends early if the clock is corrected.
 $waiter = start_waiting('');
 wait_for_waiter();
 $clock->step(+100);
@@ -170,7 +168,7 @@ is(scalar(@{ $end->{ids} }), 2, 'a waiting call returns an id after the clock is
 $ledger->record('patient', $end->{ids}[0]);
 mint_of(20);
 
-# If the postmaster dies, a waiting backend ends too.
+# If the postmaster dies, a backend that waits for the clock also ends.
 $clock->step(-100);
 $waiter = start_waiting('');
 wait_for_waiter();
@@ -182,7 +180,8 @@ my $tries = 100 * $PostgreSQL::Test::Utils::timeout_default;
 select undef, undef, undef, 0.01 while kill(0, $pid) && --$tries;
 ok($tries, 'a waiting backend ends if the postmaster dies');
 
-# With the default lead, a server that starts with its clock behind fails calls until the clock has caught up.
+# With the default "snowflake.max_lead", a server that starts with its clock behind returns errors until the clock has
+# caught up.
 $ledger->new_server_run;
 $node->start;
 $node->refuses('SELECT snowflake.next_id(20)', { sqlstate => '55000', message => 'clock is behind' },

@@ -36,7 +36,8 @@ my %jumped = (
 	  . '"snowflake.max_forward_jump" is 3600 s',
 	hint => 'SELECT snowflake.accept_clock\(\)');
 
-# If a jump is corrected before anything is minted, the high-water mark and later ids show no trace of the jump.
+# If a jump of the clock is corrected before an id is minted, the jump changes neither the high-water mark nor later
+# ids.
 in_time('ids before all jumps are of the right time');
 my $mark = $node->mark;
 $clock->step(+7200);
@@ -52,8 +53,8 @@ is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now
 $clock->step(-7200);
 in_time('after a jump was corrected, ids have the right time');
 
-# If the library is preloaded, a jump is still detected after a crash. Only a server of this kind writes a warning at
-# its start.
+# A server that preloads the library still detects a jump of the clock after a crash. A server that does not preload the
+# library writes no warning at its start.
 $node->set_preload(1);
 $node->restart;
 $clock->step(+7200);
@@ -66,7 +67,7 @@ $node->finish_writer($victim);
 $ledger->new_server_run;
 $node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'next_id() still fails if the server crashes after the jump');
 
-# Only a superuser may accept a jump.
+# Only a superuser can accept a jump of the clock with accept_clock().
 $node->safe_psql('postgres', 'CREATE ROLE visitor');
 $node->refuses(
 	'SET ROLE visitor; SELECT snowflake.accept_clock()',
@@ -94,7 +95,7 @@ $node->poll_query_until('postgres',
 $clock->step(+36000);
 in_time('a jump of ten hours is not refused if max_forward_jump is a day');
 
-# A clock before the epoch.
+# Sets the clock to a time before the epoch from which the time in ids is counted.
 my $now = $clock->offset;
 $clock->set(1_704_067_200 - time);
 my %before = (

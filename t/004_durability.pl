@@ -1,5 +1,5 @@
-# Tests that an extension of the high-water mark is flushed to WAL before an id that needs the extension is returned.
-# Each extension of the mark must write little WAL.
+# Tests that the WAL of a new high-water mark is flushed before a call returns an id that needs the new high-water mark.
+# Raising the high-water mark must write little WAL.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# The WAL writer sleeps here, so an immediate stop loses all WAL that no backend flushed.
+# The WAL writer sleeps during this test, so an immediate stop loses all WAL that no backend flushed.
 my $node = Snowflake::Node->create_running('main', allows_streaming => 1, conf => <<~'CONF');
 	wal_writer_delay = 10s
 	max_prepared_transactions = 2
@@ -26,8 +26,8 @@ sub time_of
 		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
 }
 
-# Twice mints so much that the high-water mark is extended, and crashes the server. The recovered high-water mark must
-# be above the last id.
+# Mints ids until the high-water mark has risen, and crashes the server. Repeats both steps once. After recovery the
+# high-water mark must be above the last id.
 sub is_durable
 {
 	my ($name) = @_;
@@ -86,7 +86,7 @@ is($node->safe_psql('postgres', "SET lock_timeout = '60s'; BEGIN; DROP EXTENSION
 $idle->quit;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");
 
-# If a synchronous standby is missing, minting does not wait for the standby.
+# If the synchronous standby is not connected, calls that mint ids do not wait for the standby.
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->restart;
 my $timed_out = 0;
@@ -95,7 +95,7 @@ $node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM genera
 ok(!$timed_out, 'no call waits for a missing synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 
-# Minting writes one WAL record per half of "snowflake.reserve", however many ids are minted.
+# The server writes one WAL record in each half of "snowflake.reserve", whatever the number of minted ids is.
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
 $node->restart;
 my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
@@ -140,7 +140,8 @@ $ledger->new_server_run;
 $node->start;
 is_durable('wal_level = minimal, full_page_writes = off');
 
-# Creates the extension and mints in one transaction: wal_level = minimal writes no WAL of the new high-water mark.
+# Creates the extension and mints ids in one transaction. With wal_level = minimal, PostgreSQL writes no WAL for the new
+# sequence of the high-water mark.
 $node->safe_psql('postgres', 'CREATE DATABASE fresh');
 $node->mint($ledger, <<~'SQL', 'fresh');
 	BEGIN;

@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# The session $old is older than all changes of this test, and uses its cached state as long as possible.
+# The session $old starts before all changes of this test, and uses its cached state as long as possible.
 my $old = $node->session;
 
 sub both_mint
@@ -25,7 +25,7 @@ sub both_mint
 	return;
 }
 
-# Checks that the high-water mark is above all ids of the ledger.
+# Checks that the high-water mark is above all ids that this test has minted.
 sub covered
 {
 	my ($name) = @_;
@@ -51,7 +51,7 @@ both_mint();
 cmp_ok($node->mark, '>=', $raised, 'later calls do not lower a raised mark');
 covered('a raised mark covers all ids');
 
-# If the high-water mark is lowered, the next call that needs it raises it again.
+# If the high-water mark is lowered, the next call that needs the high-water mark raises it again.
 foreach my $lowered (12345, $node->mark - 86_400_000)
 {
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
@@ -83,8 +83,8 @@ $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART
 both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
-# If a transaction has locked the high-water mark, calls that must extend the mark wait. A waiting call can be
-# cancelled, and otherwise continues when the transaction ends.
+# If a transaction has locked the high-water mark, calls that must raise the high-water mark wait. A call that waits for
+# the lock can be cancelled. If the transaction ends, the call continues.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -107,7 +107,6 @@ foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTE
 	both_mint();
 }
 
-# Ordinary roles may not run these commands on the high-water mark.
 foreach my $sql (
 	"SELECT setval('snowflake.high_water', 1)", "SELECT nextval('snowflake.high_water')",
 	'ALTER SEQUENCE snowflake.high_water RESTART')
@@ -116,7 +115,7 @@ foreach my $sql (
 		"an ordinary role may not run: $sql");
 }
 
-# An unlogged high-water mark would be reset by a crash, so calls refuse it.
+# A crash resets an unlogged sequence, so calls fail if the sequence of the high-water mark is unlogged.
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
 $node->refuses(
 	'SELECT snowflake.next_id(0)',
@@ -136,9 +135,9 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# Removes the high-water mark's sequence from the extension, and then replaces it by another sequence. No invalidation
-# message is sent. The next session that extends the high-water mark must detect the new sequence, whether this session
-# has cached state or is new.
+# Removes the sequence of the high-water mark from the extension, and puts another sequence in its place. PostgreSQL
+# sends no invalidation message for this change. The next session that raises the high-water mark must detect the new
+# sequence, whether this session has cached state or is new.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -196,7 +195,7 @@ is($node->safe_psql('postgres',
 	't', 'after an immediate stop every shard is above an observed id');
 both_mint();
 
-# If the high-water mark is lost, calls fail instead of guessing a value.
+# If the high-water mark is lost, calls fail instead of guessing the high-water mark.
 $node->safe_psql('postgres', <<~'SQL');
 	BEGIN;
 	ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
@@ -223,8 +222,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests marks that are later than the end of the layout. If the conversion of milliseconds dropped the upper bits, the
-# first mark would become 50 ms after the epoch.
+# Tests high-water marks that are later than the last time of the layout. If the conversion of milliseconds dropped the
+# upper bits, the first of these marks would become 50 ms after the epoch.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;
@@ -238,7 +237,7 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
 
-# If a transaction alters the high-water mark, a query of health does not wait for it.
+# A query of the view health does not wait for a transaction that alters the high-water mark.
 my $altering = $node->session;
 $altering->query_safe('BEGIN; ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED');
 is($node->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT minting, reason FROM snowflake.health}),

@@ -22,8 +22,9 @@ sub mint
 	return;
 }
 
-# Recreates the extension while sessions mint. One long statement calls the function of the dropped extension during the
-# change, and must use the new high-water mark. Short statements fail while the extension does not exist.
+# Drops and creates the extension while sessions mint ids. One long statement still calls the function of the dropped
+# extension, and must use the high-water mark of the new extension. Short statements fail while the extension does not
+# exist.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -49,20 +50,21 @@ foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 }
 $node->crash($ledger, -3);
 mint();
-# The high-water mark of a new extension must be above the ids of the dropped one before the first call.
+# Before the first call the high-water mark of a new extension must be above the ids of the dropped extension.
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 $node->crash($ledger, -3);
 mint();
 $ledger->check(2_000, 'ids are unique over a new extension, an immediate stop and a clock that is behind');
 
-# Recreates the extension right after a server start, with the clock behind.
+# Creates the extension again right after a server start whose clock is behind.
 $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 mint();
 $ledger->check(2_200, 'ids are unique if the extension is recreated before the first call of a server run');
 
-# As long as a recreated extension can be rolled back, its high-water mark protects no id.
+# A transaction that has dropped and created the extension cannot mint ids, because a rollback would remove the new
+# high-water mark.
 $node->refuses(
 	'BEGIN; SELECT snowflake.next_id(1); DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)',
 	{
@@ -79,7 +81,7 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_500, 'ids are unique if recreating the extension is rolled back');
 
-# Tests transactions that create the extension, mint and roll back.
+# Tests transactions that create the extension, mint ids and roll back.
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {
@@ -97,7 +99,7 @@ mint('fickle');
 mint();
 $ledger->check(3_000, 'ids are unique if creating the extension is rolled back');
 
-# A database that is made from a template mints above the ids that it contains.
+# A database that is made from a template mints greater ids than the ids in its tables.
 $node->safe_psql('fickle', 'CREATE TABLE t AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 100)');
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE fickle');
 $node->crash($ledger, -3);
@@ -105,8 +107,8 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# The new database has the OID of a dropped database, and is made from the same template. The slot of the new database
-# looks like the slot of the dropped database.
+# The new database has the OID of a dropped database, and both databases were made from the same template. In shared
+# memory the state of the new database looks like the state of the dropped database.
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');

@@ -1,4 +1,4 @@
-# Tests which functions work on a streaming standby, and that ids stay unique if it is promoted with a clock that is
+# Tests which functions work on a streaming standby. Ids must stay unique if the standby is promoted while its clock is
 # behind.
 
 use strict;
@@ -54,7 +54,7 @@ my $cascade = add_standby('cascade', $standby);
 mint($primary);
 $primary->wait_for_catchup($standby, 'replay');
 
-# A standby refuses to mint, but reads and decodes.
+# A standby cannot mint ids, but can decode ids.
 my $session = $standby->session;
 my ($id) = $standby->ids('SELECT max(id) FROM photos');
 my %recovering = (
@@ -78,8 +78,8 @@ $primary->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 
-# The primary continues to mint after the standby has read the high-water mark. After the promotion the standby must use
-# the last high-water mark that it received.
+# The primary continues to mint ids after the standby has read the high-water mark. After the promotion the standby must
+# use the last high-water mark that it received.
 $_->clock->step(+2) foreach $primary, $standby;
 mint($primary);
 my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');
@@ -88,7 +88,7 @@ $primary->safe_psql('postgres', 'INSERT INTO photos (id, n) VALUES (' . $last[-1
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 
-# Promotes the standby with its clock ten seconds back.
+# Promotes the standby while its clock is ten seconds behind.
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'calls that failed on the standby have taken no slot for databases');
 $standby->clock->step(-10);
 $standby->promote;

@@ -1,5 +1,5 @@
 # Tests dumps, base backups and point-in-time recovery on another server, also if the settings of that server choose
-# another layout. t/024 tests dumps whose layout a database adopts.
+# another layout. t/024 tests databases that take over the layout of a restored dump.
 
 use strict;
 use warnings FATAL => 'all';
@@ -81,8 +81,8 @@ $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER
 restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
-# Restores the dump into a database that has minted under another layout. After a restore under another layout all
-# functions fail, also in sessions that were open before.
+# Restores the dump into a database that has minted ids under another layout. After this restore all functions fail,
+# also in sessions that were open before the restore.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;
@@ -91,8 +91,8 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the restore an open session decodes its id');
-# The row with the seal is the last row of the dump. Inserting the seal's row fails with an error that explains the
-# problem.
+# The last row of the dump contains the layout of the dumped database (its seal). Inserting the last row fails with an
+# error that explains the problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
 	qr/the restored ids have another layout than this database/,
@@ -125,7 +125,7 @@ foreach my $function (@functions)
 $pooled->quit;
 all_refuse(\%restored, 'restored under another layout: every function fails with detail and hint');
 
-# Changing the settings does not help, because values that the restore computed stay wrong.
+# All functions still fail after the settings were changed, because values that the restore computed stay wrong.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
 all_refuse(\%restored, 'restored under another layout: every function still fails after the setting was changed');
@@ -138,7 +138,7 @@ continues($target, 200, 'the dump can be restored into a new database as the hin
 $target->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.layout');
 $target->restart;
 
-# The restoring role owns the database, but not the extension, which exists already. The restore continues after errors
+# Restores a dump as a role that owns the database, but not the existing extension. The restore continues after errors
 # and restores all rows.
 sub restore_as_app
 {

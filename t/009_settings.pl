@@ -1,5 +1,5 @@
-# Tests that a server that preloads the library does not start with an invalid setting, and that the message explains
-# why. The unit tests of the core and sql/settings test the other errors without a server start.
+# Tests that a server that preloads the library does not start with an invalid setting. The error must explain why the
+# setting is invalid. test/core and sql/settings test the other errors of settings without a server start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -42,7 +42,7 @@ sub stops_the_start
 
 like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'the server starts with a valid setting');
 
-# Invalid values. PostgreSQL itself would only write a warning about an invalid value, and use the default.
+# PostgreSQL itself would only write a warning about an invalid value, and use the default.
 my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
@@ -71,8 +71,8 @@ stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# Tests settings that do not exist. If a misspelt owned_shards were accepted, the server would own all shards. The case
-# of names is ignored.
+# Tests settings that do not exist. If a misspelt "snowflake.owned_shards" were accepted, the server would own all
+# shards. The case of letters in a setting's name does not matter.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",
@@ -80,7 +80,7 @@ stops_the_start("snowflake.owned_shard = '1-5'",
 stops_the_start('snowflake.node = 1',
 	qr/FATAL:  unrecognized configuration parameter "snowflake.node"\n.*DETAIL:  The setting belongs to pgEdge's extension/);
 
-# If a running server reloads an invalid value, the old value stays.
+# A running server that reloads an invalid value keeps the old value.
 configure("snowflake.max_lead = '30s'");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -116,8 +116,8 @@ $node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'next_id() fails if t
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|"snowflake.region" is not a region of the layout', 'health shows that the layout does not have the region');
 is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'another database whose layout has the region mints');
 
-# CREATE EXTENSION reports the layout that it seals. CREATE EXTENSION also warns if this server may be one of several
-# servers that mint the same ids.
+# CREATE EXTENSION reports the layout of the database, which can no longer change. CREATE EXTENSION also warns if this
+# server may be one of several servers that mint the same ids.
 sub says_on_create
 {
 	my ($settings) = @_;
