@@ -77,7 +77,7 @@ foreach my $database (sort keys %layouts)
 	my @ids = $node->ids($mint, $database);
 	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
 	$ledger->record('first', @ids);
-	# One transaction mints in turn in more shards than a session has counters for.
+	# One transaction mints ids in turn in more shards than a session can count at a time.
 	is($node->safe_psql($database, 'SELECT sum(ids), sum(batches) FROM snowflake.shard_stats'), '2600|1',
 		"$database: shard_stats counts all ids of the transaction");
 	$node->refuses(
@@ -160,7 +160,7 @@ foreach my $database (sort keys %layouts)
 		'24000', 'shard_stats counts the ids of all shards that share a counter');
 }
 
-# Ownership of shards. The clock is set right, because the ids below have the present time.
+# Tests which shards a server owns. The clock is set to the true time, because the ids below have the present time.
 $node->clock->set(0);
 start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 500'", 'regions');
 is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'the server mints in shards that it owns');
@@ -176,7 +176,6 @@ foreach my $shard (10, 499, 501, 1023)
 }
 is($node->safe_psql('regions', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 501, 0))'), '501', 'an id of a shard that the server does not own can be decoded');
 
-# A default shard.
 $node->refuses('SELECT snowflake.next_id()',
 	{ sqlstate => '55000', message => '"snowflake.default_shard" is not set', detail => 'without an argument', hint => 'Set "snowflake.default_shard"' },
 	'next_id() fails if snowflake.default_shard is not set', 'regions');
@@ -186,7 +185,7 @@ $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
 $node->refuses('SET snowflake.default_shard = 1024; SELECT snowflake.next_id()',
 	{ sqlstate => '22023', message => 'shard 1024 is out of range', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
 
-# Tests the sequence numbers of a shard that mints at most one id per tick.
+# Tests the sequence numbers of a shard that mints at most one id per time unit (tick).
 my @slowly = (
 	"SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003) FROM generate_series(1, 60) OFFSET 0) s", 'regions');
 is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'if each id has its own tick, sequence numbers are 0');

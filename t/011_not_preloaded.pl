@@ -1,5 +1,5 @@
-# Tests unusual set-ups: a library that expects another form of the shared memory, single-user mode, and an extension
-# that has lost a member.
+# Tests unusual set-ups: shared memory of another library version, single-user mode, and an extension from which an
+# object was removed.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,7 +23,7 @@ $node->mint($ledger, $mint);
 # LOAD of the preloaded library has no effect.
 is($node->safe_psql('postgres', "LOAD 'snowflake'; SELECT snowflake.shard_of(snowflake.next_id(77))"), '77', 'a session mints after LOAD of the preloaded library');
 
-# If another library created the shared memory, every function that uses the memory fails.
+# If a library of another version created the shared memory, every function that uses the memory fails.
 my $id = $ledger->highest(1);
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
@@ -92,7 +92,7 @@ $node->start;
 $node->mint($ledger, $mint);
 $ledger->check(300, 'ids are unique over runs in single-user mode, with the clock set back before each');
 
-# Calls fail if the extension has lost a member, or if another extension is named snowflake.
+# Calls fail if an object was removed from the extension, or if another extension is named snowflake.
 $node->safe_psql('other', 'CREATE EXTENSION snowflake; ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water');
 foreach my $call ('next_id(5)', "decode($id)")
 {
@@ -110,7 +110,7 @@ $node->safe_psql('other', 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high
 $node->mint($ledger, $mint, 'other');
 $ledger->check(400, 'ids are unique after the mark was made a member again');
 
-# Calls a C function of the library that DROP EXTENSION does not drop.
+# Makes a C function of the library that DROP EXTENSION does not drop, and calls this function.
 $node->safe_psql('other', <<~'SQL');
 	CREATE FUNCTION orphan(int) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 	DROP EXTENSION snowflake;

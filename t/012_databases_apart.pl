@@ -1,5 +1,5 @@
-# Tests that a change of the high-water mark or extension in one database neither stops nor delays other databases. Ids
-# that are minted after a high-water mark was dropped or rolled back are above this mark.
+# Tests that a change of the high-water mark or extension in one database neither stops nor delays other databases.
+# After a high-water mark was dropped or rolled back, new ids are above this high-water mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -28,8 +28,8 @@ sub mint
 	return;
 }
 
-# Changes another database while a session of prod mints with max_wait = 0. The clock is right, so each call must return
-# an id.
+# Changes another database while a session of database prod mints ids with max_wait = 0. The clock is right, so each
+# call must return an id.
 sub undisturbed
 {
 	my ($what, @sql) = @_;
@@ -80,7 +80,7 @@ $node->crash($ledger, +61);    # after a crash the high-water mark can be 60 s a
 mint('prod');
 mint('staging');
 
-# Copies a database with CREATE DATABASE and the option TEMPLATE. The copied database may have to wait for its own
+# Copies a database with CREATE DATABASE ... TEMPLATE. The copy may have to wait until the clock reaches its own
 # high-water mark, but no other database has to wait.
 undisturbed(
 	'a template copy',
@@ -109,8 +109,8 @@ my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_inse
 cmp_ok($bytes, '<', 15 * 8192, "after the mark was lowered, sessions do not write it again in turn ($bytes bytes of WAL)");
 
 # If the library is preloaded, the record of a dropped high-water mark survives a crash restart of the same postmaster.
-# Ids are up to 30 s ahead of the clock; then the extension is dropped, a backend is killed, and the extension is
-# created again.
+# The test mints ids up to 30 s ahead of the clock, drops the extension, kills a backend, and creates the extension
+# again.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
 $node->set_preload(1);
 $node->restart;
@@ -143,8 +143,8 @@ foreach my $way (
 	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# The record of a dropped high-water mark also protects a database that has no slot in shared memory. Three other
-# databases use all slots.
+# The server also uses the record of a dropped high-water mark for a database that has no slot in shared memory. Three
+# other databases use all slots.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

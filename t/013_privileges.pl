@@ -1,5 +1,5 @@
-# Tests that roles without superuser cannot lower the high-water mark permanently, change the seal or lock the
-# extension. After each attempt ids stay unique, over crashes and with the clock behind.
+# Tests that roles without superuser cannot lower the high-water mark permanently, change the stored layout (seal) or
+# lock the extension. After each attempt ids stay unique, even if the server crashes or its clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -55,8 +55,8 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# Deletes the row of dumped_seal, although a trigger forbids this. Calls must fail, because the next dump would not
-# contain the layout. The error's hint contains an SQL statement that restores the row of dumped_seal.
+# Deletes the row of dumped_seal after disabling the trigger that forbids this. Calls must fail, because the next dump
+# would not contain the layout. The error's hint contains an SQL statement that inserts the row of dumped_seal again.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'a dump of this database would not contain the layout of its ids',
@@ -66,7 +66,7 @@ $node->safe_psql('postgres', 'SET ROLE joe; INSERT INTO snowflake.dumped_seal SE
 is($node->safe_psql('postgres', 'SELECT count(*) FROM snowflake.dumped_seal'), '1', 'the INSERT of the hint restores one row, even if it runs twice');
 $node->mint($ledger);
 
-# Inserts rows with the seal of another layout in ways that fire no trigger.
+# Inserts the row of another layout (seal) into snowflake.dumped_seal in ways that fire no trigger.
 my $twitter = '1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4';
 foreach my $way (
 	[ 'SET session_replication_role = replica', '' ],
@@ -87,8 +87,8 @@ $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 
 $node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
 $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
-# A role that may insert but owns no table only gets an error. If a member of pg_write_all_data inserts another seal,
-# the database stops minting.
+# If a role that owns no table inserts another layout (seal), the insert only fails. If a member of pg_write_all_data
+# inserts another layout, the database stops minting ids.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
 $node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to insert another id layout', hint => 'Delete the restored rows' }, 'a role that only loads rows cannot present another seal');
 $node->mint($ledger);
@@ -157,8 +157,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A command waits for the lock on a relation that is then dropped. After that the same name refers to the high-water
-# mark, and the command must not use the mark.
+# A command waits for a lock on a relation that another session drops. When the wait ends, the name of the relation
+# refers to the high-water mark, and the command must not use the high-water mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -178,7 +178,8 @@ foreach my $sql (
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
 	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
 
-# The function is_seal() of the CHECK constraint does not write in a read-only transaction, whatever role calls it.
+# The function is_seal(), which a CHECK constraint calls, does not write in a read-only transaction, whatever role calls
+# it.
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
@@ -215,14 +216,14 @@ $node->safe_psql('postgres', <<~'SQL');
 ok($node->finish_writer($_)->{well}, 'set_mark() never fails in a session that calls it all the time') foreach @setters;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lowered'), '0', 'set_mark() never sets the mark below an observed id');
 
-# A sequence whose file is missing can be dropped, as without the extension.
+# A sequence whose file is missing can be dropped, as on a server without the extension.
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE broken; CHECKPOINT; SELECT pg_relation_filepath('broken')");
 unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
-# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The database minted ids before this
-# CREATE EXTENSION, so the new high-water mark is already high enough. Because the high-water mark is already high
-# enough, no later call flushes WAL.
+# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The new high-water mark is already
+# high enough, because the database minted ids before CREATE EXTENSION. Later calls flush no WAL, because they need not
+# raise the high-water mark.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
@@ -263,7 +264,7 @@ $node->mint($ledger, 'SET snowflake.max_wait = 60000; SELECT snowflake.next_id(1
 $node->clock->step(5);
 $ledger->check(1_000_000, 'ids are unique over dropped marks and crashes');
 
-# A database takes a slot when it mints. Failed calls take no slot.
+# A database takes a slot in shared memory when it mints its first id. Failed calls take no slot.
 $node->safe_psql('postgres', 'DROP DATABASE hasty');
 $node->restart;
 foreach my $database (qw(a b))
@@ -290,7 +291,7 @@ foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'S
 }
 $node->stop;
 
-# CREATE EXTENSION fails if the layout's last id is in the past.
+# CREATE EXTENSION fails if the last time of the layout is in the past.
 my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
 $ended->set_preload(1);
 $ended->start;

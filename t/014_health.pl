@@ -1,6 +1,6 @@
 # Tests health() while a disk stalls or a server is read-only by default. health() returns at once, and shows that the
-# database does not mint if calls hang or fail. Also tests the counters of waits and refusals. All other reasons in
-# health() are tested by t/015.
+# database does not mint if calls hang or fail. Also tests the counters of waiting and refused calls. t/015 tests all
+# other reasons that health() can show.
 
 use strict;
 use warnings FATAL => 'all';
@@ -64,7 +64,7 @@ is(health('minting, reason'), 't|', 'health() shows that the database mints when
 cmp_ok($node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats'), '>', $before, 'mark_flushes counts the wait when it has ended');
 like($node->log_content, qr/LOG:  a call waited \d.* for the high-water mark to be flushed/, 'the log contains the wait for the disk');
 
-# With default_transaction_read_only every call fails.
+# With default_transaction_read_only = on, every call that mints ids fails.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on');
 $node->reload;
 becomes('minting, reason', 'f|"default_transaction_read_only" is on', 'health() shows a server that is read-only by default');
@@ -92,14 +92,13 @@ $node->safe_psql('postgres', 'SET default_transaction_read_only = off; ALTER ROL
 is($seen->(), 't|', 'health() shows that the database mints after ALTER ROLE ALL RESET');
 $older->quit;
 
-# Every refused call is counted.
 my $counted = sub { $node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE cause = '$_[0]'") };
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET UNLOGGED');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'would not survive a crash' }, 'next_id() fails with an unlogged mark') for 1 .. 2;
 is($counted->('mark_unsafe'), '2', 'refusals because of an unlogged mark are counted');
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 
-# A commit wait that is cancelled is counted, too.
+# A cancelled wait before a commit is also counted.
 $node->reconfigure('snowflake.clock_error' => "'500ms'", 'snowflake.max_clock_error' => "'5s'");
 my $waits = $node->safe_psql('postgres', 'SELECT commit_waits FROM snowflake.database_stats');
 $writer = $node->start_writer("SET snowflake.max_wait = '60s'; SET snowflake.commit_wait = on; SELECT snowflake.next_id(1)");
@@ -108,7 +107,7 @@ like($node->finish_writer($writer)->{errors}, qr/canceling statement/, 'a commit
 is($node->safe_psql('postgres', 'SELECT commit_waits, commit_wait_time > 0 FROM snowflake.database_stats'), ($waits + 1) . '|t', 'a cancelled commit wait is counted');
 $node->reconfigure('snowflake.clock_error' => "'5ms'");
 
-# Rates are calculated with the time since boot, not with the clock.
+# The statistics compute the rate of ids from the time since boot, because the clock may step.
 $node->safe_psql('postgres', 'SELECT snowflake.reset_stats(); SELECT count(snowflake.next_id(9)) FROM generate_series(1, 1000)');
 select undef, undef, undef, 1;
 $node->clock->step(-3600);

@@ -1,8 +1,8 @@
 # Tests that calls and health() agree. In each state that this test can make, next_id() fails or waits if and only if
 # health() shows that the database does not mint. SQLSTATE and message of the error match the reason in health(). The
 # hint of the error equals the advice in health(). The error is counted under the cause that health() shows. Sessions
-# that minted before behave like new sessions. For health() without a lease see extensions/lease/t/006_refusals.pl, for
-# a standby t/007, and with Citus t/031.
+# that minted ids before the state began behave like new sessions. Other tests check health() without a lease
+# (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with Citus (t/031).
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +34,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 $node->mint($ledger);
 
-# reason => SQLSTATE, message, cause
+# Maps each reason that health() shows to the SQLSTATE, message and cause of the error.
 my %table = (
 	'"default_transaction_read_only" is on' => [ '25006', 'cannot execute next_id\(\) in a read-only transaction', 'read_only' ],
 	'clock before the epoch of the ids' => [ '55000', 'the clock is before the epoch of the ids', 'clock_before_epoch' ],
@@ -65,7 +65,8 @@ sub count_of
 	return $node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = '$cause'");
 }
 
-# Repeats a call until it fails (or succeeds), because a change takes effect only when the published limit is used up.
+# Repeats a call until it fails (or succeeds). A session can mint ids up to its published limit before a change takes
+# effect.
 sub poll_call
 {
 	my ($ask, $refused) = @_;
@@ -79,8 +80,8 @@ sub poll_call
 	return $said;
 }
 
-# Makes a state, checks calls and health(), and undoes the state. %step has the reason, and the steps "make" and "undo"
-# as SQL or code.
+# Brings the database into a state, checks calls and health(), and ends the state. %step contains the reason that
+# health() must show, and "make" and "undo" as SQL or Perl code.
 sub holds
 {
 	my (%step) = @_;
@@ -124,8 +125,9 @@ sub holds
 	return;
 }
 
-# Tests a state in which calls wait instead of failing. One session has minted before, and another session is new. %step
-# has the name, the reason, the code of "make" and "undo", and optionally the wait event of one session.
+# Tests a state in which calls wait instead of failing. One session has minted ids before, and another session is new.
+# %step contains a name, the reason that health() must show, the code of "make" and "undo", and optionally the wait
+# event of one session.
 sub waits
 {
 	my (%step) = @_;
@@ -147,7 +149,7 @@ sub waits
 		SQL
 	$node->wait_for_output($old, 10);
 	$step{make}->();
-	# The session can mint until the published limit is used up.
+	# The session can mint ids until its published limit is used up.
 	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
 	my $for = $step{for} // '';
 	$node->poll_query_until('postgres', <<~"SQL") or die 'nobody waits';
@@ -193,8 +195,9 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If the WAL buffers are full when the high-water mark must be written, the writer waits while it holds the lock of the
-# mark's page. The other session waits for this lock. The session that has minted pauses until the WAL buffers are full.
+# If the WAL buffers are full when the high-water mark must be written, the writing session waits and holds the lock of
+# the page. Another session waits for this lock. The session that minted ids before pauses until the WAL buffers are
+# full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {
@@ -217,7 +220,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 
 holds(reason => 'ids were minted under leases, but this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
-# Changes the part of the fingerprint that describes the data files.
+# Changes the part of the stored origin fingerprint that describes the data files.
 holds(reason => 'the database may be a clone',
 	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_clone()');
 holds(reason => 'the recorded id layout is lost',
@@ -252,7 +255,6 @@ holds(reason => '"default_transaction_read_only" is on', old => 0,
 $node->create_database('second');
 holds(reason => 'too many databases', database => 'second', old => 0, last => 1, make => 'SELECT 1', undo => 'SELECT 1');
 
-# States of the clock.
 my $clock = $node->clock;
 my $back = sub { $clock->set(0) };
 holds(reason => 'clock behind the ids', make => sub { $clock->set(-3600) }, undo => $back);
@@ -262,7 +264,6 @@ holds(reason => 'id layout has no time values left', make => sub { $clock->set(2
 
 holds(reason => 'clock not synchronized', make => sub { $clock->synchronize(0) }, undo => sub { $clock->synchronize(1) });
 
-# States that need a restart.
 $node->restart;
 $node->safe_psql('postgres', <<~'SQL');
 	BEGIN;

@@ -1,7 +1,7 @@
-# Tests a database that last minted elsewhere: a copied data directory, a cloned machine or disk, a promoted standby, or
-# restored files. The log and health() report that the database last minted elsewhere. Depending on "snowflake.on_clone"
-# the database mints or refuses until a superuser accepts the clone. A restart and other changes that do not copy the
-# database are not reported.
+# Tests a database that minted its last id elsewhere: a copied data directory, a cloned machine or disk, a promoted
+# standby, or restored files. The log and health() report that the database last minted elsewhere. Depending on
+# "snowflake.on_clone", the database mints ids at once or only after a superuser has accepted the clone. A restart and
+# other changes that do not copy the database are not reported.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,7 +38,7 @@ sub warnings_of
 	return scalar(() = $log =~ /$warning/g);
 }
 
-# Checks that the database mints as the original, without a warning.
+# Checks that the database mints ids and that no warning reports a clone.
 sub at_home
 {
 	my ($name, $of) = @_;
@@ -81,7 +81,8 @@ $node->safe_psql('postgres', 'DROP DATABASE made');
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 at_home('an extension that was dropped and created again');
 
-# A machine or disk without an identifier is not compared, and the stored origin fingerprint does not change.
+# If the machine or the disk has no identifier, the server does not compare the identifier, and keeps the stored origin
+# fingerprint.
 $node->stop;
 $machine->set_id(undef);
 $machine->set_disk;
@@ -123,8 +124,8 @@ unlink $node->logfile;
 $node->start;
 at_home('the original machine and disk again');
 
-# Starts a copy of the files while the original runs. The original and the copy mint the same ids, so it is important
-# that health() reports the copy.
+# Starts a server with a copy of the data files while the original server runs. Both servers mint the same ids, so
+# health() must report the copy.
 
 $node->backup('base');
 my $copy = Snowflake::Node->create_from_backup('copy', $node, 'base');
@@ -138,7 +139,7 @@ is(warnings_of($copy), 1, 'the log of the copy has one warning');
 like($copy->log_content, qr/${warning}files\./, 'the warning says that the files are others');
 is($node->safe_psql('postgres', $state), 't||f', 'health() of the original does not show the copy');
 
-# With on_clone = refuse calls begin to fail, also in sessions that have minted.
+# With "snowflake.on_clone" = refuse, calls begin to fail, also in sessions that minted ids before.
 my $session = $copy->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 $copy->reconfigure('snowflake.on_clone' => 'refuse');
@@ -168,7 +169,7 @@ $copy->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowfla
 is($copy->safe_psql('postgres', 'SELECT snowflake.next_id(1) > 0'), 't', 'the copy mints after its extension was dropped and created again');
 $copy->stop;
 
-# Accepts the clone after the original has stopped.
+# Accepts the clone after the original server has stopped.
 $node->stop;
 $node->backup_fs_cold('cold');
 $copy = Snowflake::Node->create_from_backup('accepted', $node, 'cold', conf => "snowflake.on_clone = refuse\n");
@@ -220,7 +221,7 @@ $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'the log has one warning after files were restored in place');
 
-# A dump does not carry the origin fingerprint: the restored system and database are new.
+# A dump does not contain the origin fingerprint, because the restored system and database are new.
 my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_clone = refuse\nsnowflake.clock_error = 5\n");
 Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;

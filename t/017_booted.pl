@@ -38,7 +38,7 @@ sub in_time
 {
 	my ($name, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	# Mints, and so sets the high-water mark that a restart must wait for.
+	# Mints ids to raise the high-water mark. After a restart the clock must reach this high-water mark.
 	my @ids = $node->mint($ledger, "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(g) FROM generate_series(0, 9) g", $database);
 	is($node->safe_psql('postgres', "SELECT count(*) FROM unnest(ARRAY[" . join(',', @ids)
 			. "]) AS id WHERE abs(extract(epoch FROM clock_timestamp() - snowflake.time_of(id))) > 30"), '0', $name);
@@ -69,7 +69,7 @@ in_time('at first ids have the right time');
 is(said('HINT:  If this database minted ids'), 0, 'the log has no hint if the clock is only a short time past the mark');
 in_time('at first ids of another database have the right time', 'idle');
 
-# The clock starts ten years behind, as with an empty battery, and is set right after the start.
+# The clock starts ten years behind, as with an empty battery, and is corrected after the server start.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'before the epoch: refused');
 $clock->set(0);
@@ -81,8 +81,8 @@ in_time('when the clock was set right, ids of another database have the right ti
 is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the correction has reset the base of the drift');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
-# The guard against jumps uses the corrected clock as its base. The guard accepts one correction of the clock in each
-# run of the postmaster.
+# After a correction the server measures jumps of the clock from the corrected time. The server accepts one correction
+# of the clock in each run of the postmaster.
 $clock->step(+7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'after an accepted correction a jump is refused');
 crash_restart();
@@ -90,21 +90,22 @@ $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'the jump is still refuse
 $clock->step(-7200);
 in_time('until it is taken back');
 
-# The clock is a day behind at the start, and corrected before the first call and before CREATE EXTENSION.
+# The clock is a day behind when the server starts. The clock is corrected before the first call and before CREATE
+# EXTENSION.
 boot(-86400);
 $clock->set(0);
 $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 in_time('if the clock was corrected before the first call, ids have the right time');
 
-# The high-water mark that a failed call has read is used after a crash restart, too.
+# After a crash restart the server still uses the high-water mark that a failed call has read.
 boot(-2 * 3600);
 $node->refuses('SELECT snowflake.next_id(1)', $behind, 'next_id() fails while the clock is two hours behind');
 crash_restart();
 $clock->set(0);
 in_time('if a crash restart precedes the correction of the clock, ids have the right time');
 
-# If the clock steps to a time before the high-water mark, the step counts as a jump.
+# The server refuses a clock step to a time before the high-water mark.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'before the epoch: refused');
 $clock->set(-7200);
@@ -113,8 +114,8 @@ is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock
 $clock->set(0);
 in_time('when the clock reaches the mark, ids have the right time');
 
-# The clock is right at the start, and the high-water mark of one database is far in the future. If another database
-# mints with the present clock, the server treats the clock as right.
+# The clock is right when the server starts, and the high-water mark of one database is far in the future. If another
+# database mints ids with the present clock, the server treats the clock as right.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -138,8 +139,8 @@ $clock->set(0);
 in_time('when the jump is corrected, ids have the right time');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# The clock is right at the start, and jumps before the first call. No high-water mark confirms the new time, so the
-# jump is refused.
+# The clock is right when the server starts, and jumps before the first call. No high-water mark confirms the new time,
+# so the server refuses the jump.
 boot(0);
 $clock->set(7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a server run is refused');
@@ -193,7 +194,7 @@ $clock->synchronize(0);
 select undef, undef, undef, 0.5;
 $node->refuses("SET snowflake.max_wait = '600s'; SELECT snowflake.next_id(1)", \%unsynchronized, 'unsynchronized = refuse: next_id() fails again when synchronization is lost');
 is($node->safe_psql('postgres', "SELECT refusals > 0 FROM snowflake.refusals WHERE cause = 'unsynchronized'"), 't', 'unsynchronized = refuse: the refused calls are counted');
-# A database has no counters before its first id.
+# Refused calls are also counted in a database that has never minted an id.
 $node->refuses('SELECT snowflake.next_id(1)', \%unsynchronized, 'unsynchronized = refuse: next_id() fails in a new database', 'late');
 my $counted = q{SELECT refusals, last_at IS NOT NULL, since IS NOT NULL FROM snowflake.refusals WHERE cause = 'unsynchronized'};
 is($node->safe_psql('late', $counted), '1|t|t', 'refusals of a database without a slot are counted');

@@ -1,6 +1,6 @@
-# Tests rows that arrive without the high-water mark: by parts of a dump, by a dump whose restoring role may not set the
-# mark, or by logical replication. After observe_all() new ids are greater than the ids of the rows, even if the clock
-# is behind.
+# Tests rows that are restored or replicated without the high-water mark: by parts of a dump, by a dump whose restoring
+# role may not set the high-water mark, or by logical replication. After observe_all() new ids are greater than the ids
+# of these rows, even if the clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,7 +30,7 @@ $target->start;
 $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE loader LOGIN');
 my $table = 'CREATE SCHEMA app; CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)';
 
-# Makes a database of the role app, and runs SQL in it as a superuser and as that role.
+# Makes a database that role app owns. Runs SQL in the database as a superuser and as role app.
 my $databases = 0;
 sub make
 {
@@ -92,8 +92,8 @@ $database = make($extension, 'CREATE SCHEMA app');
 $target->command_ok([ 'pg_restore', '-n', 'app', '-t', 'photos', '-d', $target->connstr($database), dump_of('-Fc') ], 'pg_restore of a table');
 observed($database, 'one table of a dump');
 
-# Restores the whole dump by a role that may not set the high-water mark. The restore shows an error for the high-water
-# mark.
+# Restores the whole dump as a role that may not set the high-water mark. The restore reports an error for the
+# high-water mark.
 $database = make($extension, 'SELECT 1');
 $target->safe_psql('postgres', "GRANT CREATE ON DATABASE $database TO loader");
 my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'loader', '-f', dump_of('--no-owner'), '-d', $target->connstr($database) ]);

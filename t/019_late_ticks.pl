@@ -1,6 +1,6 @@
-# Simulates a virtual machine on a busy host. On a machine with late ticks the kernel's timer interrupts come late, so
-# the coarse clock is late, too. The times of ids must still be right, even in a shard that was ahead of the clock. Also
-# tests for which clock sources the server uses the processor's time stamp counter.
+# Simulates a virtual machine on a busy host, whose kernel's timer interrupts come late. The kernel's coarse clock is
+# then behind. The times of ids must still be right, even in a shard that was ahead of the clock. Also tests for which
+# clock sources the server uses the processor's time stamp counter.
 
 use strict;
 use warnings FATAL => 'all';
@@ -47,7 +47,7 @@ SQL
 	}
 }
 
-# The time stamp counter is used only if the clock source is known to be based on it and the processor promises a
+# The server uses the time stamp counter only if the kernel's clock source is based on it and the processor guarantees a
 # constant rate.
 my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_history};
 if (`uname -m` eq "x86_64\n")
