@@ -1,5 +1,5 @@
-# Tests ALTER EXTENSION snowflake UPDATE. After updates from the oldest version, step by step, the catalogue must equal
-# the catalogue of a fresh installation, and ids and high-water mark must be kept.
+# Tests ALTER EXTENSION snowflake UPDATE. After all updates from the oldest version, the catalogue must equal the
+# catalogue of a fresh installation. The updates must keep the ids of rows and the high-water mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +25,8 @@ my $newest = query('postgres',
 	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
 is($versions[-1], $newest, 'the default version is the newest one');
 
-# The installed scripts must be equal to the scripts of the repository. If the Makefile did not list a script, its
-# version could not be updated.
+# The scripts in the installation and in the repository must be the same. If the Makefile did not list a version's
+# script, this version could not be updated.
 my ($share) = run_command([ 'pg_config', '--sharedir' ]);
 my %scripts;
 foreach my $directory ("$FindBin::RealBin/..", "$share/extension")

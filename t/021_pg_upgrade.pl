@@ -73,8 +73,8 @@ $old->safe_psql('postgres', <<~'SQL');
 	CREATE DATABASE other;
 	SQL
 $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)');
-# Inserts ids of another server, which are ten seconds ahead. The last id of the old server must be above the inserted
-# ids.
+# Passes an id that is ten seconds ahead of the clock to observe(). The last id of the old server must then be above all
+# earlier ids.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
 my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(1023)');
@@ -96,7 +96,7 @@ my @before = map { $old->safe_psql('postgres', $_->[1]) } @carried;
 my $mark_of_other = $old->safe_psql('other', 'SELECT last_value FROM snowflake.high_water');
 $old->stop;
 
-# The clock of the new machine is behind, also during the upgrade.
+# The clock of the new server is behind, also during the upgrade.
 $new->clock->set(-10);
 {
 	local %ENV = (%ENV, $new->clock->environment);
@@ -125,7 +125,7 @@ is(Snowflake::Catalogue::differences(
 		Snowflake::Catalogue::snapshot($new, 'fresh')),
 	'', 'after pg_upgrade the catalogue equals that of a fresh installation');
 
-# Ids sort by time, so new ids of every shard are above the highest id from before.
+# Ids sort by time, so new ids of every shard are above the highest id of the old server.
 my @ids = $new->ids(<<~'SQL');
 	SELECT snowflake.next_id(g % 1024) FROM generate_series(1, 100) g;
 	INSERT INTO photos (n) SELECT generate_series(1, 100) RETURNING id;

@@ -1,5 +1,5 @@
-# Tests names that an administrator sees. From PostgreSQL 17 on, the wait for the clock has its own wait event. From
-# PostgreSQL 18 on, the loaded module shows its version.
+# Tests names that an administrator sees in views. From PostgreSQL 17 on, the wait for the clock has its own wait event.
+# From PostgreSQL 18 on, the loaded module shows its version.
 
 use strict;
 use warnings FATAL => 'all';

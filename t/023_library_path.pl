@@ -1,4 +1,5 @@
-# Tests libraries that are not in $libdir, see t/lib/Snowflake/LibraryPath.pm. Runs the first files of sql/ unchanged.
+# Tests a server whose snowflake libraries are not in $libdir (see t/lib/Snowflake/LibraryPath.pm). Runs the first test
+# files of sql/ unchanged.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Tests that databases of one server can have different layouts, because each has its own seal. Also tests that a
-# database adopts the seal of a restored dump as long as its own seal was not used.
+# Tests that databases of one server can have different layouts, because each database stores its own layout (seal).
+# Also tests that a database takes over the layout of a restored dump if its own layout was never used.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,8 +34,8 @@ foreach my $name (sort keys %layouts)
 	is($node->safe_psql($name, "SELECT sum(ids) > 5000 FROM snowflake.shard_stats"), 't', "$name: shard_stats counts the ids");
 	is($node->safe_psql($name, "SELECT snowflake.settled_before() IS NOT NULL"), 't', "$name: settled_before() returns a number");
 }
-# If the extension is created again under another layout, an open session uses the new layout, whether it has minted
-# before or not.
+# If the extension is created again under another layout, an open session uses the new layout. The session may have
+# minted ids under the old layout, or not.
 my $pooled = $node->session('fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(255))'), '255', 'an open session mints under the first layout');
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'instagram'; CREATE EXTENSION snowflake");
@@ -43,7 +43,7 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(8191))'), '8
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 $node->refuses('SELECT snowflake.next_id(8191)', { sqlstate => '22023', message => 'shard' }, 'a third layout refuses a shard that only the second one had', 'fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31))'), '31', 'an open session mints under the third layout');
-# If the transaction that seals a new layout is rolled back, the server uses the former layout again.
+# If a transaction that changes the layout is rolled back, the server uses the former layout again.
 is($pooled->query_safe("BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'instagram'; CREATE EXTENSION snowflake; ROLLBACK; SELECT snowflake.shard_of(snowflake.next_id(30))"), '30', 'after a rollback an open session mints under the former layout');
 # Stops the server immediately, and starts it with a clock that is behind.
 $node->stop('immediate');
@@ -110,7 +110,8 @@ make('empty');
 is(restore('empty'), '', 'a dump is restored into an empty database without an error');
 adopted('empty');
 
-# Restores into a database in which views have shown the layout. Reading the layout does not count as a use of the seal.
+# Restores a dump into a database in which views have already shown the layout. After a view has shown the layout, the
+# database can still take over the layout of the dump.
 make('looked', 'CREATE EXTENSION snowflake_migrate CASCADE; CREATE EXTENSION snowflake_shards CASCADE');
 $pooled = $node->session('looked');
 $pooled->query_safe("$bits; SELECT * FROM snowflake.health; SELECT * FROM snowflake.shard_stats");
@@ -119,8 +120,8 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)), (SELEC
 adopted('looked');
 $pooled->quit;
 
-# Adopts the layout in a transaction that is rolled back. Other sessions wait for the transaction that adopts the
-# layout.
+# Restores a dump in a transaction that is rolled back. Other sessions wait for the transaction that changes the layout
+# of the database.
 make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
@@ -135,7 +136,7 @@ my $end = $node->finish_writer($waiting);
 is(scalar @{ $end->{ids} }, 1, 'a waiting session mints under the former layout after the rollback') or diag $end->{errors};
 is($node->safe_psql('waited', $bits), '41/5+8/10', 'the database has the former layout after the rollback');
 $restorer->quit;
-# Even if the restoring transaction has minted, other sessions cannot use the adopted layout before the commit.
+# Even if the restoring transaction has minted ids, other sessions cannot use the layout of the dump before the commit.
 make('shown', 'CREATE EXTENSION snowflake');
 $restorer = $node->session('shown');
 $restorer->query("BEGIN; $adopt; SELECT snowflake.next_id(31)");
@@ -153,8 +154,8 @@ $original = $node->safe_psql('single', $digest);
 is(restore('back'), '', 'a dump of a database that adopted its layout is restored without an error');
 adopted('back');
 
-# A database refuses another seal if its own seal was used for an id, a decoded number or a dump. A role that does not
-# own the database or may not create in it cannot change the seal.
+# A database refuses another layout (seal) if its own layout was used to mint an id, to decode an id or to restore a
+# dump. A role that does not own the database or may not create objects in it cannot change the layout.
 my %uses = (minted => 'SELECT snowflake.next_id(1)', decoded => "SELECT snowflake.min_id(now())",
 	restored => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local',
 	owned => 'CREATE TABLE own (id bigint); ALTER TABLE own OWNER TO app; REVOKE CREATE ON DATABASE owned FROM app; ALTER DATABASE owned OWNER TO postgres');
@@ -166,7 +167,8 @@ foreach my $use (sort keys %uses)
 	$node->refuses("SET ROLE app; $adopt", $refused, "$use: a dump with another seal is refused", $use);
 	$node->refuses('SELECT snowflake.next_id(1)', $refused, "$use: after the refused dump next_id() fails", $use);
 }
-# A generated column decodes the ids while the rows are restored, which uses the seal.
+# A generated column decodes ids while rows are restored. After ids were decoded, the database cannot take over the
+# layout of the dump.
 $node->safe_psql('twitter', 'ALTER TABLE photos ADD shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED');
 dump_of('twitter', 'plain');
 make('computed');
@@ -189,7 +191,7 @@ $pooled->quit;
 is($node->safe_psql('cursor', 'SELECT snowflake.shard_of(snowflake.next_id(70000))'), '70000', 'the database mints under the new layout although a session called settled_before() under the former one');
 is($node->safe_psql('cursor', $settled), 't', 'settled_before() is right under a new layout after the first id');
 
-# The extension is created again within the second for which a session keeps the result of its seal check.
+# A session keeps the result of its layout check for a second. The extension is created again within this second.
 $node->safe_psql('decoded', "DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)");
 is($node->safe_psql('decoded', "SELECT snowflake.next_id(1) IS NULL; BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'twitter'; CREATE EXTENSION snowflake; SELECT snowflake.shard_of(17 << 12); COMMIT; SELECT snowflake.shard_of(18 << 12)"), "f\n17\n18", 'functions that decode use the new layout at once');
 

@@ -1,5 +1,5 @@
-# Tests that region and owned shards of a database change without a restart. All sessions use the values of the newest
-# session. If a region moves from one database to another, no id repeats.
+# Tests that the region and owned shards of a database can change without a restart. All sessions use the values of the
+# newest session. If a region moves from one database to another, no id repeats.
 
 use strict;
 use warnings FATAL => 'all';
@@ -47,7 +47,7 @@ sub regions_in_use
 }
 
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
-# Tests two databases that mint the same shard in the same region.
+# Tests two databases that mint ids of the same shard and region.
 sub health { return $node->safe_psql($_[0], "SELECT minting, reason, advice FROM snowflake.health()"); }
 $node->safe_psql('x', 'SELECT snowflake.next_id(5)');
 is(health('x'), 't||', 'health reports nothing while one database mints');
@@ -105,8 +105,8 @@ is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 
 $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
-# Two databases exchange their regions while both write, in single ids and in batches that are ahead of the clock. No
-# region belongs to both databases at the same time. Region 3 is the spare region.
+# Two databases exchange their regions while both mint single ids, and batches that are ahead of the clock. To avoid
+# that both databases have the same region at any time, one database first moves to the spare region 3.
 my %writers = map {
 	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
 		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')
@@ -139,8 +139,8 @@ sub repeated
 cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
 is(repeated(), '0', 'no id came twice in both databases together');
 
-# A session crashes, so shared memory is created again. With a preloaded library, the ids of the former regions of a
-# database must not repeat. The ids of database y are 4.6 s ahead of the clock.
+# A session crashes, so PostgreSQL creates its shared memory again. If the library is preloaded, ids in the former
+# regions of a database must not repeat. The ids of database y are 4.6 s ahead of the clock.
 alter('x', 'region', 4);
 region('x');
 $node->append_conf('postgresql.conf', "snowflake.max_lead = '10s'");
@@ -155,7 +155,7 @@ $node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000
 is(regions_in_use(), 'x|2|all', 'after a crash the newest settings count');
 is(repeated(), '0', 'after a crash no id repeats');
 
-# The crash comes before database y mints in its new region, and after a database was dropped.
+# Crashes a session after a database was dropped, and before database y mints ids in its new region.
 $node->create_database('gone');
 alter('gone', 'region', 9);
 my $last_of_gone = $node->safe_psql('gone', 'SELECT max(id) FROM unnest(snowflake.next_ids(1, 150000)) AS id');
@@ -189,7 +189,6 @@ $node->safe_psql('postgres', 'DROP DATABASE new');
 alter('x', 'region', 2);
 is(region('x'), '2', 'x returns to its region');
 
-# Owned shards.
 my $old = $node->session('x');
 $old->query_safe('SELECT snowflake.next_id(9)');
 alter('x', 'owned_shards', '0-4, 7');
@@ -240,7 +239,8 @@ foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.
 $node->safe_psql('postgres', sprintf $store, 'snowflake.region=2');
 is(region('x'), '2', 'a right value is used');
 
-# A reload of the server's region counts for new sessions of databases without a region of their own.
+# If the server reloads a new value of "snowflake.region", new sessions use this value in databases without a region of
+# their own.
 $node->create_database('z');
 my $z = $node->session('z');
 is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '0', 'a database without a setting mints in the region of the server');

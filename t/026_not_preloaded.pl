@@ -1,5 +1,5 @@
-# Tests a server that does not preload the library: each session loads it with its first call. All sessions use one
-# shared memory, whichever session loads the library first.
+# Tests a server that does not preload the library: each session loads the library with its first call. All sessions use
+# the same shared memory, whichever session loads the library first.
 
 use strict;
 use warnings FATAL => 'all';
@@ -54,8 +54,8 @@ foreach my $step (-30, +40)
 $first = $node->session;
 $ledger->check(20_500, 'ids are unique over a crash restart with the clock stepped back');
 
-# Tests a library that expects another form of the shared memory. A server can load a library with another form of the
-# shared memory if the package is upgraded while the server runs.
+# Tests a library of another version, which expects another form of the shared memory. A server can load such a library
+# if the package is upgraded while the server runs.
 my $other = Snowflake::Form::directory($node, abi => 7);
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
@@ -105,8 +105,8 @@ $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '425
   'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
 $first->query_safe('ROLLBACK');
-# Ids run ahead of the clock. Then a session that has not loaded the library drops the high-water mark that covers these
-# ids.
+# Mints ids that are ahead of the clock. Then a session that has not loaded the library drops the high-water mark, which
+# is above these ids.
 $node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
 my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
 $node->safe_psql('crowded', 'DROP EXTENSION snowflake');
@@ -114,7 +114,7 @@ $node->safe_psql('crowded', 'CREATE EXTENSION snowflake');
 $node->mint($ledger, 'SELECT snowflake.next_id(3)', 'crowded');
 $ledger->of('crowded')->check(211, 'the mark that another session dropped is recorded');
 
-# Settings. PostgreSQL would write a warning about an invalid value, and use the default.
+# PostgreSQL itself would write a warning about an invalid setting, and use the default.
 is($node->safe_psql('postgres', 'SET snowflake.region = 7; SELECT snowflake.region_of(snowflake.next_id(1))'), '3', 'a session cannot choose its region before it loads the library');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 2000);

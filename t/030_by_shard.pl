@@ -74,8 +74,8 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# If the seal of the database is changed, inserts and queries of the partitions fail. Sessions read the seal again after
-# a second.
+# If the stored layout (seal) of the database is changed, inserts into the partitions and queries fail. Sessions read
+# the stored layout again after a second.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (
@@ -183,7 +183,7 @@ is($other->safe_psql('applied', "SELECT count(*) FROM photos WHERE tableoid::reg
 	'0', 'logical replication applies rows to the right partition if the modulus differs');
 $other->safe_psql('applied', 'DROP SUBSCRIPTION s');
 
-# Dropping the extension is refused even if the library is not loaded.
+# DROP EXTENSION is refused even if the server does not preload the library.
 $node->safe_psql('app', 'CREATE EXTENSION hstore; CREATE ROLE someone');
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");

@@ -1,5 +1,6 @@
-# Tests that a node of Citus does not mint if it has neither a region nor shards of its own. Citus itself is not needed,
-# because the server checks for a preloaded library of that name. scripts/citus tests with the real Citus.
+# Tests that a node of Citus mints no ids if the node has neither a region nor shards of its own. Citus itself is not
+# needed, because the server only checks whether a library named citus is preloaded. scripts/citus tests with the real
+# Citus.
 
 use strict;
 use warnings FATAL => 'all';

@@ -17,7 +17,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE template.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES template.users);
 	SQL
 
-# One session creates the shards, and commits when the other sessions wait.
+# The first session creates the shards, and commits when the other sessions wait.
 sub side_by_side
 {
 	my ($shards, $tables) = @_;
@@ -52,8 +52,8 @@ $old->query("CALL snowflake.create_shards('template', '[9,9]')");
 like($old->{stderr}, qr/another session has created schema shard_9/, 'create_shards() fails if its snapshot is older than the schema');
 $old->quit;
 
-# If alter_shards() meets a locked table, its error names the schema. A second call of alter_shards() continues with the
-# schema whose table was locked.
+# If another session has locked a table, alter_shards() fails with an error that names the schema of the table. The next
+# call of alter_shards() continues with this schema.
 my $holder = $node->session;
 $holder->query_safe('BEGIN; SELECT FROM shard_2.users');
 my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};

@@ -1,5 +1,6 @@
-# Tests COPY into a table whose default mints. COPY writes as much WAL as a COPY with supplied ids. Each copied row has
-# its own id. If a statement is planned or run during the COPY, the statement still uses a different id for each row.
+# Tests COPY into a table whose column default mints ids. A COPY that mints ids writes as much WAL as a COPY whose file
+# contains the ids. Each copied row has its own id. A statement that is planned or run during the COPY also uses a
+# different id for each row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -68,8 +69,8 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: each copied row has its own id");
 }
 
-# If an SQL function uses its argument twice, inlining it would mint twice. The planner must not inline a function that
-# uses its argument twice, at any value of cpu_operator_cost.
+# If an SQL function uses its argument twice, inlining the function would mint two ids. The planner must not inline such
+# a function at any value of cpu_operator_cost.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
@@ -81,7 +82,7 @@ COPY pairs (v) FROM '$short';
 SQL
 is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '300|300', 'a function that uses its argument twice gets one id per row');
 
-# Settings of ALTER FUNCTION for next_id() also apply in COPY.
+# Settings that ALTER FUNCTION stores for next_id() also apply in COPY.
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE altered (id bigint DEFAULT snowflake.next_id(), v int);
 ALTER FUNCTION snowflake.next_id() SET snowflake.default_shard = 9;
@@ -150,7 +151,7 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A trigger makes a plan while COPY runs. The session keeps the plan and uses the plan again after the COPY.
+# A trigger makes a plan while COPY runs. The session caches this plan and uses it again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)
@@ -179,7 +180,6 @@ $node->poll_query_until('postgres', 'SELECT count(*) = 200 FROM told') or die 't
 is(scalar_of('SELECT count(DISTINCT id) FROM told'), '200', 'logical replication: each copied or applied row has its own id');
 $node->safe_psql('postgres', 'DROP SUBSCRIPTION told');
 
-# If a role may not call next_id(), it cannot mint by COPY.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE joes (id bigint DEFAULT snowflake.next_id(5), v int);
 GRANT INSERT ON joes TO joe;
