@@ -64,7 +64,7 @@ foreach my $database (sort keys %layouts)
 	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
 	my $epoch = 1735689600000;
 
-	# The last id is limited by the 48 bits of a UUID's time, or by the layout.
+	# The last id that has a UUID is limited by the 48 bits of the UUID's time, or by the layout.
 	my $end = int(((1 << 48) - $epoch) / $tick);
 	my $last_uuid = $end < $last >> $below ? ($end << $below) - 1 : $last;
 	my @ids = (0, 1, 2, (1 << $below) - 1, 1 << $below, (1 << $below) + 1, $last_uuid, $last_uuid - 1);

@@ -40,7 +40,7 @@ foreach my $layout ('fleet', 'wide')
 	is($node->safe_psql("of_$layout", "SELECT snowflake.shard_for('$_')"), $shard_of_key{$layout}{$_}, "routing.md: key $_ has the shard of the table under layout $layout") foreach sort keys %{ $shard_of_key{$layout} };
 }
 
-# The same text has the same shard, whatever the encodings of the database and of the client are.
+# shard_for() returns the same shard for a text, whatever the encodings of the database and of the client are.
 $node->start_with("snowflake.layout = 'wide'");
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0 ENCODING '$_' LOCALE 'C'") foreach qw(latin1 euc_jp sql_ascii);
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(latin1 euc_jp sql_ascii);
@@ -53,7 +53,7 @@ is($node->safe_psql('sql_ascii', "SELECT snowflake.shard_for('M\xc3\xbcller')"),
 $node->refuses("SELECT snowflake.shard_for('M\xfcller')", { sqlstate => '22021', message => 'invalid byte sequence for encoding "UTF8"' },
 	'a database with encoding SQL_ASCII refuses text that is not UTF-8', 'sql_ascii');
 
-# shard_for() fails if a dump brought another layout.
+# shard_for() fails after a dump with another layout was restored.
 $node->safe_psql('of_wide', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 $node->refuses($_, { sqlstate => '55000', message => 'the restored ids have another layout than this database' }, $_, 'of_wide')
   foreach "SELECT snowflake.shard_for('Ann')", 'SELECT snowflake.shard_for(5)', 'SELECT snowflake.shard_for(5, 200)', "SELECT snowflake.shard_for('00000000-0000-0000-0000-000000000000'::uuid)";

@@ -101,7 +101,8 @@ is($plain->safe_psql('fleet', "SELECT count(*) FROM unnest(ARRAY['', '0', '00000
 is($plain->safe_psql('fleet', "SELECT num_nonnulls(snowflake.shard_for(1, 0), snowflake.shard_for(1, 257), snowflake.shard_for('1', -1))"), '0', 'shard_for() returns NULL for an invalid number of shards');
 is($plain->safe_psql('fleet', "SELECT snowflake.from_base62('AzL8n0Y58m7')"), '9223372036854775807', 'from_base62() decodes the greatest bigint');
 
-# The settings of the session that prints the script do not matter, nor does the search_path of a session that decodes.
+# The script does not depend on the settings of the session that prints the script. The script's functions do not depend
+# on the search_path of a session that decodes ids.
 $node->start_with('');
 is($node->safe_psql('fleet', "SET timezone = 'Asia/Tokyo'; SET datestyle = 'German'; SELECT md5(snowflake.decoder_sql())"), $node->safe_psql('fleet', 'SELECT md5(snowflake.decoder_sql())'),
 	'decoder_sql() prints the same under another time zone and date style');

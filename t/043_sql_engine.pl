@@ -1,5 +1,6 @@
-# Tests the SQL engine, the script that generator_sql() prints. A role that only owns the database runs the script. The
-# engine mints and decodes ids like the library, over crashes, cancelled calls and clock steps.
+# Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. A
+# role that only owns the database runs the script. The SQL engine mints and decodes ids like the library, also after
+# crashes, cancelled calls and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +19,8 @@ my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archivin
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
 
-# Makes a database that the role "owner" owns, and installs the engine there. $arguments are the arguments of
-# generator_sql().
+# Makes a database that the role "owner" owns, and installs the SQL engine in this database. $arguments are the
+# arguments of generator_sql().
 sub make_database
 {
 	my ($name, $arguments) = @_;
@@ -37,7 +38,7 @@ sub make_database
 
 sub as_app { my ($sql, $database) = @_; return $plain->safe_psql($database, $sql, extra_params => [ '-U', 'app' ]); }
 
-# Under each layout the library decodes ids of the SQL engine as the SQL engine does.
+# Under each layout the library and the SQL engine decode the ids of the SQL engine alike.
 my %layouts = (
 	fleet => "1, 'fleet'", wide => "31, 'wide'",
 	js53 => "0, 'js53', epoch => '2012-02-29 05:30:00.250+05:30'",
@@ -68,7 +69,7 @@ foreach my $name (sort keys %layouts)
 }
 $c->start_with('');
 
-# Runs regression tests of the library unchanged with the SQL engine.
+# Runs regression tests of the library with the SQL engine, without changes to the tests.
 make_database('regress', "3, 'fleet', max_lead => '100 ms'");
 my $suite = "$FindBin::RealBin/..";
 foreach my $file (qw(burst decode observe plans text_forms uuid))
@@ -94,7 +95,6 @@ foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter',
 my ($package) = run_command([ $program, '--pg-tle', '--region', 7 ]);
 is($package, $c->safe_psql('postgres', "SELECT trim(E'\\n' FROM snowflake.generator_sql(7, 'fleet', pg_tle => true))"), 'scripts/engine-sql --pg-tle prints the same as generator_sql() with pg_tle');
 
-# generator_sql() refuses invalid arguments.
 $c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "generator_sql() refuses the arguments $_->[0]") foreach
   [ 'NULL', { sqlstate => '22004', message => 'does not accept null arguments' } ], [ '32', { sqlstate => '22023', message => 'region 32 is out of range', hint => 'Pass a region' } ],
   [ "0, 'nonsense'", { sqlstate => '22023', message => 'invalid id layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
@@ -132,9 +132,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# A second run of the script keeps the state. The script may then have another region, but not another layout or role.
-# psql reads the script from a file. If psql stopped at an error, writing the rest of the script to its standard input
-# would fail.
+# Running the script of the SQL engine again keeps the high-water mark. The second script may have another region, but
+# not another layout or role. psql reads the script from a file, because writing to the standard input of psql would
+# fail if psql stopped at an error.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -216,7 +216,7 @@ foreach my $step (0, -0.5, -30, -600, 2)
 	}
 	mint();
 }
-# If a backend is killed, PostgreSQL resets the counters without a new start of the server.
+# If a backend is killed, the crash restart resets the counters of the SQL engine.
 my $victim = $plain->session('fleet');
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 mint();
@@ -226,26 +226,25 @@ $plain->kill_backend($pid);
 is($plain->safe_psql('fleet', "SELECT pg_sequence_last_value('snowflake_sql.counter_0') IS NULL"), 't', 'a crash restart resets the counters');
 mint();
 $plain->clock->step(0.5);
-# After a clean restart the counters have the same values.
+# After a clean restart the counters of the SQL engine have the same values as before.
 $plain->restart;
 mint();
 $plain->clock->step(-0.8);
 mint();
 $plain->clock->step(0.8);
-# After a jump of the clock ahead, calls fail until the clock is right again.
+# After the clock jumps ahead, calls fail until the clock is right again.
 $plain->clock->step(86400 * 400);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock jumped ahead by 4\d\d\.\d days', hint => 'accept_clock' }, 'next_id() fails if the clock jumped ahead by more than a year');
 is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|clock jumped ahead', 'health shows that the clock jumped ahead');
 $plain->clock->step(-86400 * 400);
 mint();
-# Times outside the layout.
 $plain->clock->step(86400 * 366 * 60);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '2200H', message => 'the id layout has no time values left', hint => 'Move the database' }, 'next_id() fails past the end of the layout');
 $plain->clock->step(-86400 * 366 * 120);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'next_id() fails before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
-# If the high-water mark was raised, new ids are above it. If the high-water mark was lowered, the next id raises it
+# If the high-water mark was raised, new ids are above it. If the high-water mark was lowered, the next call raises it
 # again.
 my $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");

@@ -1,6 +1,6 @@
-# Tests that a database can change its engine without a change of the application. A dump of the SQL engine is restored
-# on a server with the library, where CREATE EXTENSION replaces the SQL engine. After this change the test changes the
-# database back to the SQL engine.
+# Tests that a database can change between the SQL engine and the library, while the statements of the application stay
+# the same. A dump of the SQL engine is restored on a server with the library, where CREATE EXTENSION replaces the SQL
+# engine. Later the test changes the database back to the SQL engine.
 
 use strict;
 use warnings FATAL => 'all';
@@ -68,7 +68,8 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Changes to the library. The clock of the server with the library is behind by less than "snowflake.max_wait".
+# Restores a dump of the SQL engine on the server with the library. The clock of this server is behind by less than
+# "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -76,14 +77,14 @@ as_owner($c, 'taken', 'pg_restore', '-e', $dump);
 my $mark = $c->mark('taken');
 is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump contains a mark above all ids');
 
-# Before CREATE EXTENSION the restored SQL engine mints. Ids stay unique over a crash.
+# The restored SQL engine mints ids until CREATE EXTENSION replaces the engine. Ids stay unique after a crash.
 $ledger->new_server_run;
 insert($c, 'taken');
 $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# CREATE EXTENSION waits for transactions that have minted, but no longer than lock_timeout.
+# CREATE EXTENSION waits for open transactions that have minted ids, but no longer than lock_timeout.
 my $session = $c->session('taken');
 $session->query_safe('BEGIN; SELECT snowflake.next_id(5)');
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that has minted', 'taken');
@@ -91,8 +92,8 @@ $session->query_safe('COMMIT');
 # CREATE EXTENSION fails if the schema contains other objects.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# CREATE EXTENSION also fails if another extension contains the function. The owner of the other extension can add the
-# function.
+# CREATE EXTENSION also fails if the function in the schema belongs to another extension. The owner of an extension can
+# add functions to the extension.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
@@ -104,8 +105,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and expressions of statistics. The index predicate and the expression must run
-# as the owner of the table, even if a superuser runs CREATE EXTENSION.
+# The planner evaluates index predicates and expressions of statistics. Both must run as the owner of the table, even if
+# a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -114,7 +115,7 @@ $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $mark = $c->mark('taken');
 
-# A session that minted before CREATE EXTENSION continues, although its plans were made for the SQL engine.
+# A session that used the SQL engine before CREATE EXTENSION continues, although its plans were made for the SQL engine.
 $session->query_safe('CREATE TEMP TABLE kept (id bigint DEFAULT snowflake.next_id(5)); INSERT INTO kept DEFAULT VALUES');
 $ledger->new_server_run;
 $c->clock->step(-0.5);
@@ -132,7 +133,8 @@ $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# Changes back: runs the script of the SQL engine, then restores the dump without the entries of the extension.
+# Changes the database back: runs the script of the SQL engine, then restores a dump without the entries of the
+# extension.
 as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
 my $list = $c->basedir . '/list';
 append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
@@ -145,7 +147,8 @@ as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
 is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark of the dump');
 insert($plain, 'back');
 
-# If the layout differs, neither engine replaces the other.
+# If the layouts of the SQL engine and the library differ, CREATE EXTENSION does not replace the SQL engine, and the SQL
+# engine does not accept the library's dump.
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);
@@ -157,8 +160,8 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# If a view replaces a table of the SQL engine, reading it would run the owner's code. CREATE EXTENSION therefore does
-# not accept such a schema as an SQL engine.
+# If the owner replaces a table of the SQL engine by a view, reading the view would run the owner's code. CREATE
+# EXTENSION therefore fails if the schema snowflake contains such a view.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);
@@ -169,9 +172,9 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available for this test, so functions of this test replace its functions. They store a script as an
-# extension that needs no superuser and has no schema. As with pg_tle, a dump contains the functions of the schema
-# pgtle.
+# pg_tle is not available for this test, so functions of this test replace the functions of pg_tle. The replacing
+# functions store a script as an extension that needs no superuser and has no schema. As with pg_tle, a dump contains
+# the functions of the schema pgtle.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;
@@ -226,7 +229,7 @@ restore_without($tle, 'returned', 'owner', qr/TABLE DATA snowflake (?!dumped_sea
 is($tle->safe_psql('returned', $above), 't', 'pg_tle: a dump of the library is restored, and the extension of pg_tle mints above its ids');
 $tle->stop;
 
-# Runs the commands of doc/managed.md. Each program connects to the server that has the database.
+# Runs the commands of doc/managed.md. Each command connects to the server that has the database.
 my ($install, $back) = slurp_file("$FindBin::RealBin/../doc/managed.md") =~ /^```sh\n(.*?)^```$/msg;
 my $bin = $c->config_data('--bindir');
 my $stand_ins = "cd '" . $c->basedir . "'\n" . join '', map { sprintf <<~'SH', $_, $plain->host, $plain->port, $bin, $_, $c->host, $c->port, $bin, $_ } qw(psql pg_dump pg_restore);

@@ -1,5 +1,5 @@
 # Tests the log messages in the table of doc/monitoring.md. Each log message appears exactly once, and contains the
-# right numbers. When the state that a message reports ends, a second message reports the end.
+# right numbers. When a state that a log message reports ends, a second log message reports the end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -88,7 +88,7 @@ mint(1);
 says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago\. The clock shows \d.*\.', undef,
 	'the log reports that the clock has caught up');
 
-# A second step back within a minute is counted, but neither the step nor its end is logged.
+# A second step back within a minute is counted, but the log shows neither the second step nor its end.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
@@ -190,7 +190,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the id layout has no time values left', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|id layout has no time values left', 'health shows that the layout is exhausted');
 
-# Tests messages about an unsynchronized clock, a slow flush of the high-water mark, and refusals for other causes.
+# Tests log messages about an unsynchronized clock, a slow flush of the high-water mark, and other refused calls.
 begin('others', conf => <<~'CONF');
 	snowflake.clock_error = 200
 	snowflake.owned_shards = '0-9'
@@ -225,8 +225,8 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": the clock is not synchronized, or a commit would wait too long', '.*', '(?:Check the time synchronization,|Raise "snowflake.max_wait"\.) .*',
 	'the log reports the first refused commit');
 
-# After a refused call in an open session, the next id of this session logs the end of the refusals. The message is
-# logged even if this id does not extend the high-water mark.
+# After a refused call in an open session, the next id of this session writes a log message about the end of the
+# refusals. The log message is written even if this id does not raise the high-water mark.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);
@@ -244,7 +244,7 @@ $session->query_safe('SELECT snowflake.next_id(1)');
 is(news(), '', 'the end of the refusals is logged once');
 $session->quit;
 
-# The high-water mark is ahead of the clock, the seal is wrong, and the mark is lost.
+# Tests a high-water mark ahead of the clock, an invalid stored layout (seal), and a lost high-water mark.
 begin('mark', conf => "snowflake.clock_error = 5\n");
 mint(1);
 my $mark = $node->mark;
@@ -262,7 +262,8 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the id layout of this database is lost, or does not match the dump, the region or the lease', '.*', 'Restore the database again\. .*',
 	'the log reports refusals because of a wrong seal');
 $node->restart;
-# A lowered high-water mark does not count as lost, but a mark that was replaced by a new sequence does.
+# A lowered high-water mark does not count as lost. A high-water mark that was replaced by a new sequence counts as
+# lost.
 $node->safe_psql('postgres', <<~'SQL');
 	SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local;
 	BEGIN;

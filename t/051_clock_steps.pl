@@ -1,4 +1,4 @@
-# Tests that clock_history counts each step of the clock exactly once, whatever sessions begin and end.
+# Tests that clock_history counts each step of the clock exactly once, even while sessions begin and end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +21,8 @@ sub steps
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '0|0', 'without a step the counts are 0');
 
-# After each step of the clock a new session mints one id in another shard and ends. The steps are smaller than max_lead
-# and reserve, so that sessions do not read the clock for another reason.
+# After each step of the clock a new session mints one id in another shard and ends. The steps are smaller than
+# "snowflake.max_lead" and "snowflake.reserve", so that sessions do not read the clock for another reason.
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.02);
@@ -32,8 +32,8 @@ is(steps(), '4|0', 'four steps back, each with a new session, are counted as fou
 is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_history'),
 	't', 'largest_backward_step_ms is the size of one step');
 
-# Open sessions read the clock when they extend the high-water mark. All open sessions see a step, but only one session
-# counts it.
+# Open sessions read the clock when they raise the high-water mark. All open sessions detect a step of the clock, but
+# only one session counts the step.
 my @sessions = map { $node->session } 1 .. 6;
 $ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe('SELECT snowflake.next_id(2)')) foreach 1 .. 6;
 foreach my $round (1 .. 3)
@@ -55,11 +55,11 @@ foreach my $round (1 .. 4)
 }
 is(steps(), '8|1', 'steps of less than a millisecond are counted as one step when they add up to a millisecond');
 
-# If no session mints, a query of clock_history detects a step.
+# If no session mints ids, a query of clock_history detects a step of the clock.
 $clock->step(-0.02);
 is(steps(), '9|1', 'a query of clock_history counts a step that no session has seen');
 
-# The count is exact while four sessions mint.
+# While four sessions mint ids, clock_history still counts each step of the clock exactly once.
 my $gate = $node->session('postgres');    # holds a lock until all writers wait for the lock
 $gate->query_safe('SELECT pg_advisory_lock(51)');
 my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM (SELECT pg_advisory_lock_shared(51) OFFSET 0) AS gate, generate_series(1, 1500);\n") } 30 .. 33;

@@ -21,7 +21,8 @@ my $ahead = Snowflake::Node->create_running('ahead', conf => "snowflake.region =
 my $behind = Snowflake::Node->create_running('behind', conf => "snowflake.region = 2\n$conf", clock => -0.9);
 $_->safe_psql('postgres', 'CREATE TABLE t (id bigint)') foreach $ahead, $behind;
 
-# Commits an id on the first server, and after that mints on the second server. Returns the second id minus the first.
+# Commits an id on the first server, and after that mints an id on the second server. Returns the second id minus the
+# first id.
 my $first = $ahead->session;
 my $second = $behind->session;
 $_->query_safe('SELECT snowflake.next_id(1)') foreach $first, $second;
@@ -48,11 +49,11 @@ cmp_ok(pair("BEGIN; SELECT snowflake.next_ids(1, 30000) IS NULL; $insert; SELECT
 cmp_ok(pair("BEGIN; $insert; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '>', 0, 'with commit wait the later id is greater after a prepared transaction');
 cmp_ok(pair("BEGIN; SAVEPOINT s; $insert; RELEASE s; COMMIT"), '>', 0, 'with commit wait the later id is greater after a subtransaction');
 
-# The later id is also greater if the first id comes from the server whose clock is behind.
+# The later id is also greater if the earlier id was committed on the server whose clock is behind.
 $second->query_safe('SET snowflake.commit_wait = on');
 cmp_ok(-pair('SELECT snowflake.next_id(9)'), '<', 0, 'the later id is greater if both sessions use commit wait');
 
-# A waiting commit can be cancelled, and the session continues.
+# A commit that waits for the clock can be cancelled, and its session continues.
 $ahead->reconfigure('snowflake.max_clock_error' => "'1min'");
 my $waiter = $ahead->start_writer(<<~"SQL");
 	\\unset ON_ERROR_STOP
@@ -72,7 +73,7 @@ is_deeply($end->{ids}, [4711], 'the session continues after the cancelled commit
 is($ahead->safe_psql('postgres', 'SELECT count(*) FROM t'), $rows, 'the cancelled transaction is not committed');
 $ahead->reconfigure('snowflake.max_clock_error' => "'910ms'");
 
-# A commit fails if its wait would exceed max_wait, or if the clock is not synchronized.
+# A commit fails if its wait for the clock would exceed "snowflake.max_wait", or if the clock is not synchronized.
 $ahead->refuses(
 	"SET snowflake.commit_wait = on; SET snowflake.max_wait = '1s'; $insert",
 	{
@@ -110,7 +111,7 @@ foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('p
 is($ahead->safe_psql('postgres', 'SET snowflake.commit_wait = on; SELECT minting FROM snowflake.health()'), 't', 'health() ignores commit_wait of its own session');
 $ahead->safe_psql('postgres', 'ALTER DATABASE postgres RESET snowflake.clock_error');
 
-# The clock was corrected, and commit wait uses the new time.
+# After a clock was corrected, commit wait uses the new time.
 $ahead->clock->step(-0.9);
 cmp_ok(pair($insert), '>', 0, 'with commit wait the later id is greater after a correction of the clock');
 $_->quit foreach $first, $second;

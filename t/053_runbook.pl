@@ -1,5 +1,5 @@
-# Runs each statement of the runbook in doc/monitoring.md under the fault that its section describes. Also compares the
-# table of messages in doc/monitoring.md with the source code.
+# Runs each statement of the runbook in doc/monitoring.md under the fault that the section of the statement describes.
+# Also compares the table of messages in doc/monitoring.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -62,7 +62,7 @@ $node->clock->step(+600);
 is(next_block($title), 't|', 'the clock is behind: after the correction the database mints');
 section_ends($title);
 
-# Mints under a clock that is two hours ahead, and corrects the clock.
+# Mints ids while the clock is two hours ahead, and corrects the clock.
 sub be_ahead
 {
 	$node->clock->step(+7200);
@@ -147,7 +147,7 @@ $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'a standby: after the promotion ids are above all earlier ids');
 section_ends($title);
 
-# A promoted standby counts as a database that last minted elsewhere.
+# health() reports a promoted standby as a database that last minted ids elsewhere.
 $title = 'A database last minted elsewhere';
 like(next_block($title), qr/^postgres\|t\|the database may be a clone\|\d+\|.*\n\d+\|/, 'last minted elsewhere: the statement shows the reason');
 is(next_block($title), 't', 'last minted elsewhere: the statement accepts the clone');
