@@ -1,6 +1,7 @@
 # Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Keys of kind bigserial, serial, identity
 # and integer get ids while four clients write without an error. New ids are greater than the ids of Instagram's
-# function. Defaults that call pgEdge's extension snowflake are removed, and restored with ours.
+# function. Defaults that call pgEdge's extension snowflake are removed, and then restored as calls of this project's
+# extension snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -104,9 +105,9 @@ LIKE
 	$session->quit;
 }
 
-# Another session has locked the table. Between its attempts adopt() releases its locks, so that other sessions can
-# write. When adopt() fails, its error names the other session. A call that was cancelled has changed nothing, and the
-# next call succeeds.
+# Another session has locked the table that adopt() changes. Between its attempts adopt() releases its locks, so that
+# other sessions can write. When adopt() fails, its error names the other session. A cancelled call of adopt() has
+# changed nothing, and the next call succeeds.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -139,8 +140,9 @@ $others->write_until('SELECT count(*) > 10 FROM photos WHERE snowflake.shard_of(
 is($others->stop, '', 'held: no writer saw an error');
 is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (SELECT count(*) FROM journal) FROM photos'), '0|0', 'held: every row exists once');
 $session->quit;
-# Adopts a whole application while clients write: with foreign keys, a view, a materialized view, and columns that look
-# like ids only by their names. After a cancelled call the application still works, and a second call continues.
+# Adopts all tables of an application while clients write. The application has foreign keys, a view, a materialized
+# view, and columns that look like ids only by their names. After a cancelled call the application still works, and a
+# second call continues.
 my ($plan, $whole) = @{ $page{'A whole application'} };
 $node->create_database('application');
 $node->add_tools('application');
@@ -202,7 +204,7 @@ my $health = 'SELECT minting, reason FROM snowflake.health()';
 is($of_application->($health), 't|adopted column public.photos.id: its default does not mint ids', 'upgrade: health() names the column');
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
-# Other databases of this server mint the same shard and region.
+# Other databases of this server mint ids of the same shard and region.
 my $with_others = 't|another database mints the same ids';
 is($of_application->("SET lock_timeout = 1; $health"), $with_others, 'upgrade: health() does not wait for a lock on snowflake.adopted');
 $holder->query_safe('ROLLBACK');
@@ -232,8 +234,7 @@ is($of_application->(q{INSERT INTO events (name) VALUES ('new') RETURNING snowfl
 $session->quit;
 $node->stop;
 
-# Moves tables from Instagram's id function. Instagram's function has generated ids up to the present time in the same
-# shard.
+# Moves tables from Instagram's id function, which has generated ids of the same shard up to the present time.
 $node = Snowflake::Node->create_running('instagram', conf => "snowflake.layout = 'instagram'\nsnowflake.epoch = '1314220021721'\n");
 $node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');
@@ -257,8 +258,8 @@ is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't',
 $session->quit;
 $node->stop;
 
-# From pgEdge's extension. In this test our extension snowflake replaces pgEdge's extension, because both extensions
-# have the same name and schema.
+# Moves tables from pgEdge's extension snowflake. In this test the project's extension replaces pgEdge's extension,
+# because both extensions have the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA "App";
@@ -297,7 +298,7 @@ is($node->safe_psql('postgres', 'INSERT INTO events DEFAULT VALUES RETURNING id 
 say_all('pgEdge', $compare);
 $session->quit;
 
-# Bulk loads. The test supplies the data that COPY reads.
+# Runs the statements for bulk loads. The test supplies the data that COPY reads.
 $node->safe_psql('postgres', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)');
 my ($bring, $stage) = @{ $page{'Bulk loads'} };
 my @ids = $node->ids(($bring =~ /^([^;]*;)/)[0]);

@@ -1,6 +1,6 @@
 # Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. No row is
 # lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the same time as
-# ids of other tables or as many other rows. Some rows have a time for which no id exists. In a second test a table
+# many other rows, or as ids of other tables. Some rows have a time for which no id exists. In a second test a table
 # refers to itself. The rows of this table first get ids with a wrong time.
 
 use strict;
@@ -17,9 +17,9 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# Each statement of the page for the table "comments" is repeated for the table "tags". Within a transaction each line
-# for "comments" is followed by the same line for "tags". Runs a statement of the page in a session, and checks that it
-# has no error.
+# The page has statements for the table "comments". This test repeats each of these statements for the table "tags".
+# Within a transaction each line for "comments" is followed by the same line for "tags". The function runs a statement
+# of the page in a session, and checks that the statement has no error.
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -69,7 +69,7 @@ INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
 # Cancels backfill() twice. The first call is cancelled while it waits for a locked row. The second call is cancelled
-# among many rows that have the same time. One of the rows is locked, so that the second call cannot finish.
+# while it reads many rows that have the same time. One of these rows is locked, so that the second call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -96,14 +96,15 @@ sub interrupt
 	return;
 }
 
-# moves NAME, SETTINGS, NUMBER OF ROWS WITH THE SAME TIME, IDS PER TICK, TICK IN MS, SHARD OF OLD ROWS
+# Arguments: name, settings, number of rows with the same time, ids per tick (time unit), length of a tick in ms, shard
+# of the old rows.
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
-	# Makes photos that have the same times as ids in the table likes.
+	# Makes rows of photos that have the same times as ids in the table likes.
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
@@ -147,7 +148,7 @@ sub moves
 	$todo[0] =~ s/shard => 5/shard => $place/;
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
-	# Rows that clients wrote before the column existed have an id, too.
+	# Rows that clients wrote before the new column existed also have an id.
 	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*) + (SELECT count(*) FROM journal WHERE what = 'new'),
 	                   finished IS NOT NULL
 	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),
@@ -198,8 +199,8 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# The time of an id is never earlier than the time of its row. The time of an id is later than the time of its row only
-	# if the tick of the row had no unused id.
+	# The time of an id is never earlier than the time of its row. The time of an id is later than the time of its row
+	# only if no unused id of the row's time was left.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),
@@ -225,7 +226,8 @@ sub moves
 	return;
 }
 
-# A dump contains the reserved origin. In a copy of the database the backfill of another table gets a different origin.
+# A dump contains the reserved region and shard of a backfill. In a restored copy of the database the backfill of
+# another table gets a different region or shard.
 sub keeps_place
 {
 	my ($node, $name, $place) = @_;
@@ -245,8 +247,8 @@ sub keeps_place
 	return;
 }
 
-# Rows of the table photos refer to other rows of this table. The first backfill uses a wrong column for the time, and
-# its ids are discarded.
+# Rows of the table photos refer to other rows of the same table. The first backfill reads the time from a wrong column,
+# so its ids are discarded.
 sub refers_to_itself
 {
 	my $name = 'itself';

@@ -1,7 +1,7 @@
 # Runs the examples of the README and of the pages without a test of their own, on one server. The first list below
-# names the pages that another test runs. The second list names the examples that no test runs. An example that is
-# neither run by this test nor listed is an error. Also compares doc/reference.md with the catalogue, doc/errors.md with
-# the sources, and the README's presets with their layouts. Also checks each link.
+# names the pages that another test runs. The second list names the examples that no test runs. An example fails this
+# test if it is neither run nor listed. Also compares doc/reference.md with the catalogue, doc/errors.md with the
+# sources, and the README's presets with their layouts. Also checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ use Test::More;
 
 my $root = dirname($FindBin::RealBin);
 
-# Names the tests of each page whose examples another test runs.
+# Lists the pages whose examples another test runs, with the names of these tests.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/cursors.md' => ['t/071_cursors_page.pl'],
@@ -88,7 +88,7 @@ sub next_block
 	return splice(@{ $blocks{$page} }, $at, 1)->[1];
 }
 
-# Runs the statements of the page's next block. Returns each statement with its comment and its result.
+# Runs the statements of a page's next block. Returns each statement with its comment and its result.
 sub say_block
 {
 	my ($page) = @_;
@@ -157,7 +157,7 @@ is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');
 
-# Runs the statements of each example of doc/orders.md in one session. The clock counts as synchronized.
+# Runs the statements of each example of doc/orders.md in one session. The server treats the clock as synchronized.
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, "second\nfirst", 'orders: the example of the approximate order has the expected result') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
@@ -222,8 +222,8 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: the programs and options on the page exist");
 }
 
-# Checks that the files that a page names exist. A name is a path, the end of a path, or, for a test, its beginning:
-# `pg/checks/seal_check.cpp`, `t/005`.
+# Checks that the files that a page names exist. A page names a file by its path, by the end of its path, or, for a
+# test, by the beginning of its path: `pg/checks/seal_check.cpp`, `t/005`.
 my @files;
 find({ no_chdir => 1, wanted => sub {
 	$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};
@@ -258,7 +258,7 @@ my %on_page = map { $_ => 1 } map { split /, / } $page{'doc/errors.md'} =~ /^\| 
 is(join(', ', map { "$_ ($raised{$_})" } grep { !$on_page{$_} } sort keys %raised), '', 'errors: every SQLSTATE of the sources is on the page');
 is(join(', ', grep { !$raised{$_} } sort keys %on_page), '', 'errors: the sources raise every SQLSTATE of the page');
 
-# Checks links, and the sections to which they lead.
+# Checks that each link leads to an existing page and section.
 sub anchors
 {
 	my ($text) = @_;
@@ -322,7 +322,7 @@ differ('views', { map { $_ => 1 } map { $_->[0] =~ /`(\w+)`/g } rows_of('Views')
 differ('operator classes', { map { $_ => 1 } map { $_->[0] =~ /`OPERATOR CLASS (\w+)`/g } rows_of('Functions') },
 	set_of(q{SELECT opcname FROM pg_opclass WHERE opcnamespace = 'snowflake'::regnamespace}));
 
-# Converts a default from the words and units of the page to the form of the server.
+# Converts a setting's default from the words and units of doc/reference.md to the form of the server.
 sub plain
 {
 	my ($value) = @_;
@@ -346,7 +346,7 @@ foreach my $name (sort grep { $there{$_} } keys %settings)
 	is($default, $boot, "reference: the default of $name is that of the server");
 }
 
-# If another page shows the default of a setting, this default must be the same.
+# If another page shows the default of a setting, the default must be the same as in doc/reference.md.
 foreach my $page (grep { $_ ne 'doc/reference.md' } sort keys %page)
 {
 	foreach my $table ($page{$page} =~ /^\| setting \| default \|[^\n]*\n((?:\|[^\n]*\n)+)/mg)

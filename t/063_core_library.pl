@@ -1,4 +1,5 @@
-# Tests doc/core.md: installs the core, builds the example with the commands of the page, and mints next to a database.
+# Tests doc/core.md: installs the core library, builds the example with the commands of the page, and mints ids next to
+# a database.
 
 use strict;
 use warnings FATAL => 'all';
@@ -45,7 +46,7 @@ sub files_below
 	return sort @files;
 }
 
-# Installs the core below another root (DESTDIR), and after that in the directory that the example uses.
+# Installs the core library below another root (DESTDIR), and after that in the directory that the example uses.
 like($install, qr/^sudo make install-core$/, 'the page has the command make install-core');
 my $make = "make -s -C $root PG_CONFIG='${\($ENV{PG_CONFIG} // 'pg_config')}' prefix=$work/usr";
 runs("$make DESTDIR=$work/stage install-core", 'make install-core with DESTDIR succeeds');
@@ -66,8 +67,8 @@ my ($number) = slurp_file("$work/seal") =~ /^(-?\d+)$/ or BAIL_OUT('no seal');
 runs("seal=$number; $create", 'the example makes a mark file');
 is(scalar(my @few = split /\n/, runs("seal=$number; $mint", 'the example mints')), 1000, 'the example mints 1000 ids, as the page says');
 
-# In a second run the example mints above the high-water mark of its first run. The example decodes ids like the
-# database.
+# In a second run the example program mints ids above the high-water mark of its first run. The program decodes ids like
+# the database.
 my @more = split /\n/, runs("seal=$number; $mint", 'the example mints in a second run');
 cmp_ok($more[0], '>', $few[-1], 'the second run mints greater ids');
 my ($sample) = $decode =~ /(\d+)$/;
@@ -78,7 +79,7 @@ foreach my $id ($sample, $few[-1], 0, 1, 1023, 1024, (1 << 63) - 1)
 	is(runs("seal=$number; " . $decode =~ s/$sample/$id/r, "the example decodes $id"), "$told\n", "the example decodes $id like the database");
 }
 
-# Three programs and the server mint at the same time in the same shard, each in a region of its own.
+# Three example programs and the server mint ids at the same time in the same shard, each in its own region.
 $node->safe_psql('postgres', 'CREATE TABLE ids (id bigint PRIMARY KEY DEFAULT snowflake.next_id(7), source text)');
 my $in_psql = IPC::Run::start([ 'psql', '-XAtq', '-c', q{INSERT INTO ids (source) SELECT 'server' FROM generate_series(1, 100000)} ],
 	'<', \undef, '>', \my $none);
@@ -92,7 +93,7 @@ $node->safe_psql('postgres', "\\copy ids (id) FROM '$work/ids.$_'") foreach 1 ..
 is($node->safe_psql('postgres', 'SELECT snowflake.region_of(id), count(*), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM ids GROUP BY 1 ORDER BY 1'),
 	join("\n", map { "$_|100000|7|7" } 0 .. 3), 'the ids of all four are unique, and each has its region');
 
-# If the program cannot use the mark file, it ends and shows the reason.
+# If the example program cannot use its mark file, the program ends and shows the reason.
 foreach ([ 'mark.1', 2, 'belongs to another' ], [ 'mark.9', 9, 'does not exist' ])
 {
 	my ($file, $region, $reason) = @$_;
@@ -100,7 +101,7 @@ foreach ([ 'mark.1', 2, 'belongs to another' ], [ 'mark.9', 9, 'does not exist' 
 	ok($status >> 8 == 1 && $out eq '' && $err =~ /$reason/, "the program fails because the mark file $reason");
 }
 
-# The program fails with invalid arguments.
+# The example program fails with invalid arguments.
 foreach ([ 'x', 1 ], [ 0, 1 ], [ $number, -1 ], [ $number, '9223372036854775808' ], [ $number, 32, 'f' ], [ $number, 32, 'f', 0, 1 ], [ $number, 0, 'f', 256, 1 ], [ $number, 0, 'f', 0, '1x' ], [ $number, 0, 'f', 0, '' ])
 {
 	my ($status, $out, $err) = run_in_shell("./mint " . join ' ', map { "'$_'" } @$_);

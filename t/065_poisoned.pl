@@ -1,6 +1,6 @@
-# Tests that code which a table's owner attached to the table does not run with the rights of a superuser who calls a
-# routine of snowflake. Role joe attaches a function to the tables in every possible way. A superuser then calls every
-# routine that can read or change a table.
+# If a superuser calls a routine of snowflake, code that a table's owner attached to the table must not run with the
+# superuser's rights. In this test role joe attaches a function to the tables in every possible way. A superuser then
+# calls every routine that can read or change a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +25,7 @@ sub call
 
 sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
 
-# Makes the functions of joe. attack() tries to make joe a superuser.
+# Makes the functions of role joe. attack() tries to make joe a superuser.
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE ROLE joe LOGIN;
@@ -86,7 +86,8 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# Runs statements in a session of joe. A superuser's session with SET ROLE could return to the superuser.
+# Runs statements in a session of joe. In a superuser's session with SET ROLE, attached code could return to the
+# superuser.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(
   q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
@@ -153,7 +154,7 @@ is(join(', ', sort keys %seen),
 ok($seen{'index predicate'}{$superuser}, 'an index predicate runs with the rights of the superuser who plans a query');
 is(is_superuser(), 't', 'the attack has made joe a superuser');
 
-# The arguments for each routine. Each call has a new session, because an old session would have cached plans.
+# Lists the arguments for each routine. Each call has a new session, because an old session would have cached plans.
 my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
@@ -263,7 +264,7 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# The routines of this list work only on numbers, texts, catalogues and the extension's own relations.
+# The routines of this list read only numbers, texts, catalogues and the extension's own relations.
 my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 
@@ -300,7 +301,7 @@ foreach my $routine (grep { $calls{ $_->[0] } } @found)
 }
 ok($seen{$_}{joe}, "code of this kind did run as joe: $_") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
 
-# Checks that the routines have done their work on the tables of joe.
+# Checks that the routines have read and changed the tables of joe.
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND relowner = 'joe'::regrole}),
 	12, 'create_shards() has made the tables, and joe owns them');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND attname = 'two'}),

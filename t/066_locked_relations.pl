@@ -19,8 +19,8 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'the extension has five sequences');
 cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'the extension has at least three tables');
 
-# Returns whether a statement waits for the lock. The lock of the test is never released, so a statement that waits ends
-# with lock_timeout.
+# Returns whether a statement waits for the lock. The test never releases the lock, so a statement that waits fails
+# after lock_timeout.
 sub waits
 {
 	my ($sql) = @_;

@@ -1,5 +1,5 @@
-# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. The tests
-# include commits that wait, prepared transactions, ends of sessions, crashes and clocks that go back. Also tests the
+# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. The test
+# includes commits that wait, prepared transactions, ends of sessions, crashes and clocks that go back. Also tests the
 # ids that settled_before() does not cover.
 
 use strict;
@@ -19,7 +19,7 @@ sub sql { return $node->safe_psql($_[1] // 'postgres', $_[0]); }
 sub settled { return sql('SELECT snowflake.settled_before()', @_); }
 sub held { return sql(q{SELECT coalesce(held_back_by, 'nothing') FROM snowflake.settled}, @_); }
 
-# Waits until an id is settled, which needs a clock past the id's tick.
+# Waits until an id is below the result of settled_before(). This needs a clock later than the time of the id.
 sub comes_to_be_settled
 {
 	my ($id, $name) = @_;
@@ -27,7 +27,7 @@ sub comes_to_be_settled
 	return ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() > $id"), $name);
 }
 
-# Checks that the result does not exceed an id, although the clock has passed a later committed id.
+# Checks that the result of settled_before() does not exceed an id, although the clock has passed a later committed id.
 sub stays_behind
 {
 	my ($id, $reason, $name) = @_;
@@ -102,7 +102,8 @@ comes_to_be_settled(sql('SELECT id FROM t WHERE n = 1'), 'a procedure that has c
 $blocker->query_safe('SELECT pg_advisory_unlock(7)');
 $node->finish_writer($call);
 
-# A commit waits for a standby, so its rows are not visible yet. settled_before() does not wait for the commit.
+# A commit waits for a standby, so its rows are not visible yet. settled_before() returns at once, and the result is
+# below the ids of these rows.
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
@@ -116,7 +117,7 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'the result during the wait for a standby did not exceed the id of the row');
 
-# Commit wait ends when the clock has reached the time of the commit.
+# A commit that waits for the clock holds the result back until the clock has reached the time of the commit.
 $node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
 $waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})
@@ -189,7 +190,7 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 		"settled_before() fails in a $level transaction");
 	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|this transaction is REPEATABLE READ or SERIALIZABLE|||', "the view settled shows the reason in a $level transaction");
 }
-# If one statement calls settled_before() and reads the table, its snapshot is older than the result.
+# If one statement calls settled_before() and reads the table, the snapshot of the statement is older than the result.
 $writer = $node->session;
 $writer->query_safe('SELECT pg_advisory_lock(8)');
 $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -201,12 +202,12 @@ comes_to_be_settled($late, 'an id that is committed while another statement runs
 $writer->query_safe('SELECT pg_advisory_unlock(8)');
 is_deeply($node->finish_writer($both)->{ids}, [4711], 'the other statement gets a result above the id, but does not see the row');
 
-# settled_before() does not cover ids that another transaction inserts later, and ids that were not minted here.
+# settled_before() does not cover ids that another transaction inserts later, and ids that another server minted.
 my ($reserved) = $node->ids('SELECT unnest(snowflake.next_ids(5, 1))');
 comes_to_be_settled($reserved, 'an id that was minted for a later insert becomes settled before the insert');
 is(sql("INSERT INTO t (id) VALUES ($reserved), (snowflake.make_id('2026-01-01', 5, 0)) RETURNING id < snowflake.settled_before()"), "t\nt", 'an id of make_id() can be inserted below the result');
 
-# If the database mints nothing, the high-water mark is not extended. The result of settled_before() does not exceed the
+# If the database mints no ids, its high-water mark does not rise. The result of settled_before() does not exceed the
 # high-water mark.
 $before = settled();
 $node->clock->step(-0.05);
@@ -224,7 +225,7 @@ cmp_ok(settled(), '>=', $before, 'after a crash with the clock set back the resu
 $node->safe_psql('postgres', "SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (6)");
 cmp_ok(sql('SELECT id FROM t WHERE n = 6'), '>=', $before, 'after a crash with the clock set back no id is below an earlier result');
 
-# If the high-water mark is far ahead of the clock, the result follows the clock.
+# If the high-water mark is far ahead of the clock, the result of settled_before() follows the clock.
 $node->clock->step(15);
 sql('SELECT snowflake.next_id(5)');
 $before = settled();
@@ -246,7 +247,6 @@ $dropper->query_safe('ROLLBACK');
 like(settled(), qr/^\d+$/, 'settled_before() returns a number when the DROP is rolled back');
 $dropper->quit;
 
-# The extension is replaced while the server runs.
 $before = settled();
 sql('DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake; ALTER TABLE t ALTER id SET DEFAULT snowflake.next_id(5)');
 cmp_ok(settled(), '>=', $before, 'the result is not less after the extension was created again');

@@ -1,5 +1,5 @@
-# Runs the examples of doc/cursors.md. Each way to read is tested with a transaction that begins first and commits last.
-# Also tests the heartbeat where the page's examples cannot run: on a standby, and for regions that logical replication
+# Runs the examples of doc/cursors.md. A transaction that begins first and commits last tests each way to read. Also
+# tests the heartbeat where the page's examples cannot run: on a standby, and for regions that logical replication
 # merges.
 
 use strict;
@@ -31,8 +31,8 @@ sub everything_settles
 	return;
 }
 
-# Checks that a reader returns every row exactly once. The row with the first id is committed last. The reader runs
-# before and after each step.
+# Checks that a reader returns every row exactly once, although the transaction with the first id commits last. The
+# reader runs before and after each step.
 sub follows
 {
 	my ($table, $column, $name, $read) = @_;
@@ -79,7 +79,7 @@ like(join("\n", say_block('What holds it back', 0)), qr/^\d+$/, 'the view settle
 is($node->safe_psql('postgres', 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders WHERE id < (SELECT min(settled) FROM heartbeat)'),
 	scalar(@all), 'a query up to the heartbeat returns all rows in a REPEATABLE READ transaction');
 
-# If a region mints nothing else, its heartbeat still advances, because the heartbeat itself mints.
+# If a region mints no other ids, its heartbeat still advances, because the heartbeat itself mints an id.
 my $before = sql('SELECT settled FROM heartbeat');
 $node->clock->step(10);
 say_block('A heartbeat', 1);
@@ -87,8 +87,8 @@ $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowfla
 say_block('A heartbeat', 1);
 cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the heartbeat of a server that mints nothing else advances');
 
-# Readers on other servers use one snapshot, while four clients commit in any order. All rows below the heartbeat must
-# be visible.
+# Readers on other servers use one snapshot, while four clients commit in any order. All rows with ids below the
+# heartbeat must be visible.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -99,8 +99,8 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# Stores each heartbeat that the reader saw, and the number of rows below the heartbeat. Repeats until the stored
-	# numbers differ, which takes longer on a busy machine.
+	# Stores each heartbeat that the reader saw, and the number of rows with ids below the heartbeat. Repeats until the
+	# stored numbers differ, which takes longer on a busy machine.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

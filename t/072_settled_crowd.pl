@@ -96,7 +96,7 @@ sub ask
 	return split /\n/, $answer;
 }
 # Reads rows through a file. PostgreSQL::Test would be slower than the clients, because it searches the whole output of
-# a session again for each new part.
+# a session again for each new part of the output.
 sub rows
 {
 	my ($name, $sql) = @_;
@@ -112,7 +112,8 @@ sub follow
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
 	my @ids = rows($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
-	# If the clock was set back while the server was down, settled_before() may decrease until the clock has caught up.
+	# If the clock was set back while the server was down, the result of settled_before() may decrease until the clock
+	# has caught up.
 	my $now = time + $node->clock->offset;
 	$furthest = $now if $now > $furthest;
 	$back++ if $settled < $reader->{next} && $now == $furthest;
@@ -141,7 +142,7 @@ sub try
 	return;
 }
 
-# The events of the run. Each event happens at least once, in random order.
+# Functions for the events of the run, such as a killed session. Each event happens at least once, in random order.
 sub a_session
 {
 	my ($how) = @_;
@@ -152,8 +153,8 @@ sub a_session
 	$node->poll_query_until('postgres', 'SELECT true') or BAIL_OUT('no crash restart');
 	return;
 }
-# Commits or rolls back prepared transactions, because their clients may have been killed. Another session may be
-# faster.
+# Commits or rolls back prepared transactions, because their clients may have been killed. Another session may have
+# ended a prepared transaction earlier.
 sub end_prepared
 {
 	foreach my $gid (split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
@@ -234,7 +235,7 @@ foreach my $glance (@glances)
 }
 is($changed, 0, 'the rows below each earlier result are the same at the end');
 
-# Without these checks a run with few transactions and few results would also pass.
+# Checks that there were enough transactions and results, because a run without them would pass all checks above.
 my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, count(*) FROM events GROUP BY 1');
 cmp_ok($count{$_} // 0, '>', 0, "transactions of kind $_ have inserted rows") foreach grep { $_ ne 'rollback' } sort keys %transactions;
 is($count{rollback}, undef, 'no row of a transaction that was rolled back exists');

@@ -1,5 +1,5 @@
-# Tests settled_before() on a promoted standby that has prepared transactions with minted ids. The result stays below
-# the id of each prepared transaction until this transaction ends.
+# Tests settled_before() on a promoted standby with prepared transactions that have minted ids. The result stays below
+# the id of each prepared transaction until the transaction ends.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,7 +24,7 @@ sub prepare
 }
 
 # The prepared transaction "old" is in the base backup. The prepared transactions "over" and "young" reach the standby
-# by WAL. Transaction "over" ends before the promotion. The fourth transaction is open, but not prepared.
+# by WAL. Transaction "over" ends before the promotion. A fourth transaction is open, but not prepared.
 my $old = prepare('old');
 $primary->backup('with a prepared transaction');
 my $standby = Snowflake::Node->create_from_backup('standby', $primary, 'with a prepared transaction', has_streaming => 1);
