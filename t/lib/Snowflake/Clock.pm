@@ -1,5 +1,5 @@
-# Sets the clock of one server for a test. The library clock.c, which the server preloads, reads from a file how far the
-# wall clock is off.
+# Sets the clock of one server for a test. The server preloads the library clock.c, which reads from a file how far the
+# clock of the server is off.
 #
 # Only CLOCK_REALTIME is changed. The time since boot and the monotonic clock stay right, as on a real machine whose
 # clock is stepped.
@@ -13,12 +13,12 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# Clocks with the same $library share the library file, which the first clock builds.
+# Clocks with the same $library share one library file, which the first clock builds.
 sub new
 {
 	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
-	# Later changes overwrite the file in place, because servers have mapped the file.
+	# Later changes overwrite the file in place, because running servers have mapped the file.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
 	my $source = dirname(__FILE__) . '/clock.c';
@@ -43,8 +43,8 @@ sub set
 	return;
 }
 
-# Sets what the kernel reports about synchronization. If the argument is undef, the kernel reports the values of this
-# machine.
+# Sets what the kernel reports to the server about the synchronization of the clock. If the argument is undef, the
+# kernel reports the values of this machine.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;
@@ -70,7 +70,8 @@ sub freeze
 	return;
 }
 
-# Writes the offset of the clock and, if the clock stands still, its time, in seconds.
+# Writes the offset of the clock to the mapped file. If the clock stands still, also writes the time of the clock. Both
+# are in seconds.
 sub _write
 {
 	my ($self, @seconds) = @_;
@@ -105,8 +106,8 @@ sub build
 	return $target;
 }
 
-# Checks that the library does not change the time since boot. If the library changed the time since boot, every test of
-# jumps ahead would pass for the wrong reason.
+# Checks that the library clock.c does not change the time since boot. If the time since boot were changed, every test
+# of clock jumps would pass for the wrong reason.
 sub _check
 {
 	my ($self) = @_;

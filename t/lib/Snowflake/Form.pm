@@ -1,5 +1,5 @@
-# Makes a copy of the library that expects another form of the shared memory, like another version of the library. Only
-# the numbers in the library's file are changed.
+# Makes a copy of the library that expects another form of the shared memory, like another version of the library. The
+# copy differs only in the numbers that describe the shared memory.
 
 package Snowflake::Form;
 
@@ -10,7 +10,8 @@ use File::Path qw(make_path);
 use File::Spec;
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 
-# Returns the directory of the changed copy, for dynamic_library_path. %form can have abi and most_databases.
+# Returns the directory of the changed copy, for dynamic_library_path. %form can contain new values for the numbers abi
+# and most_databases.
 sub directory
 {
 	my ($node, %form) = @_;

@@ -1,6 +1,6 @@
-# Records all ids that clients received. Checks that each id is unique over all server runs. The ids of a shard must
-# ascend within a session and from one server run to the next. Databases are independent, so of() returns a separate
-# ledger for each database.
+# Records all ids that clients received, to check that each id is unique over all server runs. The ids of a shard must
+# ascend within a session and from one server run to the next. Different databases may mint the same ids, so of()
+# returns a separate ledger for each database.
 
 package Snowflake::Ledger;
 

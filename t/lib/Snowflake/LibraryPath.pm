@@ -12,9 +12,10 @@ use File::Path qw(make_path);
 use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 
-# Copies the server's installation into a new directory. Returns the path for Snowflake::Node->new(), the directory, and
-# the directory of its control files. The programs are copied, because PostgreSQL finds its directories relative to its
-# programs. Everything else is linked. With without_control the copy lacks the control files and scripts of snowflake.
+# Copies the server's installation into a new directory. Returns the path for Snowflake::Node->new(), the new directory,
+# and the directory of the control files. The programs are copied, because PostgreSQL finds its directories relative to
+# its programs. All other files are linked. With the option without_control the copy lacks the control files and scripts
+# of snowflake.
 sub copy_installation
 {
 	my (%params) = @_;
@@ -33,7 +34,8 @@ sub copy_installation
 	return (dirname("$root$dir{bindir}"), $root, "$root$dir{sharedir}/extension");
 }
 
-# Starts a server from the copied installation and creates the extension. %params: conf.
+# Starts a server from the copied installation and creates the extension. %params can contain conf, the text of
+# settings.
 sub create_running
 {
 	my ($name, %params) = @_;

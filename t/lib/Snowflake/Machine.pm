@@ -19,10 +19,10 @@ sub new
 	return bless { directory => $directory }, $class;
 }
 
-# Sets the contents of /etc/machine-id. If $id is undef, the file does not exist.
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets what the kernel shows about the block device, by the names of the files below the device's directory in sysfs.
+# Sets the files that describe the block device in sysfs. The keys are the names of the files below the device's
+# directory.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -31,7 +31,7 @@ sub set_disk
 	return;
 }
 
-# Sets the kernel's clock source and the processor's flags. If $id is undef, the file does not exist.
+# Sets the clock source of the kernel and the flags of the processor. If an argument is undef, its file does not exist.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

@@ -1,11 +1,11 @@
-# A server with snowflake preloaded, whose clock the test sets.
+# A PostgreSQL server that preloads the library snowflake, and whose clock the test sets.
 
 package Snowflake::Node;
 
 use strict;
 use warnings FATAL => 'all';
 
-# All tests of a run share this directory.
+# All tests of a run share this directory of data.
 my $work;
 
 # By default PostgreSQL::Test records the used ports in the server's installation, which may not be writable.
@@ -27,8 +27,8 @@ use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
-# Like init() of PostgreSQL::Test::Cluster. Without special options init() copies a data directory that initdb made
-# once.
+# Prepares a data directory like init() of PostgreSQL::Test::Cluster. Without special options init() copies a data
+# directory that initdb made once.
 sub init
 {
 	my ($self, %params) = @_;
@@ -42,8 +42,9 @@ sub init
 	return $self->SUPER::init(%params);
 }
 
-# Creates a server, but does not start the server. "snowflake.max_lead" is a tenth of the default, so that tests reach
-# its end soon. %params: conf (text), install_path (of another version), and the parameters of init().
+# Creates a server, but does not start the server. "snowflake.max_lead" is a tenth of the default, so that ids soon
+# reach this limit. %params can contain conf (text of settings), install_path (of another version), and the parameters
+# of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -58,13 +59,13 @@ sub create
 	$node->append_conf('postgresql.conf',
 		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
 		"dynamic_shared_memory_type = mmap\n"
-		# Tests step the clock by minutes, so only jumps of more than an hour are reported.
+		# Tests step the clock by minutes, so the server must accept jumps of up to an hour.
 		. "log_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
 
-# Sets whether the server preloads the library, from its next start on. The default is yes, or no with
-# SNOWFLAKE_PRELOAD=off.
+# Sets whether the server preloads the library from its next start on. A new server preloads the library unless
+# SNOWFLAKE_PRELOAD=off is set.
 sub set_preload
 {
 	my ($self, $on) = @_;
@@ -73,8 +74,8 @@ sub set_preload
 	return;
 }
 
-# Creates a node and the extension in the database postgres, and starts the server. %params are the parameters of
-# create(), and clock, the time to set.
+# Creates and starts a server with the extension in the database postgres. %params can contain clock (the time to set)
+# and the parameters of create().
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -104,7 +105,7 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# Preloads another library in the server's processes. The arguments are the library's source in C (or undef), and
+# Preloads another library in the server's processes. The arguments are the source of the library in C (or undef), and
 # environment variables.
 sub preload
 {
@@ -132,7 +133,7 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with settings (text). The settings replace the settings of the last call of
+# Starts or restarts the server with the settings of a text. These settings replace the settings of the last call of
 # start_with().
 sub start_with
 {
@@ -175,7 +176,6 @@ sub _check_clock
 	return;
 }
 
-# Changes settings, and waits until new sessions use the new settings.
 sub reconfigure
 {
 	my ($self, %settings) = @_;
@@ -224,14 +224,14 @@ sub add_text_forms
 	return;
 }
 
-# Returns the ids that a query returns, in order. Dies if the query fails.
+# Returns the ids that a query selects, in order. Dies if the query fails.
 sub ids
 {
 	my ($self, $sql, $database) = @_;
 	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
 }
 
-# Runs statements of a typical application: single ids, batches, and transactions that roll back.
+# Statements of a typical application: single ids, batches, and transactions that roll back.
 my $MIX = <<'SQL';
 SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
 SELECT unnest(snowflake.next_ids(7, 5000));
@@ -245,8 +245,8 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs $MIX or a statement, and records the ids in the ledger. The calls of a test never overlap, so the ledger treats
-# all calls as one session.
+# Runs a statement or $MIX, and records the returned ids in the ledger. The calls of a test never overlap, so the ledger
+# treats all calls as one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -255,7 +255,7 @@ sub mint
 	return @ids;
 }
 
-# Returns the high-water mark in milliseconds since 1970.
+# Returns the high-water mark of a database in milliseconds since 1970.
 sub mark
 {
 	my ($self, $database) = @_;
@@ -271,7 +271,8 @@ sub error_of
 	return $code == 0 ? "no error; returned \"$out\"" : $err;
 }
 
-# %expected: sqlstate, and patterns for message, detail and hint.
+# Checks the error of a statement that must fail. %expected contains sqlstate, and patterns for message, detail and
+# hint.
 sub refuses
 {
 	my ($self, $sql, $expected, $name, $database) = @_;
@@ -295,7 +296,7 @@ sub session
 	return $self->background_psql($database // 'postgres', on_error_stop => 0, %params);
 }
 
-# Starts a client that runs a script of its own and writes its ids to a file.
+# Starts a client that runs its own script of SQL and writes the returned ids to a file.
 sub start_writer
 {
 	my ($self, $script, $database) = @_;
@@ -326,7 +327,8 @@ sub wait_for_output
 	return;
 }
 
-# Waits until the client has ended. Returns whether the client succeeded, its ids, and its errors.
+# Waits until the client has ended. Returns whether the client succeeded, the ids that the client received, and its
+# errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;
@@ -345,8 +347,8 @@ sub kill_all
 	$self->kill9;
 	kill 9, @children;
 	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
-	# Waits until all processes are gone or zombies. kill(), and a new postmaster that reads postmaster.pid, would treat a
-	# zombie as running.
+	# Waits until all processes are gone or zombies. kill(), and a new postmaster that reads postmaster.pid, would treat
+	# a zombie as a running process.
 	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
 	{
 		kill 9, children_of($postmaster);
@@ -373,7 +375,8 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Tolerates a server that stops while psql connects, so that psql ends before it has read the query.
+# Waits until a query returns true. If the server stops while psql connects, psql ends before it has read the query, and
+# the function runs the query again.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;

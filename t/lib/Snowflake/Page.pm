@@ -9,7 +9,7 @@ use Carp;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Time::HiRes qw(sleep);
 
-# Returns ( title of a section => [ its blocks of SQL ] ).
+# Returns a list of each section's title and the section's blocks of SQL.
 sub blocks
 {
 	my ($file) = @_;
@@ -27,7 +27,6 @@ sub blocks
 	return %blocks;
 }
 
-# Splits a block into transactions, DO blocks and single statements.
 sub statements
 {
 	my ($block) = @_;

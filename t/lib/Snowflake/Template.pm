@@ -24,7 +24,7 @@ sub instantiate
 	if (!-e $template)
 	{
 		_run(map { $_ eq $data ? "$template.part" : $_ } @initdb);
-		# pg_resetwal makes a new WAL.
+		# _identify() runs pg_resetwal, which creates new WAL files.
 		unlink glob "$template.part/pg_wal/0*";
 		rename "$template.part", $template or croak "$template: $!";
 	}
@@ -35,8 +35,8 @@ sub instantiate
 	return;
 }
 
-# The system identifier is at the start of pg_control. The new identifier is composed of the time and the process id, as
-# in initdb. pg_resetwal corrects the checksum and makes a WAL with the new identifier.
+# The system identifier is at the start of pg_control. The new identifier is computed from the time and the process id,
+# as in initdb. pg_resetwal corrects the checksum and creates WAL with the new identifier.
 sub _identify
 {
 	my ($data) = @_;

@@ -10,7 +10,8 @@ use IPC::Run;
 use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 use Time::HiRes qw(sleep);
 
-# start NODE, DATABASE, SCRIPT...: starts the clients. Each transaction runs a random pgbench script.
+# Starts the clients. The arguments are the node, the database and pgbench scripts. Each transaction runs a random
+# script.
 sub start
 {
 	my ($class, $node, $database, @scripts) = @_;
@@ -40,8 +41,8 @@ sub errors
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
 }
 
-# Returns the duration of the longest transaction in milliseconds. pgbench has not logged the last hundred transactions
-# of each client yet.
+# Returns the duration of the longest transaction in milliseconds. Transactions that pgbench has not logged yet, about a
+# hundred per client, are not included.
 sub longest
 {
 	my ($self) = @_;
