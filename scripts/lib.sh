@@ -1,14 +1,15 @@
 # shellcheck shell=bash
-# Functions that all scripts share: packages, an unprivileged user, a private copy of PostgreSQL. Source this file with
-# `set -euo pipefail`. The only change to the system's PostgreSQL is that missing packages are installed.
+# Contains functions that all scripts share: packages, an unprivileged user, and a private copy of PostgreSQL. Source
+# this file with `set -euo pipefail`. Apart from missing packages that the functions install, the system's PostgreSQL is
+# not changed.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# Contains the path of the script's temporary directory, if the script creates a temporary directory. An environment
-# variable of the caller must not set this path.
+# $work is the path of the script's temporary directory, or empty. The script ignores an environment variable "work" of
+# the caller.
 work=''
 
-# The scripts parse the output of tools, so they need one fixed locale. Removes variables of the caller that select a
-# server or pass options to make.
+# Sets one fixed locale, because the scripts parse the output of tools. Also unsets variables of the caller that select
+# a PostgreSQL server or pass options to make.
 export LC_ALL=C.UTF-8
 for variable in "${!PG@}"; do [ "$variable" = PG_CONFIG ] || unset "$variable"; done
 unset variable MAKEFLAGS MFLAGS MAKELEVEL
@@ -25,16 +26,17 @@ as_root() {
   fi
 }
 
-# PostgreSQL refuses to run as root, so root runs it as the account that Debian's package creates. If $temporary is set,
-# temporary files are in that directory, because killed tests leave the directories of their servers' sockets behind.
+# Runs a command as an unprivileged user, because PostgreSQL refuses to run as root. If the script runs as root, the
+# user is the account of Debian's package. If $temporary is set, temporary files are created in that directory, because
+# killed tests leave socket directories behind.
 temporary=''
 unprivileged() {
   [ -z "$temporary" ] || local -x TMPDIR=$temporary
   if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
 }
 
-# private_directory TEMPLATE [PARENT]: makes a new directory that the unprivileged user owns, with a directory tmp in
-# it. The default parent is /var/tmp, because /tmp may be in memory.
+# private_directory TEMPLATE [PARENT]: makes a new directory that the unprivileged user owns, with a subdirectory tmp.
+# The default of PARENT is /var/tmp, because /tmp may be in memory.
 private_directory() {
   local directory
   directory=$(mktemp -d "${2:-/var/tmp}/$1")
@@ -43,21 +45,22 @@ private_directory() {
   echo "$directory"
 }
 
-# in_memory GIB: prints /dev/shm if the unprivileged user can write that much to it, has as much memory left, and may
-# run programs there.
+# in_memory GIB: prints /dev/shm if GIB gibibytes are free there, twice as much memory is available, and the
+# unprivileged user may run programs there.
 in_memory() {
   local kib=$(($1 << 20)) options limit
   options=$(findmnt -nro OPTIONS -T /dev/shm 2>/dev/null) && [[ ,$options, != *,noexec,* ]] || return 1
   unprivileged test -w /dev/shm -a -x /dev/shm || return 1
   [ "$(df -k --output=avail /dev/shm | tail -1)" -ge "$kib" ] && [ "$(df --output=iavail /dev/shm | tail -1)" -ge 200000 ] || return 1
   [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((2 * kib)) ] || return 1
-  for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # of a container
+  for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # the memory limit of a container
     [ ! -r "$limit" ] || [ "$(<"$limit")" = max ] || [ "$(<"$limit")" -ge $((kib << 11)) ] || return 1
   done
   echo /dev/shm
 }
 
-# unpack_packages DIRECTORY PACKAGE...: unpacks Debian's packages. Installed packages would start their services.
+# unpack_packages DIRECTORY PACKAGE...: unpacks Debian packages without installing them, because an installed package
+# would start its services.
 unpack_packages() {
   local directory=$1 package
   shift
@@ -69,7 +72,7 @@ unpack_packages() {
   rm -f "$directory"/*.deb
 }
 
-# Stops all servers whose data directories are below DIRECTORY, in any state that a test left them in.
+# Stops all servers whose data directories are below the directory $1, by an immediate shutdown.
 stop_servers_below() {
   local pid_file
   [ -d "$1" ] || return 0
@@ -78,20 +81,20 @@ stop_servers_below() {
   done >/dev/null 2>&1
 }
 
-# candidate PACKAGE: prints the version that apt would install, if any.
+# candidate PACKAGE: prints the version that apt would install, or nothing if apt does not have the package.
 candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(].*\)/\1/p'; }
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# apt_knows PACKAGE: succeeds if apt can install the package. If apt does not know the package, apt_knows() tries again
-# after apt-get update, because a fresh system has no package lists.
+# apt_knows PACKAGE: succeeds if apt can install PACKAGE. If apt does not know PACKAGE, this function runs apt-get
+# update and tries again, because a new system has no package lists.
 apt_knows() {
   command -v apt-cache >/dev/null || return 1
   [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
 }
 
-# Runs apt-get update once in a run of the script. An unreadable repository is not an error yet, because another
-# repository may have the package.
+# Runs apt-get update, at most once in a run of the script. If apt cannot read a package repository, the function still
+# succeeds, because another repository may have the package.
 lists_are_new=''
 refresh_lists() {
   [ -z "$lists_are_new" ] || return 0
@@ -100,8 +103,9 @@ refresh_lists() {
   alone update -qq >/dev/null || say "apt-get update had errors; continuing with the lists that it read"
 }
 
-# works PACKAGE: succeeds if the parts of the package that the scripts need work on this machine. The parts may come
-# from another source than Debian's package, or from a package that apt has not finished installing.
+# works PACKAGE: succeeds if the programs or libraries that the scripts need from PACKAGE work on this machine. These
+# programs may be installed from another source than Debian. apt may also have been interrupted while it installed
+# PACKAGE.
 works() {
   case $1 in
     perl) perl -MTest::More -MTime::HiRes -MFile::Temp -MGetopt::Long -e 1 ;;
@@ -113,7 +117,7 @@ works() {
   esac >/dev/null 2>&1
 }
 
-# install_missing PACKAGE...: installs the packages that are missing, and does not call apt if none is missing.
+# install_missing PACKAGE...: installs the packages that are missing. If no package is missing, apt is not called.
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -134,12 +138,12 @@ install_missing() {
   rm -f "$apt_log"
 }
 
-# The scripts wait for other users of apt for this time, in seconds.
+# The time in seconds that the scripts wait until other programs release apt's lock.
 apt_timeout=1800
 
-# alone ARGUMENT...: runs apt-get as root, after waiting for other users of apt. If alone() has to wait, it prints a
-# message. A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use locks that
-# alone() does not check. If another program holds its lock, apt-get reports the lock.
+# alone ARGUMENT...: runs apt-get as root. If another program uses apt, alone() prints a message and waits. A lock on
+# /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use locks that alone() does not check.
+# If another program holds such a lock, apt-get fails with a message that names the lock.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '
@@ -150,7 +154,7 @@ alone() {
       echo "waiting for another script that installs packages" >&2
       flock --timeout "$((until - SECONDS))" 9 || { echo "error: the other script did not end in time" >&2; exit 1; }
     }
-    # This file prevents the package of the server from creating a cluster when it is installed.
+    # The file $drop_in prevents the server package of Debian from creating a cluster at its installation.
     drop_in=/etc/postgresql-common/createcluster.d/snowflake-scripts.conf
     log=$(mktemp)
     trap '\''rm -f "$log" "$drop_in"; rmdir -p --ignore-fail-on-non-empty "${drop_in%/*}"'\'' EXIT
@@ -159,7 +163,7 @@ alone() {
     said=""
     while :; do
       status=0
-      # A service that a package starts must not inherit the lock of this script.
+      # Closes file descriptor 9 (9<&-), because a service that a package starts must not inherit the lock.
       DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=0 "$@" >"$log" 2>&1 9<&- || status=$?
       [ $status != 0 ] && grep -q "^E: Could not get lock" "$log" || break
       [ $SECONDS -lt $until ] || { echo "error: another program kept apt locked" >&2; break; }
@@ -170,7 +174,7 @@ alone() {
     exit $status' alone "$apt_timeout" "$@"
 }
 
-# Installs the tools for a build: make, and the compiler that PGXS calls.
+# Installs make, and the compiler that PGXS calls.
 install_build_tools() {
   choose_postgres
   install_missing g++ make
@@ -179,7 +183,7 @@ install_build_tools() {
 
 . "$source_dir/scripts/postgres.sh"
 
-# stage_sources DIRECTORY: copies the sources, without build output, for the unprivileged user.
+# stage_sources DIRECTORY: copies the sources without build output into DIRECTORY, for the unprivileged user.
 stage_sources() {
   mkdir -p "$1"
   if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then
@@ -193,8 +197,8 @@ stage_sources() {
   [ "$(id -u)" != 0 ] || chown -R postgres: "$1"
 }
 
-# private_postgres DIRECTORY: copies the server of $pg_config below DIRECTORY, and sets $pg_config to the copy.
-# PostgreSQL finds its files relative to its programs, so an installation into the copy stays in the copy.
+# private_postgres DIRECTORY: copies the server of $pg_config into DIRECTORY, and sets $pg_config to the copy's
+# pg_config. PostgreSQL finds its files relative to its programs, so `make install` changes only the copy.
 private_postgres() {
   local tree=$1 dir entry
   for dir in $("$pg_config" --bindir) $("$pg_config" --pkglibdir) $("$pg_config" --sharedir); do
@@ -202,7 +206,8 @@ private_postgres() {
     mkdir -p "$tree${dir%/*}"
     cp -a "$dir" "$tree${dir%/*}/"
   done
-  # The rest is only read. A server built from source has its pkglibdir inside its libdir.
+  # The libraries and headers of the server are only read, so they become symbolic links. In a server that was built
+  # from source, pkglibdir is inside libdir.
   for dir in $("$pg_config" --libdir) $("$pg_config" --includedir); do
     mkdir -p "$tree${dir%/*}"
     [ -e "$tree$dir" ] || { ln -s "$dir" "$tree$dir"; continue; }
@@ -214,7 +219,8 @@ private_postgres() {
   [ "$(id -u)" != 0 ] || chown -R postgres: "$tree"
 }
 
-# build_and_install SOURCES [MAKE ARGUMENT...]: builds and installs into the server of $pg_config, without output.
+# build_and_install SOURCES [MAKE ARGUMENT...]: builds the extension and installs it into the server of $pg_config,
+# without output.
 build_and_install() {
   local sources=$1 build_log
   shift

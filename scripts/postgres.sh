@@ -3,9 +3,9 @@
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, the script uses the server of
-# PG_CONFIG. Without PG_CONFIG the newest server in /usr/lib/postgresql with installed headers is chosen. If no server
-# has headers, the choice is the newest server whose headers apt can install, or else Debian's own server.
+# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, the scripts use this server.
+# Otherwise the scripts use the newest server in /usr/lib/postgresql whose headers are installed. If no server has
+# headers, the scripts use the newest server whose headers apt can install, or else the version of Debian.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
@@ -16,13 +16,14 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # Root runs the server as the account postgres. This account may not exist if the server is not from Debian.
+  # If the script runs as root, it starts servers as the account postgres. A server that is not from Debian may lack
+  # this account.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
 
 pg_major() { "$pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
-# Prints the first missing file that is needed to start the server of $pg_config or to build for this server.
+# Prints the first missing file that is needed to start the server of $pg_config, or to build the extension for it.
 lacking() {
   local file
   [ -x "$pg_config" ] || { echo "$pg_config"; return; }
@@ -37,7 +38,7 @@ cannot_be_used() {
     "server (headers and pgxs.mk are its development files), or set PG_CONFIG to the pg_config of another one."
 }
 
-# install_headers: installs the headers of the server of $pg_config. Fails if the server still lacks files.
+# install_headers: installs the headers of the server of $pg_config. Fails if files for a build are still missing.
 install_headers() {
   local version
   version=$(pg_major)
@@ -47,7 +48,7 @@ install_headers() {
   [ -z "$(lacking)" ]
 }
 
-# Fails if no server is installed.
+# Sets $pg_config to an installed server, or fails if no server is installed.
 choose_installed_server() {
   local version versions=() passed_over=''
   for version in $(printf '%s\n' /usr/lib/postgresql/*/bin/postgres | sort -Vr | cut -d/ -f5); do

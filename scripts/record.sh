@@ -1,11 +1,13 @@
 # shellcheck shell=bash
 # Counts and prints the results of scripts/test, which sources this file.
 #
-# Stages run at the same time, each in a process of its own. Results are added up in $work/counts, and each result is
-# printed at once. $began is the value of $SECONDS at the start of the stage's current part.
+# The stages of scripts/test run at the same time, each in a separate process. Every stage prints each result at once
+# and appends it to $work/counts. The variable $began is the value of $SECONDS when the current part of the stage
+# started.
 
-# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: prints one line, and the end of the log after a failure. A non-zero
-# exit status without a failed test is a failure too, and so is a run without tests.
+# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: prints one line with the result, and after a failure also the end of
+# the log. If the exit status is not 0 although no test failed, the result is a failure. A run without tests is also a
+# failure.
 record() {
   local stage=$1 name=$2 status=$3 log=$4 passed=$5 failed=$6
   [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
@@ -21,11 +23,11 @@ record() {
   began=$SECONDS
 }
 
-# in_all FIELD: prints the sum of all results. FIELD 1 counts passed tests, FIELD 2 failed tests.
+# in_all FIELD: prints the sum of a field over all results. FIELD 1 counts passed tests, FIELD 2 failed tests.
 in_all() { awk -v field="$1" '{ sum += $field } END { print sum + 0 }' "$work/counts"; }
 
-# logged LOG COMMAND...: runs the command with its output in LOG. If the command fails, the script continues with its
-# exit status in $status.
+# logged LOG COMMAND...: runs COMMAND, and writes its output to the file LOG. If COMMAND fails, the script continues,
+# with the exit status of COMMAND in $status.
 logged() {
   local log=$1
   shift
@@ -33,8 +35,8 @@ logged() {
   "$@" >>"$log" 2>&1 || status=$?
 }
 
-# once NAME COMMAND...: runs the command for the first stage that calls once() with this name. Other stages wait for the
-# command of the first stage, and get the same exit status.
+# once NAME COMMAND...: runs COMMAND only for the first stage that calls once() with this NAME. Other stages that call
+# once() with the same NAME wait for COMMAND, and return its exit status.
 once() {
   local name=$1 result=0
   shift
@@ -49,14 +51,14 @@ once() {
   return "$result"
 }
 
-# Sets $passed and $failed from the counts of the tools. A skipped test counts as failed, because a skipped test shows
-# nothing.
+# Sets $passed and $failed to the numbers of lines that match two patterns in the output of a test tool. A skipped test
+# counts as failed, because a skipped test has not tested anything.
 count() {
   passed=$(grep -Ec "$2" "$1" || true)
   failed=$(grep -Ec "$3" "$1" || true)
 }
 count_tap() { count "$1" '^ok [0-9]+( (- )?[^#]*)?$' '^(not ok |ok [0-9]+.*#|1\.\.0)'; }
-count_regress() {  # matches the output format up to PostgreSQL 15, and the one since 16
+count_regress() {  # matches the output of pg_regress up to PostgreSQL 15, and from PostgreSQL 16 on
   count "$1" '^(test +[^ ]+|     [^ ]+) +\.\.\. ok|^ok [0-9]' '^(test +[^ ]+|     [^ ]+) +\.\.\. FAILED|^not ok [0-9]'
 }
 count_gtest() {

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# Makes Debian roots for builds and tests. scripts/matrix and scripts/package use these functions. A script sources this
-# file after lib.sh. Each suite has a minimal (pristine) root that is created once and never changed. A work root is a
-# copy of the minimal root. Packages are installed in the work root, and later runs use it again.
+# Makes Debian roots (directories for chroot) in which scripts build and test. A script sources this file after lib.sh.
+# Each Debian suite has a minimal root, which is created once and never changed. A work root is a copy of the minimal
+# root, in which packages are installed. Later runs use the same work root again.
 
 roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
 versions_of_debian=(15 17 18)
 
-# Chroots, mounts and packages need root.
+# Starts the script again as root, because chroots, mounts and the installation of packages need root.
 become_root() {
   [ "$(id -u)" = 0 ] || exec sudo env ${SNOWFLAKE_ROOTS:+"SNOWFLAKE_ROOTS=$SNOWFLAKE_ROOTS"} "$0" "$@"
 }
 
-# Sets $suite to the Debian suite that carries a version of PostgreSQL.
+# Sets $suite to the Debian suite that carries PostgreSQL version $1.
 choose_suite() {
   case $1 in
     15) suite=bookworm ;;
@@ -21,9 +21,9 @@ choose_suite() {
   esac
 }
 
-# Sets $pristine to the minimal root of $suite. A new root is moved into place when it is complete, so an interrupted
-# run leaves no incomplete root there. The mounts of debootstrap must end with debootstrap, because a root with a mount
-# cannot be removed.
+# Sets $pristine to the minimal root of $suite. A new minimal root is renamed to this path only when it is complete, so
+# that an interrupted run leaves no incomplete root. The mounts of debootstrap are in a separate mount namespace,
+# because a root that still has mounts cannot be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0
@@ -36,9 +36,9 @@ choose_pristine() {
   mv "$pristine.part" "$pristine"
 }
 
-# copy_root NAME: sets $root to a copy of the minimal root. In the copied root no service starts by itself. apt checks
-# signatures of package lists but not their age, because a mirror of the unstable suite may lag. If a run was
-# interrupted while it installed packages in a root, that root is replaced.
+# copy_root NAME: sets $root to a copy of the minimal root. Services do not start by themselves in this copy. The apt of
+# the copy ignores the age of package lists, because a mirror of Debian unstable may be late. If a run was interrupted
+# while it installed packages in a root, copy_root() replaces this root.
 copy_root() {
   root=$roots/$suite-$1
   [ ! -e "$root.installing" ] || { say "$suite: the last run was interrupted, so $root is made again"; rm -rf "$root" "$root.installing"; }
@@ -51,11 +51,11 @@ copy_root() {
   mv "$root.part" "$root"
 }
 
-# in_root COMMAND...: runs the command in $root. Mounts and processes belong to separate namespaces, which end with the
-# command, so no mount and no process stays. The command ends when this script ends, even if the script is killed.
+# in_root COMMAND...: runs COMMAND in $root. COMMAND has separate namespaces for mounts and processes, so no mount and
+# no process remains after it. COMMAND also ends when this script ends, even if the script is killed.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-  # npm must trust the same certificates as this machine, because a proxy may have its own certificate.
+  # Lets npm trust the same certificates as this machine, because a proxy may use a certificate that is not public.
   local trusted=/etc/ssl/certs/ca-certificates.crt npm_trusts=()
   [ ! -e "$trusted" ] || { cp -L "$trusted" "$root/etc/trusted-outside.crt"; npm_trusts=(NODE_EXTRA_CA_CERTS=/etc/trusted-outside.crt); }
   setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
@@ -69,7 +69,7 @@ in_root() {
       DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" ${npm_trusts[@]+"${npm_trusts[@]}"} "$@"
 }
 
-# in_root_install PACKAGE...: installs packages of the suite without output.
+# in_root_install PACKAGE...: installs packages of the Debian suite in $root, without output.
 in_root_install() {
   local log=$root.apt.log
   touch "$root.installing"
@@ -81,8 +81,8 @@ in_root_install() {
   rm "$root.installing"
 }
 
-# copy_sources DIRECTORY: makes a git clone, which `make dist` needs, and copies the working tree with uncommitted
-# changes over it.
+# copy_sources DIRECTORY: makes a git clone in DIRECTORY, because `make dist` needs git. Then copies the working tree
+# over the clone, so that uncommitted changes are included.
 copy_sources() {
   rm -rf "$1"
   if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then

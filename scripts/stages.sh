@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# The stages of scripts/test, which sources this file. Each stage runs in a process of its own.
+# Contains the stages of scripts/test, which sources this file. Each stage runs in a separate process.
 
-# use_tree NAME: sets $tree to a copy of the sources that is made once. Each compiler builds in its own tree. Each stage
-# that starts servers has its own tree, because their files have fixed names.
+# use_tree NAME: sets $tree to a copy of the sources, which is made only once. Each compiler builds in its own copy.
+# Each stage that starts servers has its own copy, because the test files have fixed names.
 use_tree() {
   tree=$work/$1
   [[ $1 != run/* ]] || tree=$runs/${1#run/}
   once "tree-${1//\//-}" stage_sources "$tree"
 }
 
-# build COMPILER: builds in the compiler's tree.
+# build COMPILER: builds the extension with COMPILER, in the copy of the sources for this compiler.
 build() {
   local compiler=$1 log=$logs/build-$1 tree
   local flags=(WERROR=-Werror)
@@ -20,10 +20,10 @@ build() {
   [ "$status" = 0 ]
 }
 
-# Builds with the compiler of the shipped packages.
+# Builds the extension with the compiler that also builds the Debian packages.
 build_to_ship() { build g++; }
 
-# Installs into the server under test, $tested. The server under test is a copy of the server that the build used.
+# Installs the extension into $tested, a copy of the PostgreSQL server for which the extension was built.
 install_into_copy() {
   once shipped build_to_ship && once installed install_generator
 }
@@ -32,7 +32,7 @@ install_generator() {
   [ "$status" = 0 ] || { record build "make install" "$status" "$logs/install" 0 1; return 1; }
 }
 
-# make_beside COMPILER NAME TARGET...: builds the extension extensions/NAME. The log is $logs/NAME-COMPILER.
+# make_beside COMPILER NAME TARGET...: builds the extension extensions/NAME, and writes the log $logs/NAME-COMPILER.
 make_beside() {
   local compiler=$1 name=$2 tree flags=(WERROR=-Werror)
   shift 2
@@ -44,9 +44,9 @@ make_beside() {
   [ "$status" = 0 ]
 }
 
-# install_beside NAME: builds the extension and installs it into the server under test.
+# install_beside NAME: builds the extension extensions/NAME and installs it into the PostgreSQL server of the tests.
 install_beside() {
-  unset SNOWFLAKE_PRELOAD    # leases need the preload
+  unset SNOWFLAKE_PRELOAD    # leases need shared_preload_libraries
   install_into_copy && once "installed-$1" make_beside g++ "$1" all install
 }
 
@@ -86,7 +86,8 @@ stage_release() {
 stage_core() {
   local tree target log
   use_tree core
-  # ThreadSanitizer of gcc 12 and clang 14 fails if the kernel spreads mappings too widely.
+  # Fixes the addresses of mappings, because ThreadSanitizer of gcc 12 and clang 14 fails if the kernel randomizes them
+  # too much.
   local fixed=()
   ! setarch "$(uname -m)" -R true 2>/dev/null || fixed=(setarch "$(uname -m)" -R)
   local targets=(check-headers check check-asan check-tsan) arguments=()
@@ -104,16 +105,16 @@ stage_core() {
   done
 }
 
-jobs=$((2 * $(nproc)))    # TAP tests mostly wait
+jobs=$((2 * $(nproc)))    # two jobs for each CPU, because TAP tests mostly wait
 
-# installcheck DIRECTORY MAKE_ARGUMENT...: runs `make installcheck` in this directory of $tree.
+# installcheck DIRECTORY MAKE_ARGUMENT...: runs `make installcheck` in the subdirectory DIRECTORY of $tree.
 installcheck() {
   local directory=$1
   shift
   unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "$@" installcheck
 }
 
-# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in this directory of $tree.
+# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in the subdirectory DIRECTORY of $tree.
 sql_tests() {
   local stage=$1 directory=$2 log=$logs/$1-regress
   shift 2
@@ -123,7 +124,7 @@ sql_tests() {
   record "$stage" "pg_regress" "$status" "$log" "$passed" "$failed"
 }
 
-# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in this directory of $tree.
+# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in the subdirectory DIRECTORY of $tree.
 tap_tests() {
   local stage=$1 directory=$2 what=$3 log=$logs/$1-tap raw=$work/raw/$1
   shift 3
@@ -147,12 +148,13 @@ stage_tap() {
   local tree files=${names[tap]:-}
   install_into_copy || return 0
   use_tree run/tap
-  cp -p "$work/g++"/snowflake--*.sql "$tree"    # one test compares these scripts with the installed scripts
+  cp -p "$work/g++"/snowflake--*.sql "$tree"    # a TAP test compares these scripts with the installed scripts
   [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }
 
-# Tests another extension: builds by both compilers, exports and dependencies of its library, its SQL and TAP tests.
+# Tests the extension extensions/$1: builds it by both compilers, checks the exports and dependencies of its library,
+# and runs its SQL and TAP tests.
 beside() {
   local name=$1 log=$logs/$1-structure libraries tree
   install_beside "$name" || return 0
@@ -183,8 +185,8 @@ stage_routing() {
   local tree
   install_missing libpq-dev libssl-dev python3-psycopg
   install_beside lease && install_beside alias || return 0
-  # Compiles snowflake-move-shard once, because hundreds of tests start this program, and it does not store its
-  # bytecode.
+  # Compiles the Python code of snowflake-move-shard once, because hundreds of tests start this program, and the program
+  # does not store its bytecode.
   use_tree run/routing
   unprivileged /usr/bin/python3 -m compileall -q "$tree/extensions/routing/mover"
   beside routing
@@ -194,14 +196,15 @@ stage_routing() {
   record routing "a shard that moves under faults" "$status" "$log" "$passed" "$failed"
 }
 
-# Runs the exporters and Prometheus from unpacked Debian packages, all on loopback.
+# Tests the metrics with the exporters and Prometheus from unpacked Debian packages. All programs listen only on
+# loopback.
 stage_metrics() {
   local tree programs=$work/programs chromium=
   install_missing libpq-dev perl
   install_beside lease || return 0
   mkdir "$programs"
   unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter check-pgactivity check-postgres
-  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # promtool is a package of its own in newer Debian
+  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # a separate package in newer Debian
   if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
   else say "metrics    did not check the report: chromium is not available here"
   fi
@@ -210,7 +213,7 @@ stage_metrics() {
     PATH="$programs/usr/bin:$programs/usr/lib/nagios/plugins:$PATH" SNOWFLAKE_CHROMIUM="$chromium"
 }
 
-# Runs the clients' programs against one server. SNOWFLAKE_CLIENTS lists the clients.
+# Runs the programs in test/clients/ against one server. SNOWFLAKE_CLIENTS lists the programs to run.
 stage_clients() {
   local tree log=$logs/clients client wanted got=()
   install_into_copy || return 0

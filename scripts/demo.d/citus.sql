@@ -1,12 +1,12 @@
--- Makes eight logical shards from a template on the coordinator, for scripts/citus.
+-- Makes eight shards on the Citus coordinator, each a schema copied from a template, for scripts/citus.
 CREATE EXTENSION snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL);
 CREATE TABLE template.photos (
   id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
   user_id bigint NOT NULL REFERENCES template.users);
--- Citus distributes tables that a client's statement creates, but not tables that a procedure creates. The script
--- therefore distributes the schemas afterwards.
+-- Citus distributes tables that a client creates by a statement, but not tables that a procedure creates. These schemas
+-- are therefore distributed after the procedure created them.
 CALL snowflake.create_shards('template', '[0,8)', commit_each => true);
 SELECT format('SELECT citus_schema_distribute(%L)', 'shard_' || s) FROM generate_series(0, 7) AS s \gexec
 SELECT format('INSERT INTO shard_%s.users (name) SELECT ''user '' || n FROM generate_series(1, 500) AS n', s)

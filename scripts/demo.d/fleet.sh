@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154
-# scripts/demo --fleet: runs three servers, a clone and a failover, with and without leased regions, and counts every
-# id. scripts/demo sources this file. The demo leaves no files or processes.
+# Runs scripts/demo --fleet, which sources this file. Three servers mint, one server is cloned, and another fails over.
+# The demo counts all ids and duplicates, first without and then with leased regions. At the end no files or processes
+# remain.
 
 step "Building the lease server's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
@@ -9,7 +10,7 @@ export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warnin
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 declare -A port=([lease_server]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
 
-# on SERVER ARGUMENT...: runs psql on the server.
+# on SERVER ARGUMENT...: runs psql with these arguments on SERVER.
 on() {
   local server=$1
   shift
@@ -25,20 +26,20 @@ launch() {
 }
 halt() { unprivileged "$bin/pg_ctl" stop -s -m "$2" -D "$1"; }
 
-# made SERVER SETTING...: makes a server from the files of one initdb, and does not start the server.
+# made SERVER SETTING...: makes a server from the files of one initdb. The server is not started.
 made() {
   local server=$1
   shift
   unprivileged cp -a template "$server"
   printf '%s\n' "port = ${port[$server]}" "$@" | unprivileged tee -a "$server/postgresql.conf" >/dev/null
 }
-copied() {  # SERVER SOURCE [OPTION...]: copies SOURCE as SERVER while SOURCE runs
+copied() {  # SERVER SOURCE [OPTION...]: copies the server SOURCE to SERVER while SOURCE runs
   unprivileged "$bin/pg_basebackup" -p "${port[$2]}" -D "$1" -c fast "${@:3}"
   echo "port = ${port[$1]}" | unprivileged tee -a "$1/postgresql.conf" >/dev/null
 }
 
-# mint COUNT SERVER...: mints COUNT ids on each server at the same time, spread over a second or two like the ids of
-# real clients.
+# mint COUNT SERVER...: mints COUNT ids on each server, on all servers at the same time. The calls are spread over one
+# to two seconds, like the calls of real clients.
 mint() {
   local count=$1 server clients=()
   shift
@@ -49,7 +50,7 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# begins TEXT: prints the name of the step that begins. counted() adds the counts to this line.
+# begins TEXT: prints what the next step of the demo does. The function counted() adds the counts to the same line.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again
@@ -61,7 +62,7 @@ counted() {
 numbers() { printf ' %9s ids %9s twice\n' "$1" "$2" | grouped_numbers; }
 grouped_numbers() { sed -E 's/ ([0-9 ]*[0-9])([0-9]{3}) (ids|twice)/\1,\2 \3/g'; }
 
-# story SETTING...: runs the same steps for servers with these settings.
+# story SETTING...: runs all steps of the demo on servers with these settings.
 story() {
   local server
   ids_before=0 again_before=0
@@ -85,8 +86,8 @@ story() {
   mint 20000 north clone
   counted
 
-  # The standby has all WAL up to the moment when its connection is cut. The clock of the promoted standby is 5 s
-  # behind.
+  # The standby has received all WAL up to the moment when its connection is cut. After the promotion, the clock of the
+  # standby is 5 s behind.
   begins 'a failover of west, its tail lost, the clock 5 s behind'
   copied standby west -R
   launch standby
@@ -104,8 +105,7 @@ story() {
   printf '%s' "$plain"
 }
 
-# Mints leased ids while the lease server is stopped. The first lease of a server lasts longer than the whole
-# measurement.
+# Mints leased ids while the lease server is stopped. The first lease of each server lasts longer than this measurement.
 without_lease_server() {
   local gone second
   halt lease_server immediate

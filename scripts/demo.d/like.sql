@@ -1,4 +1,4 @@
--- Simulates in pgbench a user who scrolls back to some day and likes the next 50 photos.
+-- Simulates a user who scrolls back to a random day and likes the next 50 photos. This script is for pgbench.
 \set shard random(0, 15)
 \set day random(2, 29)
 \set user_days random(31, 59)

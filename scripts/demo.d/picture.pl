@@ -1,4 +1,4 @@
-# Draws the first chart of a recording as a separate picture: clock and newest id over the true time.
+# Draws the first chart of a recording as a separate picture: the server's clock and the newest id over the true time.
 #
 #   perl picture.pl recording.json > clock.svg
 
@@ -18,7 +18,7 @@ my $high = $until - $from + 0.5;
 sub across { return $frame{left} + ($frame{width} - $frame{left} - $frame{right}) * ($_[0] - $from) / ($until - $from); }
 sub up { return $frame{height} - $frame{bottom} - ($frame{height} - $frame{top} - $frame{bottom}) * $_[0] / $high; }
 
-# Returns the clock's time and the newest id's time, in seconds since the begin of the picture.
+# Return the server's clock and the time of the newest id, both in seconds since the start of the picture.
 sub clock { return $_[0]{offset} + $_[0]{at} - $from; }
 sub newest { return max(map { $_->{last} // 0 } @{ $_[0]{shards} }) - $recording->{began} - $from; }
 
@@ -34,7 +34,7 @@ sub text
 }
 sub seconds { return sprintf '%.3g s', abs $_[0]; }
 
-# A step is drawn as a vertical line.
+# Adds a second point at the same time for a step of the clock, so that the step becomes a vertical line.
 my (@clock, $before);
 foreach my $sample (@samples)
 {

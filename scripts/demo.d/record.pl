@@ -1,9 +1,10 @@
-# Records what the views show while the clock of a server is stepped, for scripts/demo --report.
+# Records what the views of the extension show while the clock of a server is stepped, for scripts/demo --report.
 #
 #   perl -I t/lib record.pl BINDIR DIRECTORY > recording.json
 #
-# Starts the server of DIRECTORY/data with a simulated clock (t/lib/Snowflake/Clock.pm), mints for four shards, steps
-# the clock, and reads the views five times a second. The server keeps running.
+# Starts the server with the data directory DIRECTORY/data and a simulated clock (t/lib/Snowflake/Clock.pm). Then
+# clients mint in four shards, the clock is stepped, and the views are read five times a second. The server still runs
+# when this program ends.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +18,7 @@ use Time::HiRes qw(sleep time);
 my ($bin, $directory) = @ARGV;
 my $INTERVAL = 0.2;
 
-# Lists the steps of the clock, with their times in seconds. The burst of ids is not a step of the clock.
+# Lists the steps of the clock and a burst of ids, each with its time in seconds after the start.
 my @EVENTS = (
 	{ at => 4, what => 'burst', seconds => 3 },
 	{ at => 10, what => 'step', by => -0.6 },
@@ -27,7 +28,8 @@ my @EVENTS = (
 	{ at => 25.5, what => 'step', by => -7200 });
 my $END = 29;
 
-# Shows the transactions per second for each shard, with one id per transaction. Shard $BURSTING mints in batches.
+# Sets the number of transactions per second in each shard, with one id per transaction. In shard $BURSTING, one client
+# mints batches.
 my %RATE = (1 => 300, 2 => 120, 3 => 30);
 my $BURSTING = 5;
 
@@ -64,7 +66,7 @@ while ((my $now = time - $began) < $END)
 {
 	while (@EVENTS && $EVENTS[0]{at} <= $now)
 	{
-		push @samples, sample();    # the previous phase ends here
+		push @samples, sample();    # the sample ends the previous phase
 		my $event = shift @EVENTS;
 		$event->{at} = time - $began;
 		$clock->step($event->{by}) if $event->{what} eq 'step';
@@ -93,7 +95,7 @@ print JSON::PP->new->canonical->encode({
 	bursting => $BURSTING, count => decode_json($count), server => decode_json($server), log => log_lines(),
 	began => $began });
 
-# Reads one row with all values. The true time is read before and after the statement.
+# Reads all values of the views in one row. The true time is read before and after the statement.
 sub sample
 {
 	my $before = time;
@@ -132,7 +134,7 @@ sub ask
 	die "psql has ended: $sql\n";
 }
 
-# Runs pgbench with the true time.
+# Runs pgbench without the simulated clock.
 sub load
 {
 	my ($name, $sql, @options) = @_;
@@ -157,7 +159,7 @@ sub finish
 	return;
 }
 
-# The server's own log.
+# Returns the lines that the server wrote to its log during the recording.
 sub log_lines
 {
 	open my $log, '<', "$directory/server.log" or die "server.log: $!";

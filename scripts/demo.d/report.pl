@@ -1,8 +1,10 @@
-# Draws a recording as one page that needs no network and no script, and supports both colour schemes.
+# Draws a recording of scripts/demo --report as an HTML page. The page loads no other file, has no script, and supports
+# light and dark colour schemes.
 #
 #   perl report.pl recording.json > report.html
 #
-# Each drawing exists twice, for a wide and for a narrow screen, because the text of an SVG is scaled with the drawing.
+# Each chart is drawn twice, for wide and for narrow screens, because the text of an SVG picture is scaled with the
+# picture.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,7 +22,7 @@ my @events = @{ $recording->{events} };
 my $number = 0;
 $_->{number} = ++$number foreach @events;
 
-# A phase lasts from its first sample to the first sample of the next phase.
+# A phase of the recording lasts from its first sample to the first sample of the next phase.
 my @phases = map { phase($_) } 0 .. @events;
 
 print page();
@@ -54,7 +56,7 @@ sub of_shard
 	return $row ? $row->{$what} : undef;
 }
 
-# Returns the longest time in seconds without a new id, to within the interval of the samples.
+# Returns the longest time in seconds without a new id. The result is rounded to the interval between samples.
 sub longest_pause
 {
 	my ($last, @inside) = @_;
@@ -121,7 +123,7 @@ sub story_of
 
 # Drawing
 
-# Returns the frame of a drawing. The functions x and y of the frame compute the position of a time and of a value.
+# Returns the axes of a chart. $frame->{x} computes the position of a time, and $frame->{y} the position of a value.
 sub frame
 {
 	my (%is) = @_;
@@ -148,7 +150,7 @@ sub line
 	return sprintf '<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>', $x1, $y1, $x2, $y2, $class;
 }
 
-# An undef between points begins a new line.
+# Draws a line through the points. An undefined value interrupts the line.
 sub curve
 {
 	my ($frame, $class, @points) = @_;
@@ -188,7 +190,7 @@ sub grid
 	return $svg;
 }
 
-# Marks the start of each phase with the number that the phase has in the list.
+# Draws a vertical line at the start of each phase, with the number that the page's list shows for the phase.
 sub marks
 {
 	my ($frame, $without_numbers) = @_;
@@ -204,7 +206,7 @@ sub marks
 	return $svg;
 }
 
-# draw LABEL HEIGHT CODE: makes the drawing in both widths.
+# draw LABEL HEIGHT CODE: draws a chart in both widths by calling CODE.
 sub draw
 {
 	my ($label, $height, $code) = @_;
@@ -215,8 +217,9 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# Draws the clock and the newest id, each as its difference from the true time. A correct clock makes a horizontal line,
-# and so do ids that follow a correct clock. While no greater ids are minted, the line of the ids falls.
+# Draws the server's clock and the newest id, each as its difference from the true time. A correct clock is a horizontal
+# line, and ids that follow a correct clock are a horizontal line too. While no greater id is minted, the line of the
+# newest id falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;
@@ -229,7 +232,8 @@ sub clock_drawing
 		my $before;
 		foreach my $sample (@samples)
 		{
-			# A step is a vertical line: the sample before the line had the old clock.
+			# A step of the clock becomes a vertical line at its exact time, because the previous sample shows the clock
+			# before the step.
 			if (defined $before && abs($sample->{offset} - $before->{offset}) > 0.03)
 			{
 				my $event = first { $_->{at} > $before->{at} - 0.2 && $_->{at} <= $sample->{at} + 0.2 } @events;
@@ -249,7 +253,7 @@ sub clock_drawing
 	});
 }
 
-# Draws the time of the newest id, minus the true time.
+# Returns the time of the newest id minus the true time, in seconds.
 sub newest
 {
 	my ($sample) = @_;
@@ -277,7 +281,7 @@ sub lead_drawing
 	});
 }
 
-# Each shard's drawing has a scale of its own.
+# Draws the ids per second of one shard. The chart of each shard has its own scale.
 sub rate_drawing
 {
 	my ($shard, $colour) = @_;
@@ -286,7 +290,7 @@ sub rate_drawing
 	foreach my $sample (@samples)
 	{
 		my $seconds = $sample->{at} - $since->{at};
-		next if $seconds < 0.1;    # an additional sample was taken just before each step of the clock
+		next if $seconds < 0.1;    # just before each step of the clock an additional sample was taken
 		my ($before, $now) = map { of_shard($_, $shard, 'ids') // 0 } $since, $sample;
 		push @points, [ $sample->{at}, ($now - $before) / $seconds ];
 		$since = $sample;

@@ -1,15 +1,16 @@
 # shellcheck shell=bash disable=SC2154
-# scripts/demo --routing: runs four servers with 16 shards on three of them, routes by id with Debian's packages, and
-# moves a shard while it is written to. scripts/demo sources this file. The demo leaves no files or processes.
+# Runs scripts/demo --routing, which sources this file. Three of four servers have 16 shards together. The demo routes
+# queries by id with packages of Debian, and moves a shard while clients write to it. At the end no files or processes
+# remain.
 
-names=(control north west south)   # the server control has the map, and routes
+names=(control north west south)   # the server "control" has the shard map, and routes
 build_and_install "$demo/source/extensions/lease"
 build_and_install "$demo/source/extensions/routing"
 bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 
-# on SERVER ARGUMENT...: runs psql on the server.
+# on SERVER ARGUMENT...: runs psql with these arguments on SERVER.
 on() {
   local server=$1
   shift

@@ -1,4 +1,5 @@
--- Sets up the router: the cluster functions of PL/Proxy, and a table of foreign partitions. Both follow the map.
+-- Sets up the routing server: the cluster functions of PL/Proxy, and a table with foreign partitions. Both use the
+-- shard map.
 CREATE EXTENSION plproxy;
 CREATE EXTENSION postgres_fdw;
 CALL snowflake_fleet.use_plproxy();

@@ -1,4 +1,4 @@
--- Sets up a data server: its shards, made from the template, and the functions that PL/Proxy calls.
+-- Sets up a data server: its shards, which are copies of a template, and the functions that PL/Proxy calls.
 CREATE SCHEMA template;
 CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL);
 CALL snowflake.create_shards('template', :'range');

@@ -1,5 +1,5 @@
--- Sets up a photo application with 16 logical shards. Each shard is a schema like the template, with defaults that mint
--- for this shard.
+-- Sets up a photo application with 16 shards. Each shard is a schema that is copied from a template. The defaults of
+-- its tables mint ids in this shard.
 CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (
@@ -15,18 +15,18 @@ CREATE TABLE template.likes (
   photo_id bigint NOT NULL REFERENCES template.photos);
 CALL snowflake.create_shards('template', '[0,16)');
 
--- The same rows could be in one table, with a partition for every two shards.
+-- The same rows could also be in one partitioned table, with a partition for every two shards.
 CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), text text NOT NULL)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
   FROM generate_series(0, 7) AS r
 \gexec
 
--- Adds a key to a table of pgbench -i. The script of pgbench names the columns that it inserts, so the id comes from
--- the default.
+-- Adds a primary key that mints ids to a table of pgbench -i. The script of pgbench names the columns that it inserts,
+-- so the id comes from the column default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
--- Shows every id, with its table and the shard of this table.
+-- Shows every id in all shards, with its table and the shard of this table.
 SELECT 'CREATE VIEW all_ids AS '
     || string_agg(format('SELECT %L AS kind, %s AS home, id FROM shard_%2$s.%1$I', kind, shard),
                   ' UNION ALL ' ORDER BY shard)

@@ -1,4 +1,4 @@
--- Simulates in pgbench a user who signs up, posts a photo and likes the photo. Three ids, by default.
+-- Simulates a user who signs up, posts a photo and likes the photo, for pgbench. Column defaults mint three ids.
 \set shard random(0, 15)
 BEGIN;
 INSERT INTO shard_:shard.users (name) VALUES ('user ' || :client_id) RETURNING id AS new_user \gset
