@@ -20,8 +20,8 @@ Relation open_origin_fingerprint(const StateSequences& sequences, LOCKMODE mode)
   return relation;
 }
 
-// The origin fingerprint is flushed before the first id is returned, so that every later clone
-// contains the fingerprint.
+// The origin fingerprint is flushed to disk before the first id is returned, so that every later
+// clone contains the fingerprint.
 void remember(Relation relation) {
   const OriginFingerprint present = present_origin_fingerprint();
   SequencePage page = SequencePage::open(relation, BUFFER_LOCK_EXCLUSIVE);
@@ -47,7 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // The call will fail before record_clone(), so the flag for the other sessions is set here.
+  // The caller will raise an error before it calls record_clone(), so the flag for other sessions
+  // is set here.
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

@@ -4,8 +4,8 @@
 // and the original cannot detect the clone.
 //
 // After a move of the database, the stored origin fingerprint changes only if accept_clone() is
-// called or the region is leased. Two servers never lease the same region at the same time. Dumps
-// do not contain the origin fingerprint.
+// called or the region is leased. Two servers never lease the same region at the same time. A dump
+// does not contain the origin fingerprint of the database.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
@@ -14,9 +14,9 @@
 
 namespace snowflake::pg {
 
-// Stores the origin fingerprint of this server durably, unless the stored fingerprint is different.
-// The output parameter `moved` receives the parts of the origin fingerprint that differ. Returns
-// false if DROP EXTENSION has removed the sequence.
+// Stores the origin fingerprint of this server durably, unless the database contains a different
+// fingerprint. The output parameter `moved` receives the parts of the origin fingerprint that
+// differ. Returns false if DROP EXTENSION has removed the sequence snowflake.origin_fingerprint.
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
 void record_clone(DatabaseState& state, const Moved& moved);

@@ -43,7 +43,7 @@ void gather_mark(Facts& facts, Oid high_water) {
     return;
   }
   facts.mark = blocker_for_all(mark);
-  // A relation that is not permanent has no file on a standby.
+  // A relation that is not permanent, such as an unlogged sequence, has no file on a standby.
   facts.mark_known = facts.mark == Blocker::none && try_read_mark(mark, &facts.mark_ms);
   relation_close(mark, NoLock);
 }
@@ -116,7 +116,8 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_state();
-  // highest_ms is read after the high-water mark, because other sessions write the mark first.
+  // Reads highest_ms after the stored high-water mark, because other sessions store the mark before
+  // they raise highest_ms.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;

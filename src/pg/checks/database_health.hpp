@@ -34,7 +34,8 @@ struct DatabaseHealth {
   const char* same_ids;
 
   bool minting() const { return blocker == Blocker::none; }
-  // reason() and advice() return null if the database mints, except for clones and shared regions.
+  // If the database mints, reason() and advice() return null, except for clones and for regions
+  // that several databases share.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
   const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 

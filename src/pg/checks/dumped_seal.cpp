@@ -18,14 +18,15 @@ namespace snowflake::pg {
 
 namespace {
 
-// Temporary tables do not count, because every role may create temporary tables.
+// Temporary tables do not show that a role restores dumps, because every role may create them.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
 // A different layout in snowflake.dumped_seal stops minting permanently, so not every role may
-// insert one. A role that may only insert into tables is probably an application, and is refused.
+// insert one. A role that has only the INSERT privilege on tables is refused, because such a role
+// probably belongs to an application.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -62,7 +63,7 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // Other sessions must not rely on checks of the seal from before this write.
+  // After the contradiction was written, other sessions must check the stored layout (seal) again.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
@@ -98,7 +99,8 @@ bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   return true;
 }
 
-// If restored rows may contain ids of the present layout, the layout is recorded as used.
+// If restored rows may contain ids of the present layout, the function records that the layout was
+// used.
 int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);
@@ -148,7 +150,8 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The row of snowflake.dumped_seal is stored if the layout is new, or if the table has no row.
+  // The trigger stores the inserted row if its layout is new, or if snowflake.dumped_seal has no
+  // row.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

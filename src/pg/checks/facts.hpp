@@ -11,12 +11,12 @@ namespace snowflake::pg {
 Facts facts_of_server();
 void gather_server_facts(Facts& facts);
 
-// Raises the error of the first blocker, or waits for the lease or the clock. After the result
-// true, the call has waited, and the caller must gather all facts again. is_in_the_way() closes
-// `mark` before the wait or the error.
+// Raises the error of the first blocker (state that prevents minting), or waits for a lease or the
+// clock. If is_in_the_way() returns true, the call has waited, and the caller must gather all facts
+// again. is_in_the_way() closes `mark` before the wait or the error.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
-// Returns whether a high-water mark is so far ahead of the clock that calls must wait.
+// Returns whether a high-water mark is so far ahead of the clock that minting must wait.
 bool is_ahead_of_clock(int64_t mark_ms);
 
 }  // namespace snowflake::pg

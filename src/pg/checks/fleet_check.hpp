@@ -1,4 +1,5 @@
-// Sequence snowflake.fleet stores the number of the fleet whose leases cover the database's ids, or
+// Sequence snowflake.fleet stores the number of the fleet (group of servers) whose leases cover the
+// database's ids, or 0.
 // 0. A base backup contains the fleet number, so a clone that starts without lease settings does
 // not mint. pg_dump does not dump the sequences fleet and seal_local.
 #pragma once
@@ -7,13 +8,14 @@
 
 namespace snowflake::pg {
 
-// Stores the fleet number of this server durably, unless the database has stored a fleet number
-// before. *remembered receives the stored fleet. Returns false if DROP EXTENSION has removed the
-// sequence. REQUIRES that this server holds a lease, if the server leases regions.
+// Stores the fleet number of this server durably, unless the database has already stored a fleet
+// number. *remembered receives the stored fleet. Returns false if DROP EXTENSION has removed the
+// sequence snowflake.fleet. REQUIRES that this server holds a lease, if the server leases regions.
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
-// Returns false only if the database has stored another fleet than the fleet of this server.
-// fleet_still_holds() never waits, and returns true if the sequence snowflake.fleet is locked.
+// Returns false only if the fleet number in the database differs from the fleet number of this
+// server. fleet_still_holds() never waits, and returns true if the sequence snowflake.fleet is
+// locked.
 bool fleet_still_holds(const StateSequences& sequences);
 
 // REQUIRES a lock on the sequence snowflake.fleet.

@@ -36,8 +36,7 @@ int64_t set_mark(int64_t ms) {
   Relation mark = relation_open(sequences.high_water, RowExclusiveLock);
   check_mark(mark);
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
-  // highest_ms is read under the page lock, because other sessions raise highest_ms under this
-  // lock.
+  // Reads highest_ms under the page lock, because other sessions raise highest_ms under this lock.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   const int64_t set_ms = std::max(ms, highest_ms);

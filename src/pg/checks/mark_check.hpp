@@ -7,7 +7,7 @@
 
 namespace snowflake::pg {
 
-// Returns whether a rollback would remove the high-water mark.
+// Returns whether a rollback of this transaction would remove the high-water mark.
 bool is_created_here(Relation mark);
 
 // blocker_for_all() detects a high-water mark that a crash would lose. blocker_here() also detects

@@ -30,7 +30,7 @@ struct Minter {
   }
 };
 
-// A negative region in the result means that the database mints no ids.
+// The region in the result is negative if the database mints no ids.
 Minter minter_of(const DatabaseState& state) {
   const auto origin = chosen_origin(state, SessionStart{});
   if (!origin) return {&state, layout_of(state.seal), kNoRegion, {}};
@@ -38,7 +38,7 @@ Minter minter_of(const DatabaseState& state) {
   return {&state, layout_of(state.seal), region, origin->shards};
 }
 
-// Returns whether ids with equal times, sequence numbers and origins are equal in both layouts.
+// True if both layouts encode equal times, sequence numbers, regions and shards as equal ids.
 bool have_one_form(const Layout& a, const Layout& b) {
   return a.time_bits == b.time_bits && a.sequence_bits == b.sequence_bits &&
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
@@ -57,7 +57,8 @@ int64_t first_common_shard(const Minter& own, const Minter& other) {
   return -1;
 }
 
-// After a change of its settings, a database that has not minted yet may mint in the new region.
+// Configured regions count, because a database that has not minted yet may mint in its configured
+// region later.
 int64_t highest_region() {
   int64_t highest = 0;
   for_each_database([&](const DatabaseState& state) {

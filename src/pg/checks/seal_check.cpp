@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Returns false if DROP EXTENSION has removed the sequence. `of_local` is only for the sequence
-// snowflake.seal_local.
+// Reads a sequence, and returns false if DROP EXTENSION has removed the sequence. Callers pass
+// `of_local` only for the sequence snowflake.seal_local.
 bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -42,8 +42,9 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 }
 
 // Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. If
-// snowflake.dumped_seal has several rows, a layout that differs from `local` is returned. If
-// another session has locked the table, `local` is returned, so that an earlier check still holds.
+// snowflake.dumped_seal has several rows, the function returns a layout that differs from `local`.
+// If another session has locked snowflake.dumped_seal, the function returns `local`, so that an
+// earlier check still holds.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -98,7 +99,7 @@ bool seal_checked_lately(const DatabaseState& state) {
 
 bool go_by_checked_seal(const DatabaseState& state) {
   if (!seal_checked_lately(state)) return false;
-  // The extension may have been dropped and created again with another layout.
+  // The extension may have been dropped and created again with another layout in the meantime.
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
   // Another session may have replaced the shared state of the database in the meantime.
   if (!seal_checked_lately(state)) return false;
@@ -192,8 +193,8 @@ void require_seal_slowly(SealUse use) {
     return;
   }
 
-  // A standby does not rely on a check of another session, because replay does not invalidate
-  // checks.
+  // A standby does not rely on a check by another session, because replay of WAL does not
+  // invalidate checks.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;
@@ -207,7 +208,8 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // A check is recorded only for the extension whose high-water mark is in the shared state.
+    // Records a check of the layout only if the high-water mark in the shared state belongs to the
+    // same extension.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;
@@ -222,7 +224,7 @@ bool try_require_seal() {
     require_seal_slowly();
     return true;
   }
-  // RowExclusiveLock does not wait if the session already holds the lock.
+  // A request for RowExclusiveLock does not wait if the session already holds the lock.
   return with_seal_locked(known_state_sequences(), RowExclusiveLock, [] {
     require_seal_slowly();
     return true;

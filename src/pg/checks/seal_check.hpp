@@ -1,4 +1,5 @@
-// The seal: the permanent layout, tick and epoch of a database's ids.
+// The seal of a database is the permanent layout of its ids, with the tick (time unit) and the
+// epoch.
 //
 // A database can have two layouts: one from CREATE EXTENSION, and one from a restored dump. If the
 // two layouts of a database differ, every function raises an error. pg_restore restores rows before
@@ -12,14 +13,15 @@
 
 namespace snowflake::pg {
 
-// Returns the blocker of an invalid seal. If the seal is valid, the session switches to the layout
-// of the seal. If the result is seal_gone, the caller must look up the extension's sequences again.
+// Returns a blocker (state that prevents minting) if the stored layout (seal) is invalid. If the
+// seal is valid, the session switches to the layout of the seal. If the result is seal_gone, the
+// caller must look up the extension's sequences again.
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
 // Checks the seal like seal_blocker(), and records that ids were minted or decoded with the seal. A
-// restored dump cannot replace a used seal (dumped_seal.cpp). The column is_called of the sequence
-// snowflake.seal_local shows that the seal is used. Setting is_called needs no flush, because every
-// row with an id comes later in the WAL.
+// restored dump cannot replace a seal that was used (dumped_seal.cpp). The column is_called of the
+// sequence snowflake.seal_local shows that the seal is used. Setting is_called needs no flush,
+// because every row with an id comes later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence snowflake.seal_local was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);
@@ -29,8 +31,8 @@ bool record_seal_use(Oid seal_local, int64_t seal);
 bool try_go_by_seal();
 
 // Checks the seal without waiting. seal_still_holds() returns false only if the two layouts of the
-// database differ. If the seal is locked, a transaction may drop the seal, but does not change the
-// seal.
+// database differ. A transaction that has locked the seal may drop the seal, but does not change
+// the seal.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the seal valid within the last second.
@@ -39,7 +41,8 @@ bool seal_still_holds(const StateSequences& sequences);
 bool seal_checked_lately(const DatabaseState& state);
 void record_seal_checked(DatabaseState& state, const Seals& seals);
 
-// all_checked_lately() and record_all_checked() concern the seal together with the fleet.
+// all_checked_lately() and record_all_checked() concern checks of both the seal and the fleet
+// number.
 bool all_checked_lately(const DatabaseState& state);
 void record_all_checked(DatabaseState& state, const Seals& seals);
 
@@ -50,7 +53,7 @@ void use_seal(int64_t seal);
 // Switches to the layout of the seal, if a session has found the seal valid within the last second.
 bool go_by_checked_seal(const DatabaseState& state);
 
-// True if the seal was found valid in this transaction.
+// True if this transaction has found the seal valid.
 extern bool seal_is_good;
 inline void reset_seal() {
   seal_is_good = false;
@@ -58,8 +61,8 @@ inline void reset_seal() {
 
 enum class SealUse { ids, none };
 
-// Checks the seal once per transaction, for functions that do not mint. In a database that mints,
-// the seal is checked at most once per second.
+// Functions that do not mint check the seal once per transaction. In a database that mints, the
+// seal is checked at most once per second.
 void require_seal_slowly(SealUse use = SealUse::ids);
 inline void require_seal(SealUse use = SealUse::ids) {
   if (!seal_is_good) [[unlikely]]
