@@ -1,4 +1,4 @@
-// The maximum error of the clock: the kernel's value from NTP or PTP (adjtimex), or
+// The maximum error of the clock is the kernel's value from NTP or PTP (adjtimex), or the setting
 // "snowflake.clock_error".
 #pragma once
 

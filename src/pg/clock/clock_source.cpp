@@ -27,7 +27,7 @@ std::string_view read_start(const char* path, char (&buffer)[size]) {
   return {buffer, length};
 }
 
-// All processors have the flags of the first processor.
+// Reads the flags of the first processor only, because all processors have the same flags.
 bool processor_has_constant_counter() {
   char buffer[16384];
   std::string_view text = read_start("/proc/cpuinfo", buffer);

@@ -70,8 +70,8 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // Until a clock reading is confirmed, the high-water mark of a database can show that the clock
-  // was wrong at start.
+  // A jump is logged only after an id was minted, because a stored high-water mark can show earlier
+  // that the clock was wrong at start.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -89,7 +89,7 @@ void start_clock_watch(ClockWatch& watch) {
 
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
-  // Of the sessions that detect a step of the clock, only one counts the step and moves
+  // If several sessions detect a step of the clock, only one session counts the step and moves
   // `last_offset_us`. `last_offset_us` must be read before the clock, because otherwise two
   // sessions could count the same step.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);

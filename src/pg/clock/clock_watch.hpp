@@ -1,8 +1,8 @@
 // Counts and logs steps of the wall clock, and refuses large steps ahead.
 //
-// The wall clock is compared with the time since boot, which is never stepped. The base is the
-// offset between the wall clock and the time since boot at server start. The base is in the
-// postmaster's memory, so a crash restart neither accepts a jump nor loses an accept_clock().
+// The wall clock is compared with the time since boot, which is never stepped. The clock base is
+// the offset between the wall clock and the time since boot at server start. The clock base is in
+// the postmaster's memory, so a crash restart neither accepts a jump nor undoes accept_clock().
 // core/clock_base.hpp defines when a clock that was wrong at server start is accepted.
 #pragma once
 
@@ -19,14 +19,16 @@ void start_clock_watch(ClockWatch& watch);
 // goes back.
 void check_clock();
 
-// Called when the high-water mark is raised. Logs changes of the clock's synchronization and
-// source, and a layout that ends within a year.
+// check_clock_error() is called when the high-water mark is raised. Logs changes of the clock's
+// synchronization and source, and a layout whose time range ends within a year.
 void check_clock_error();
 
-// Returns whether the clock has jumped ahead of the base by more than "snowflake.max_forward_jump".
+// Returns whether the clock has jumped ahead of the clock base by more than
+// "snowflake.max_forward_jump".
 bool clock_jumped_ahead();
 void accept_clock();
-// A stored high-water mark can show that the clock was wrong at server start.
+// Records a high-water mark, because a stored mark can show that the clock was wrong at server
+// start.
 void record_mark(int64_t mark_ms);
 // clock_is_in_use() returns whether any id was minted in this server run.
 void record_clock_use();

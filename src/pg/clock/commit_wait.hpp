@@ -1,17 +1,19 @@
 // Implements "snowflake.commit_wait". A transaction that minted ids waits before its commit until
-// all servers mint greater ids. A session that sees rows of a committed transaction mints greater
-// ids on any server. "snowflake.max_clock_error" must cover the clock error of each server.
+// all servers mint greater ids. A session that sees rows of a committed transaction therefore mints
+// greater ids on any server. "snowflake.max_clock_error" must cover the clock error of each server.
 //
-// Let C be the clock of this server, and e the maximum error of C. When C - e is after the end of
-// an id's tick, the true time is also after the end. Let the clock of another server be behind the
-// true time by at most e'. When C - e - e' is after the end of the tick, the other clock is also
-// after the end. The wait before a commit includes the errors of both clocks, e and e'.
+// Let C be the clock of this server, and e the maximum error of C. When clock minus error (C - e)
+// is after the end of an id's tick (time unit), the true time is also after the end of the tick.
+// The clock of another server is behind the true time by at most e', its own maximum error. When C
+// - e - e' is after the end of the tick, the clock of the other server is also after the end. The
+// wait before a commit includes the errors of both clocks, e and e'.
 #pragma once
 
 namespace snowflake::pg {
 
-// Called before COMMIT and PREPARE TRANSACTION. Interruptible. Raises an error if the clock is not
-// synchronized or the wait would exceed "snowflake.max_wait". The error aborts the transaction.
+// wait_before_commit() is called before COMMIT and PREPARE TRANSACTION. Interruptible. Raises an
+// error if the clock is not synchronized or the wait would exceed "snowflake.max_wait". The error
+// aborts the transaction.
 void wait_before_commit();
 
 }  // namespace snowflake::pg

@@ -18,7 +18,8 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
   return true;
 }
 
-// Messages of the lease server may contain host and role names, like the connection string.
+// Only members of pg_monitor see messages of the lease server, because the messages may contain
+// host and role names.
 const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
     return "hidden, because only members of pg_monitor may read it.";

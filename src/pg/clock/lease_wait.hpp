@@ -5,8 +5,8 @@
 
 namespace snowflake::pg {
 
-// Wakes the lease worker if the call needs a lease, and sleeps for at most 100 ms. Raises the
-// blocker's error if the call has already waited for "snowflake.max_wait". Interruptible.
+// Wakes the lease worker if the call needs a lease, and sleeps for at most 100 ms. Raises the error
+// of `blocker` if the call has already waited for "snowflake.max_wait". Interruptible.
 void wait_for_lease(Blocker blocker, const Facts& facts, WaitBudget& budget);
 
 }  // namespace snowflake::pg

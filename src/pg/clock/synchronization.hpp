@@ -4,9 +4,10 @@
 
 namespace snowflake::pg {
 
-// Returns whether minting must wait or fail. If "snowflake.unsynchronized" is wait_at_start,
-// minting waits until the clock was synchronized once in this server run. If
-// "snowflake.unsynchronized" is refuse, no id is minted while the clock is not synchronized.
+// Returns whether minting must wait or fail because the clock is not synchronized. If
+// "snowflake.unsynchronized" is wait_at_start, minting waits until the clock was synchronized once
+// in this server run. If "snowflake.unsynchronized" is refuse, no id is minted while the clock is
+// not synchronized.
 bool lacks_synchronization();
 
 // If "snowflake.unsynchronized" is wait_at_start, sleeps for at most 100 ms, and raises an error

@@ -27,7 +27,7 @@ Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   return wait;
 }
 
-// The wait is counted for the whole database instead of a shard.
+// Sleeps, and counts the wait for the whole database instead of a shard.
 void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   sleep_part(budget, wait.needed_ms, clock_wait_event(), [](bool first, int64_t us) {
     const DatabaseState* const state = find_database_state();
@@ -52,7 +52,8 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
   if (wait.too_long()) {
     counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // If the clock was not set back, an id is at most max_lead plus one tick ahead of the clock.
+    // Unless the clock was set back, an id is at most max_lead plus one tick (time unit) ahead of
+    // the clock.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

@@ -6,7 +6,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// pg_advisory_lock() uses the advisory lock classes 1 and 2.
+// The lock classes 1 and 2 belong to pg_advisory_lock(), so the library uses other numbers.
 enum Kind : uint16 { kAnyMint = 21321, kMintSince = 21322 };
 
 LOCKTAG tag_of(Kind kind, uint64_t number) {
@@ -52,8 +52,7 @@ OldestPreparedMint oldest_prepared_mint() {
     if (!is_mint(lock.locktag) || lock.holdMask == 0) continue;
     const uint64_t since =
         uint64_t{lock.locktag.locktag_field2} << 32 | lock.locktag.locktag_field3;
-    // Before PREPARE TRANSACTION, an advisory lock belongs to the session and its virtual
-    // transaction id.
+    // A lock with a process id belongs to a session that has not completed PREPARE TRANSACTION yet.
     if (since < oldest.since)
       oldest = {since, lock.pid == 0 ? prepared_transaction_of(lock) : InvalidTransactionId};
   }

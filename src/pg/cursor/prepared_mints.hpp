@@ -1,4 +1,4 @@
-// Records the tick of the first id of each prepared transaction that has minted.
+// Records the tick (time unit) of the first id of each prepared transaction that has minted.
 //
 // A prepared transaction has no session. The locks of a prepared transaction survive restarts, like
 // the transaction. PostgreSQL releases the locks of a prepared transaction only after new snapshots
@@ -13,8 +13,9 @@
 
 namespace snowflake::pg {
 
-// Called before PREPARE TRANSACTION, while the session's slot of open_mints.hpp is in use. The
-// session's slot remains in use until the locks belong to the prepared transaction.
+// hold_prepared_mint() must be called before PREPARE TRANSACTION, while the session's slot of
+// open_mints.hpp is in use. The session's slot remains in use until the locks belong to the
+// prepared transaction.
 void hold_prepared_mint();
 
 // Finds the prepared transaction of the current database that minted first. `since` is

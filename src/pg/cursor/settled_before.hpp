@@ -1,5 +1,5 @@
-// Finds the settled id of the current database, and the transaction that prevents a greater settled
-// id.
+// Finds the settled id of the current database, below which no new row can appear, and the
+// transaction that prevents a greater one.
 //
 // The shard counters are raised to the clock, but at most to the durable high-water mark. After a
 // crash, ids begin at the high-water mark, so a settled id stays settled even if the clock is
