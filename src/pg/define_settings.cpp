@@ -71,8 +71,8 @@ bool check_layout(char** value, void**, GucSource) {
   return parsed.error == LayoutError::none || refuse(describe(parsed.error));
 }
 
-// An integer setting would round "100us" to 0. A real setting reads "100us" as 0.1, which is
-// refused.
+// An integer setting would round "100us" to 0 ms. A floating-point setting reads "100us" as 0.1 ms,
+// which is refused.
 bool check_tick(double* value, void**, GucSource) {
   if (*value == 0) return true;
   const auto ms = static_cast<uint32_t>(*value);
@@ -106,8 +106,8 @@ void assign_sequence_spread(int value, void*) {
 
 // If a configured value is invalid when a setting is defined, PostgreSQL only warns and uses the
 // default. With the default layout or the default owned_shards, a server could mint duplicate ids.
-// A configured value is assigned again at level ERROR after the definition, so that an invalid
-// value stops the server start.
+// define_strictly() assigns a configured value again at level ERROR, so that an invalid value stops
+// the server start.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
@@ -168,8 +168,8 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
-// Sessions use this layout until they have read the seal of their database. If the library is not
-// preloaded, only CREATE EXTENSION checks the layout settings.
+// Sessions use the layout of the settings until they have read the stored layout (seal) of their
+// database. If the library is not preloaded, only CREATE EXTENSION checks the layout settings.
 void fix_layout() {
   if (!process_shared_preload_libraries_in_progress) {
     layout = parse_layout("fleet", 0, kDefaultEpoch).layout;
@@ -221,7 +221,7 @@ void check_lease_settings() {
   if (configured_region > 0)
     error_lease_settings("\"snowflake.leased_regions\" and \"snowflake.region\" are both set.",
                          "Remove \"snowflake.region\".");
-  // If the region is leased, SHOW must not show a static region.
+  // If the region is leased, SHOW snowflake.region must not show a static region.
   SetConfigOption("snowflake.region", "-1", PGC_POSTMASTER, PGC_S_OVERRIDE);
   if (lease_ms == 0 && layout.region_bits == 0)
     error_lease_settings(
@@ -262,7 +262,8 @@ void define_lease_settings() {
   check_lease_settings();
 }
 
-// The whole file name is compared, because for example citus_columnar does not distribute tables.
+// The whole name of the library must match, because for example citus_columnar does not distribute
+// tables as citus does.
 bool preloads(const char* library) {
   List* names = NIL;
   bool found = false;

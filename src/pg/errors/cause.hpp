@@ -4,8 +4,8 @@
 
 namespace snowflake::pg {
 
-// The rows of the view `refusals`, in the order of the view. refusal.hpp assigns each error to a
-// row.
+// Each Cause is a row of the view `refusals`, in the order of the view. refusal.hpp assigns each
+// error to a row.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,

@@ -1,4 +1,4 @@
-// Each error has a function of its own, so that hot paths contain no messages.
+// Each error has its own function, so that frequently executed code contains no messages.
 #pragma once
 
 #include <cstddef>

@@ -10,8 +10,8 @@
 
 namespace snowflake::pg {
 
-// `drift_us` is the movement of the wall clock against the time since boot. `mark_ms` is 0 if the
-// high-water mark is not known yet.
+// `drift_us` is by how much the wall clock has moved against the time since boot. `mark_ms` is 0 if
+// the high-water mark is not known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
 // `statement` is an ALTER DATABASE command after which the two databases mint different ids.
 void log_same_ids(const char* other, uint32_t shard, const char* statement);
@@ -32,7 +32,7 @@ void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // The mark, the layout
 //
-// Logged once for each database in a server run, if the clock is past the high-water mark.
+// The first high-water mark of a database in a server run is logged if the clock is past the mark.
 // log_first_mark() is the only sign of a clock that was far ahead at boot.
 void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);

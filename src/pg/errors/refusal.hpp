@@ -1,4 +1,5 @@
-// For each blocker: the error, the reason in the view `health`, the hint, and the counter.
+// The table contains for each blocker (state that prevents minting) the error, the reason in the
+// view `health`, the hint and the counter.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -23,7 +24,7 @@ void install_refusal_counter(void (*counter)(Blocker));
 // Counts the refused call, and raises the error of the blocker. `subject` replaces %s in the
 // message. `subject` is null if the message has no %s. `detail` contains the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
-// This overload is for hints that depend on measured values.
+// This overload of refuse() takes a hint that depends on measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail,
                          const char* hint);
 
