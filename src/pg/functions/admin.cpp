@@ -21,7 +21,7 @@ SF_SQL_FUNCTION(observe) {
   require_shared_state();
   if (XactReadOnly) error_read_only("observe()");
   if (IsInParallelMode()) error_parallel("observe()");
-  // observe(max(id)) of an empty table must not stop a migration.
+  // A null is ignored, because observe(max(id)) of an empty table must not stop a migration.
   if (PG_ARGISNULL(0)) {
     notice_nothing_observed();
     PG_RETURN_VOID();

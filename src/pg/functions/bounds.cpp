@@ -55,8 +55,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // Ids of exactly the bound's time belong to an inclusive lower bound, but not to an exclusive
-  // upper bound.
+  // An inclusive lower bound includes ids of exactly its time, and an exclusive upper bound
+  // excludes them.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

@@ -127,7 +127,7 @@ Oid operator_class_of_first(Relation index) {
 }
 
 // Returns whether a btree index contains every row of the table, in the order of the column. An
-// index with an operator class of another role could run functions of this role. Like the planner,
+// index with an operator class of another role could run functions of that role. Like the planner,
 // serves() skips an index that is too new for the current snapshot.
 bool serves(Relation index, const Column& column) {
   const FormData_pg_index& form = *index->rd_index;
@@ -139,7 +139,7 @@ bool serves(Relation index, const Column& column) {
                                 TransactionXmin));
 }
 
-// Null values at the end of the index are skipped without a call of a comparison function.
+// Null values at the end of the index are skipped without calling a comparison function.
 void visit_end(const Column& column, Relation index, ScanDirection direction, Visit visit,
                void* state) {
   ScanKeyData not_null;
@@ -193,7 +193,7 @@ void query_owner(Relation relation, const char* column, bool ends, Visit visit, 
                       name, name, table)
            : psprintf("SELECT %s::bigint FROM ONLY %s", name, table);
   const Before before = act_as(relation->rd_rel->relowner, "pg_catalog, pg_temp");
-  // Without this setting, planning could run CHECK constraints of another owner's partitioned
+  // With constraint_exclusion, planning could run CHECK constraints of another owner's partitioned
   // table.
   set_config_option("constraint_exclusion", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                     true, 0, false);

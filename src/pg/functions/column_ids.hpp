@@ -4,7 +4,7 @@
 
 namespace snowflake::pg {
 
-// `value` is 0 for a null.
+// `value` is 0 if the column is null.
 using Visit = void (*)(void* state, int64 value, bool null);
 
 // Visits every value of a column, also in child tables. The scan is not planned, so no function of

@@ -8,18 +8,18 @@
 // like a volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
-// rows the same id. Three conditions limit the replacement to BeginCopyFrom():
-//  - `root` of the support request is null. The planner always passes a root, so no plan, cached or
-//    of a trigger, can contain next_id_for_copy().
+// rows the same id. next_id() is replaced only in BeginCopyFrom(), because of three conditions:
+//  - The field `root` of the planner's support request is null. The planner always passes a root,
+//    so no plan, cached or of a trigger, can contain next_id_for_copy().
 //  - The current memory context is the context of COPY. Only BeginCopyFrom() prepares expressions
-//    in such a context; BeginCopyTo() only plans queries there. Other contexts are used by ADD
-//    COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply worker
-//    of logical replication.
+//    in the context of COPY; BeginCopyTo() only plans queries there. Other memory contexts are used
+//    by ADD COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply
+//    worker of logical replication.
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
-// The replacement needs no state in the session, so an error of COPY cannot leave any state behind.
-// file_fdw and the initial copy of logical replication also call BeginCopyFrom(), and get the same
-// replacement.
+// The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any
+// state behind. file_fdw and the initial copy of logical replication also call BeginCopyFrom(), and
+// get the same replacement.
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If an
 // inlined SQL function used its argument twice, each use would mint another id. The planner does
@@ -69,7 +69,7 @@ bool run_the_same(Oid original, Oid replacement) {
 }
 
 // If the role may not execute next_id(), the call is not replaced, so that the executor raises the
-// error.
+// privilege error.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);

@@ -33,7 +33,7 @@ bool has_subscription() {
   return found;
 }
 
-// Returns a sign that several servers have the same tables, for example a subscription, or null.
+// Returns a sign that other servers have the same tables, for example a subscription, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";
@@ -89,8 +89,8 @@ SF_SQL_FUNCTION(initial_state) {
   PG_RETURN_DATUM(row_datum(fcinfo, values, nulls));
 }
 
-// Writes a value to a sequence like a high-water mark, and returns the old value. The extension's
-// script checks that SQL can read the written value.
+// Writes a value to a sequence in the same way as a high-water mark, and returns the old value. The
+// extension's script checks that SQL can read the written value.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

@@ -53,8 +53,8 @@ struct Reason {
   const char* advice;
 };
 
-// `health` shows only one problem: blocked minting, else adopted columns that do not mint, else ids
-// that are not unique.
+// The view `health` shows the first of these problems: minting is blocked, adopted columns do not
+// mint, ids are not unique.
 Reason reason_of(const DatabaseHealth& health) {
   if (health.reason() != nullptr) return {health.reason(), health.advice()};
   if (const char* const adopted = adopted_problem()) return {adopted, kAdoptedAdvice};

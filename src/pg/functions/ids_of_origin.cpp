@@ -22,7 +22,7 @@ struct Wanted {
   }
 };
 
-// Rows of open and prepared transactions count, too, if the table uses the heap access method.
+// Rows of open and prepared transactions are also found if the table uses the heap access method.
 // Other table access methods may support only MVCC snapshots.
 struct Sight {
   SnapshotData dirty;

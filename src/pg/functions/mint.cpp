@@ -1,4 +1,4 @@
-// The hot path of next_id() needs only a clock reading and one compare-and-swap. Other checks of
+// Normally, next_id() needs only a clock reading and one compare-and-swap. Other checks of
 // next_id() use cached values, which are read again only if the claim fails.
 
 #include <algorithm>
@@ -38,7 +38,8 @@ void check_may_write(const char* function) {
     error_parallel(function);
 }
 
-// Before a session has read the seal, `layout` may differ from the layout of the database.
+// Before a session has read the stored layout (seal), `layout` may differ from the layout of the
+// database.
 void check_shard_of_seal(int shard) {
   WaitBudget budget;
   while (!hold.good()) attach(budget);
@@ -92,8 +93,8 @@ struct Source {
 };
 
 // Claims at least one id and at most `wanted` ids. If necessary, waits for the clock or raises the
-// high-water mark. Claimed ids may be ahead of the clock by max_lead / `lead_parts`. `source` is an
-// out-parameter, because a larger return value would be passed on the stack.
+// high-water mark. Claimed ids may be ahead of the clock by at most max_lead / `lead_parts`.
+// `source` is an out-parameter, because a larger return value would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -133,8 +134,8 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// The attribute "flatten" keeps the claim in registers. The clock is read first, so that the
-// processor executes the checks during the slow reading.
+// The attribute "flatten" inlines claim(), so that the claim stays in registers. The clock is read
+// first, so that the processor executes the checks during the slow reading.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);

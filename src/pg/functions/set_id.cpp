@@ -65,7 +65,8 @@ uint32_t number_of_shards(const char* argument) {
   return static_cast<uint32_t>(shards);
 }
 
-// set_id() accepts no argument; "" ID; or KEY [ID] ['hash' ['NUMBER OF SHARDS']].
+// set_id() accepts no argument; the arguments "" ID; or the arguments KEY [ID] ['hash' ['NUMBER OF
+// SHARDS']].
 Arguments arguments_of(const char* const* given, int count, Relation relation) {
   const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
   const int before_number = counted ? count - 1 : count;
@@ -97,8 +98,8 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
   return {key, id_column(relation, arguments.id)};
 }
 
-// Keys that are not ids raise an error, because such numbers have no shard. If small numbers were
-// decoded as ids, the first few million would all be in shard 0.
+// A key that is not an id raises an error, because a plain number has no shard. If small numbers
+// were decoded as ids, the first few million would all be in shard 0.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;
@@ -132,7 +133,7 @@ const ColumnDefault& default_of(FmgrInfo* function, Relation relation, int colum
   return *static_cast<ColumnDefault*>(function->fn_extra);
 }
 
-// The default is evaluated with the rights of the role of the INSERT.
+// The default is evaluated with the rights of the role that runs the INSERT.
 HeapTuple with_default(FmgrInfo* function, Relation relation, HeapTuple row, const char* name) {
   const int column = number_of(relation, name);
   const TupleDesc row_type = RelationGetDescr(relation);

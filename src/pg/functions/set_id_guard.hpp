@@ -1,4 +1,5 @@
-// Makes CREATE TRIGGER fail if the arguments of set_id() are invalid, instead of the first INSERT.
+// Checks the arguments of set_id() in CREATE TRIGGER, so that invalid arguments do not fail only at
+// the first INSERT.
 #pragma once
 
 namespace snowflake::pg {

@@ -26,7 +26,8 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// A transaction that locks the seal also locks the high-water mark.
+// If the seal is locked, the answer names the high-water mark, because a transaction that locks the
+// seal also locks the mark.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

@@ -1,9 +1,11 @@
-// Hash support function of the operator class in PARTITION BY HASH (id snowflake.by_shard).
+// The hash support function of the operator class snowflake.by_shard, for PARTITION BY HASH (id
+// snowflake.by_shard).
 //
-// The hash function accepts any number. The planner can pass numbers that are not ids, for example
-// in = ANY(...), joins or parameters. The partition of a row depends on the layout, so the hash
-// function checks the seal. If a restored dump has another layout, INSERT and SELECT raise an error
-// for tables partitioned by snowflake.by_shard.
+// The hash function accepts any number, even if the number is not an id. The planner can pass
+// numbers that are not ids, for example in = ANY(...), joins or parameters. The partition of a row
+// depends on the layout of ids, so the hash function checks the stored layout (seal). If a restored
+// dump has another layout, INSERT and SELECT raise an error for tables partitioned by
+// snowflake.by_shard.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"
@@ -19,7 +21,7 @@ Datum hash_of_shard(PG_FUNCTION_ARGS) {
   return UInt64GetDatum(partition_hash(static_cast<uint32_t>(PG_GETARG_INT64(0))));
 }
 
-// Checks once per process how PostgreSQL combines the hash value with other hash values. If a
+// Checks once per process that PostgreSQL combines hash values as core/by_shard.hpp expects. If a
 // PostgreSQL version combined hash values differently, rows would belong to other hash partitions.
 constinit bool combination_checked = false;
 

@@ -37,7 +37,7 @@ void check_constraints(const List* elements) {
   foreach (cell, elements) check_constraint(static_cast<Node*>(lfirst(cell)));
 }
 
-// The LIKE clause of CREATE TABLE only reads the other table.
+// A LIKE clause of CREATE TABLE is allowed, because the clause only reads the other table.
 void check_element(const Node* element) {
   if (IsA(element, ColumnDef)) check_constraints(castNode(ColumnDef, element)->constraints);
   check_constraint(element);

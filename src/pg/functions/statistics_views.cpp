@@ -126,7 +126,8 @@ SF_SQL_FUNCTION(database_stats) {
       });
 }
 
-// The view `refusals` must work with an invalid seal, because an invalid seal causes refusals.
+// The view `refusals` must work with an invalid stored layout (seal), because an invalid seal
+// causes refusals.
 SF_SQL_FUNCTION(refusals) {
   require_shared_state();
   InitMaterializedSRF(fcinfo, 0);

@@ -14,8 +14,8 @@ struct Tables {
   int count;
 };
 
-// DROP has already deleted the tables from the catalogue, so the snapshot hides changes of the
-// current command.
+// The snapshot shows the catalogue before the current DROP command, which has already deleted the
+// tables.
 Snapshot before_the_command() {
   Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
   snapshot->curcid = GetActiveSnapshot()->curcid;

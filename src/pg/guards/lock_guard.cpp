@@ -15,7 +15,7 @@ namespace {
 
 constinit ProcessUtility_hook_type previous_utility_hook = nullptr;
 
-// A concurrent DROP between two look-ups can make a name match another relation.
+// If DROP runs between two look-ups of a name, the name can match another relation.
 Oid qualify(RangeVar* name) {
   for (;;) {
     const Oid relation = RangeVarGetRelid(name, NoLock, true);
@@ -25,7 +25,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Sessions that mint, servers with leases and routers read relations of these three extensions.
+// True for the three extensions whose relations are read by sessions that mint, servers with
+// leases, or routers.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
@@ -50,7 +51,7 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// CREATE TABLE runs ALTER TABLE for the foreign keys of the new table.
+// Also checks the foreign keys of a new table, because CREATE TABLE adds them by ALTER TABLE.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {
