@@ -19,9 +19,9 @@ namespace snowflake::pg {
 
 namespace {
 
-// Opens the high-water mark without a look-up if another session has looked it up within the last
-// second. Looking up the sequences and reading the seal is most of the cost of a session's first
-// call.
+// Opens the sequence of the high-water mark without a look-up if another session has looked up the
+// sequence within the last second. Looking up the sequences and reading the seal is most of the
+// cost of a session's first call.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -37,8 +37,8 @@ Relation open_known_mark() {
   return nullptr;
 }
 
-// Called if the clock seems to have jumped and accept_clock() was not called. The stored high-water
-// mark may show that the clock was already wrong at server start.
+// check_clock_by_mark() is called if the clock seems to have jumped and accept_clock() was not
+// called. The stored high-water mark may show that the clock was already wrong at server start.
 void check_clock_by_mark() {
   const StateSequences sequences = present_state_sequences();
   Relation mark = sequences.complete() ? open_mark(sequences.high_water) : nullptr;
@@ -52,7 +52,7 @@ void check_clock_by_mark() {
 
 struct Attachment {
   bool to_claim;
-  // Another session has checked seal, fleet and origin fingerprint within the last second.
+  // True if another session has checked seal, fleet and origin fingerprint within the last second.
   bool all_checked;
   Facts facts;
   StateSequences sequences;
@@ -151,7 +151,8 @@ Next take_hold(Attachment& a) {
   return Next::proceed;
 }
 
-// The steps have the order of core/blocker.hpp, so that the first blocker is reported.
+// The steps have the order of core/blocker.hpp, so that attach() reports the first state that
+// prevents minting.
 using Step = Next (*)(Attachment&);
 constexpr Step kSteps[] = {check_server, find_sequences,    check_seal,
                            check_fleet,  check_fingerprint, check_relation,

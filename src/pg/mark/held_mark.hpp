@@ -10,7 +10,7 @@ namespace snowflake::pg {
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
 // Opens the sequence snowflake.high_water with the lock mode that a write needs. Returns null if
-// the sequence was dropped in the meantime, and the session must look up the sequences again.
+// the sequence was dropped in the meantime, so that the session must look up the sequences again.
 Relation open_mark(Oid oid);
 
 // Copies the published limit to the session's MarkHold. If the session's generation has ended,

@@ -52,8 +52,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   update.ahead = !state.limits.has_recorded(update.before) && is_ahead_of_clock(update.before);
   if (!update.ahead) {
     adopt_stored_mark(state, update.before);
-    // If the value of the sequence is less than highest_ms(), the greatest written mark, a command
-    // has lowered the value.
+    // If the value of the sequence is less than highest_ms() (the greatest written mark), a command
+    // such as setval() has lowered the value.
     const int64_t highest_ms = state.limits.highest_ms();
     update.lowered = page.value() < highest_ms;
     update.after = std::max(update.before, highest_ms);
@@ -69,8 +69,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// If the high-water mark is less than half a reserve above `position`, writes a mark one reserve
-// above `position`. The new high-water mark is at most the end of the lease.
+// If the high-water mark is less than half of "snowflake.reserve" above `position`, writes a mark
+// that is one reserve above `position`. The new high-water mark is at most the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
@@ -85,7 +85,7 @@ bool revalidate(Relation mark) {
   return hold.attached;
 }
 
-// Returns false if WAL was already flushed.
+// Flushes WAL up to `lsn`, and returns false if WAL was already flushed.
 bool flush_mark(XLogRecPtr lsn) {
   if (!XLogNeedsFlush(lsn)) return false;
   XLogFlush(lsn);
@@ -114,7 +114,8 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// Called once or twice for each reserve, without locks.
+// record_minting() is called without locks, once or twice while ids use up the time of
+// "snowflake.reserve".
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
@@ -128,7 +129,7 @@ void give_up_mark() {
   reset_hold();
 }
 
-// The next high-water mark is written when half of the reserve is used.
+// The next high-water mark is written when ids have used half of the time of "snowflake.reserve".
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }

@@ -9,15 +9,17 @@
 // Invariants
 //  1. The stored mark is never less than the published limit, because the mark is written and
 //     flushed before the limit is published.
-//  2. The shard counters are raised to the mark before a limit is published (release). A claim
-//     reads the limit (acquire) before the counter.
-//  3. Only set_mark() lowers the stored mark. If a role lowers the sequence's value, the witness
-//     (sequence_page.hpp) still contains the old value. A session that finds a lower value
-//     withdraws the limit (a new generation) and writes the old value again.
-//  4. A mark is never written above now + max_lead + reserve, and never for an id that is refused.
+//  2. The shard counters are raised to the mark before a limit is published (release). A session
+//     that claims ids reads the limit (acquire) before the shard counter.
+//  3. Only set_mark() lowers the stored mark. If a role lowers the sequence's value, the second
+//     copy of the mark (the witness, sequence_page.hpp) still contains the old value. A session
+//     that finds a lower value withdraws the limit, which begins a new generation, and writes the
+//     old value again.
+//  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
+//     refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, the stored mark is not adopted,
 //     and no mark or limit is written. Calls wait until the clock reaches the mark. If set_mark()
-//     lowers the mark before that time, the high value has had no effect.
+//     lowers a mark that no session has adopted, the high value has had no effect.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +28,15 @@
 
 namespace snowflake::pg {
 
-// Publishes a limit above `position`, after a write and flush of the high-water mark if necessary.
-// Afterwards the caller must claim again, and must expect that the session was detached.
+// Publishes a limit above `position`, after writing and flushing the high-water mark if necessary.
+// After extend_limit(), the caller must claim again, and must expect that the session was detached
+// from the mark.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
-// Writes the next high-water mark when half of the reserve is used. The WAL writer flushes this
-// mark later, but extend_early() flushes the correction of a lowered mark. extend_early() never
-// waits for a lock and never fails. extend_early() must also be called for the first claim after an
-// attach or an error, to record that the database mints.
+// Writes the next high-water mark when ids have used half of the time of "snowflake.reserve". The
+// WAL writer flushes the next high-water mark later, but extend_early() flushes the correction of a
+// lowered mark. extend_early() never waits for a lock and never fails. extend_early() must also be
+// called for the first claim after an attach or an error, to record that the database mints.
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

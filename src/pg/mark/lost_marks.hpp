@@ -12,7 +12,7 @@ void record_lost_mark(int64_t mark_ms);
 // Returns the greatest removed high-water mark of the current database, or 0.
 int64_t lost_mark_ms();
 
-// The hook records a dropped high-water mark even if the session has minted no id.
+// The DROP hook records a dropped high-water mark even if the session has minted no id.
 void install_drop_hook();
 
 // keep_dropped_mark() records the dropped high-water mark of the transaction before its commit.
