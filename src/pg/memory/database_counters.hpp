@@ -1,9 +1,9 @@
-// Counters that belong to a database, not to a shard. Calls that get an id at once do not change
-// these counters.
+// These counters belong to a database, not to a shard. Calls that get an id without waiting do not
+// change the counters of the database.
 //
 // For databases without shared state, only refused calls are counted. PostgreSQL's cumulative
 // statistics are not used, because they reach shared memory only when a session is idle. The
-// counters also decide which log message is due.
+// counters of the database also decide which log message is due.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct Refusals {
   std::atomic<uint64_t> count;
   std::atomic<int64_t> last_ms;        // wall clock
   std::atomic<int64_t> last_us;        // monotonic
-  std::atomic<int64_t> since_ms;       // wall clock of the first; 0: ended
+  std::atomic<int64_t> since_ms;       // time of the first refusal; 0: ended
   std::atomic<uint64_t> count_before;  // `count` at since_ms, modulo 2^64
   std::atomic<Oid> database;           // the database of the refusals
   Episode episode;                     // announced in the log

@@ -63,7 +63,7 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// Returns null if another session has freed the segment in the meantime.
+// The segment is null if another session has freed it in the meantime.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -108,7 +108,7 @@ void release_dropped_databases() {
   }
 }
 
-// If an error occurs before the publication, PostgreSQL frees the segment.
+// If an error occurs before other sessions can find the segment, PostgreSQL frees the segment.
 dsm_segment* make_state() {
   const size_t counters = std::min(layout.shards(), kMaxShardCounters);
   const Size slots = mul_size(static_cast<Size>(MaxBackends), sizeof(MintSlot));
@@ -277,8 +277,8 @@ void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
 
 // Lets the newest session of the database choose region and shards. Returns the region, and the
 // earliest time for ids of the region, because another database may have used the region before.
-// Ids of the former region and shards stay below the old limit, even if they are minted at this
-// moment. REQUIRES shared_state->lock in exclusive mode.
+// Ids of the former region and shards stay below the old limit, even if sessions are minting them
+// now. REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();

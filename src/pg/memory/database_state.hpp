@@ -6,12 +6,12 @@
 // that still use the earlier layout keep their mapping of the segment.
 //
 // Locking rules
-//  - "the lock" of core/limits.hpp is shared_state->lock, "the page" the content lock of the
-//    mark's page;
-//  - shared_state->lock protects the list of databases, and `origin` of each; the times of the
-//    checks need no lock;
-//  - while code holds shared_state->lock, the code must not wait for a heavyweight lock, read the
-//    catalogue or flush.
+//  - "The lock" in core/limits.hpp is shared_state->lock, and "the page lock" is the content lock
+//    of the page of the high-water mark;
+//  - shared_state->lock protects the list of databases and the member `origin` of each database;
+//    the times of the checks need no lock;
+//  - while a session holds shared_state->lock, the session must not wait for a heavyweight lock,
+//    read the catalogue or flush.
 #pragma once
 
 #include <atomic>
@@ -38,14 +38,15 @@ struct MarkIdentity {
   bool operator==(const MarkIdentity&) const = default;
 };
 
-// Records the open transaction of a session that has minted (open_mints.hpp). Backends with the
-// same process number use the same slot one after another.
+// A slot records whether the open transaction of a session has minted (open_mints.hpp). Backends
+// with the same process number use the same slot one after another.
 struct alignas(64) MintSlot {
   OpenMints mints;
   std::atomic<int> pid;
 };
 
-// In the segment, MaxBackends slots and the shard counters follow this struct.
+// In the shared memory segment, DatabaseState is followed by MaxBackends slots and the shard
+// counters.
 struct alignas(64) DatabaseState {
   Limits limits;
   std::atomic<int64_t> seal_checked_us;   // monotonic; 0: not checked
@@ -59,7 +60,8 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
-  // The next session that attaches must check seal and fleet again.
+  // After reset_checks(), the next session that attaches must check the seal and the fleet number
+  // again.
   void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
@@ -71,16 +73,16 @@ struct alignas(64) DatabaseState {
 // find_database_state() returns null if the database has no shared state.
 //
 // find_or_take_database_state() returns null only if most_databases() other databases have shared
-// state. Shared state of another layout is replaced, because the extension may have been created
-// again. REQUIRES a lock on the sequence snowflake.high_water of the extension whose layout the
-// session uses.
+// state. The shared state of another layout is replaced, because the extension may have been
+// created again. REQUIRES a lock on the sequence snowflake.high_water of the extension whose layout
+// the session uses.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
 bool is_of_session_layout(const DatabaseState& state);
 
 // Calls `visit(state)` for every database with shared state. All states stay mapped until the last
-// visit, because a visit may call the function again.
+// visit, because a visit may call for_each_database() again.
 void for_each_database(void (*visit)(const DatabaseState& state, void* argument), void* argument);
 template <class Visit>
 void for_each_database(Visit visit) {
@@ -103,7 +105,8 @@ MarkIdentity mark_of(const DatabaseState& state);
 // first attach.
 extern ShardSet owned_shards;
 
-// Returns region and shards of the database, or the settings of this session before the first id.
+// Returns region and shards of the database, or the settings of this session before the database's
+// first id.
 struct OriginInUse {
   int32_t region;  // kNoRegion: leased
   ShardSet shards;
@@ -113,7 +116,7 @@ struct OriginInUse {
 };
 OriginInUse origin_in_use();
 // Returns region and shards of a database, but nothing if the session that chose them started
-// before `than`.
+// before the time `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
 // bind_mark() lets the newest session choose region and shards, and copies the shards to

@@ -1,8 +1,8 @@
-// The lease library (extensions/lease) calls these functions of snowflake's library. The functions
-// are passed in a rendezvous variable, so that snowflake's library does not need libpq. The lease
-// library is loaded only if "snowflake.lease_conninfo" is set.
+// The lease library (extensions/lease) calls functions of snowflake's library through this struct.
+// The struct is passed in a rendezvous variable, so that snowflake's library does not need libpq.
+// The lease library is loaded only if "snowflake.lease_conninfo" is set.
 //
-// Only the lease worker may call these functions, because they take shared_state->lock.
+// Only the lease worker may call the functions of the struct, because they take shared_state->lock.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
-// The communication of the lease worker, for the view snowflake.lease.
+// What the view snowflake.lease shows about the communication of the lease worker.
 struct LeaseReport {
   int64_t renewed_ms;       // 0: no lease yet
   int64_t missed;           // failures since the last renewal
@@ -24,7 +24,7 @@ struct LeaseReport {
 struct LeasePort {
   const char* version;  // equal in both libraries
 
-  // Settings without a pointer need a restart of the server.
+  // Settings that a reload can change are pointers; other settings need a restart of the server.
   const char* conninfo;
   const char* regions;           // an SQL array
   const int32_t* static_region;  // null: the region is leased
@@ -38,10 +38,10 @@ struct LeasePort {
   int64_t (*fleet)();   // 0: no answer yet
   int64_t (*age_ms)();  // the age of the incarnation
 
-  // These functions call the member functions of LeaseMemory. `begin` and `forget` first withdraw
-  // the published limits of all databases. The worker must return the lease that `forget` returns
-  // to the lease server. `asked_offset_us` is the clock offset before the request, which a granted
-  // lease confirms.
+  // These function pointers call the member functions of LeaseMemory that have the same names.
+  // begin() and forget() first withdraw the published limits of all databases. The lease worker
+  // must give the lease that forget() returns back to the lease server. `asked_offset_us` is the
+  // clock offset before the request; a granted lease confirms this offset.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

@@ -19,8 +19,8 @@ bool reports_region();
 
 bool lease_worker_runs();
 
-// Returns the number of the fleet that a database stores before its first id, or 0 without leases.
-// The number is kUnheardFleet until a lease server has answered.
+// Returns the number of the fleet (group of servers) that a database stores before its first id, or
+// 0 without leases. The fleet number is kUnheardFleet until a lease server has answered.
 int64_t fleet_to_remember();
 
 int64_t lease_age_ms();
@@ -32,7 +32,7 @@ LeaseReport lease_report();
 const char* region_conflict();
 int64_t lease_fleet();
 
-// The length of a lease is the age of the incarnation within a minimum and a maximum.
+// The length of a lease is the age of the server's incarnation, limited by a minimum and a maximum.
 int64_t lease_length_ms();
 
 // Returns INT64_MAX if the region is not leased.

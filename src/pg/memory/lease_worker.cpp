@@ -22,8 +22,8 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// The lease worker has no transaction of its own. A transaction is started here, so that PostgreSQL
-// unmaps the databases after an error.
+// The lease worker has no transaction of its own. with_all_databases() starts a transaction, so
+// that PostgreSQL unmaps the databases after an error.
 template <class Change>
 void with_all_databases(Change change) {
   const MemoryContext context = CurrentMemoryContext;
@@ -36,8 +36,8 @@ void with_all_databases(Change change) {
 }
 
 // A granted lease shows that the clocks of both servers differed by at most "snowflake.max_skew". A
-// granted lease confirms a jump of this server's clock, like accept_clock(). A step of the clock
-// after the request needs the confirmation of the next lease.
+// granted lease confirms a jump of this server's clock, like accept_clock(). If the clock is
+// stepped after the request, only the next lease confirms the step.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;

@@ -2,7 +2,7 @@
 
 namespace snowflake::pg {
 
-// Called at server start, if the library is preloaded.
+// install_lease() is called at server start, if the library is preloaded.
 void install_lease();
 
 }  // namespace snowflake::pg

@@ -4,7 +4,7 @@
 
 namespace snowflake::pg {
 
-// Contains the published limit that this session has read last. Only high_water.cpp writes this
+// A copy of the published limit, as this session has read it last. Only high_water.cpp writes this
 // struct. Region and limit must be read together, because an id contains the region and must be
 // below the limit.
 struct MarkHold {
@@ -23,7 +23,8 @@ struct MarkHold {
 extern MarkHold hold;
 void reset_hold();
 
-// Called before an error is raised, so that the next claim records the end of refusals.
+// record_next_claim() is called before an error is raised, so that the next claim records the end
+// of refusals.
 void record_next_claim();
 
 }  // namespace snowflake::pg

@@ -1,6 +1,6 @@
-// Records the tick of the first id of each open transaction that has minted. Each backend has a
-// slot in the shared state of its database. Readers search all slots. The protocol is in
-// core/settled.hpp.
+// Records the tick (time unit) of the first id of each open transaction that has minted. Each
+// backend has a slot in the shared state of its database. Readers search all slots. The protocol is
+// in core/settled.hpp.
 #pragma once
 
 #include "core/settled.hpp"
@@ -13,12 +13,12 @@ extern MintRecord mint_record;
 // Returns the slot in which this session must record the first id of its transaction.
 OpenMints& own_mint_slot();
 
-// Called before the session uses the shared state of another layout.
+// leave_mint_slot() must be called before the session uses the shared state of another layout.
 void leave_mint_slot();
 
 // Closes the slot after the transaction has ended and new snapshots include its result. If a
 // session ends within a transaction, the slot is closed during the rollback, while the segment is
-// mapped. In callbacks of on_shmem_exit(), the segment may be unmapped.
+// mapped. When callbacks of on_shmem_exit() run, the segment may already be unmapped.
 void end_open_mints();
 
 // Finds the open transaction of a database that was the first to mint. `since` is OpenMints::kNone

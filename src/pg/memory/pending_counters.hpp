@@ -1,7 +1,7 @@
 // Counts ids in the session before the counts are added to the statistics in shared memory. An
-// addition in shared memory for each id would cost more than the id itself. The counts are added at
-// the end of the transaction, or when another shard needs the slot. Up to 256 shards with
-// consecutive numbers have different slots.
+// addition in shared memory for each id would cost more than the id itself. The counts of a session
+// are added at the end of the transaction, or when another shard needs the slot. Up to 256 shards
+// with consecutive numbers have different slots.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// For "snowflake.commit_wait": the greatest id of the current transaction in all shards, or 0.
+// The greatest id of the current transaction in all shards, or 0, for "snowflake.commit_wait".
 extern uint64_t highest_id_of_transaction;
 
-// REQUIRES that the slot is empty, or counts ids of another shard.
+// REQUIRES that the slot is empty or counts ids of another shard.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();

@@ -16,17 +16,18 @@ namespace snowflake::pg {
 struct PostmasterMemory {
   ClockBase clock;
   std::atomic<bool> clock_was_synchronized;
-  // For each database, the greatest high-water mark that a DROP or a rollback has removed, in ms
+  // The greatest high-water mark that a DROP or a rollback has removed, for each database, in ms
   // since 1970.
   KeyedMax<512> lost_marks;
-  // Not used if the region is leased. Changes require shared_state->lock in exclusive mode.
+  // The region marks are not used if the region is leased. Changes of the region marks require
+  // shared_state->lock in exclusive mode.
   RegionMarks<256, 256> regions;
   LeaseMemory lease;
   std::atomic<int64_t> lease_fleet;
   std::atomic<int64_t> lease_born_us;
 };
 
-// Null until open_shared_state(), unless the library is preloaded.
+// The pointer is null until open_shared_state() is called, unless the library is preloaded.
 extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();

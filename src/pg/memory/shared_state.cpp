@@ -14,9 +14,9 @@ namespace {
 
 constexpr char kName[] = "snowflake";
 
-// The library expects these numbers in the header of the shared memory. Raise `abi` with every
-// change of a structure in shared memory, or of the rules for its use. The numbers are volatile,
-// because tests change the numbers in a copy of the library.
+// The library compares these numbers with the numbers in the header of the shared memory. Raise
+// `abi` with every change of a structure in shared memory, or of the rules for its use. The ABI
+// numbers are volatile, because tests change the numbers in a copy of the library.
 struct Form {
   char name[16];
   uint32_t abi;
@@ -41,7 +41,7 @@ constinit StartClockWatch start_watching = nullptr;
 constinit shmem_request_hook_type previous_request_hook = nullptr;
 constinit shmem_startup_hook_type previous_startup_hook = nullptr;
 
-// Returns null if the main shared memory has no room. REQUIRES AddinShmemInitLock.
+// Returns null if PostgreSQL's main shared memory has no room. REQUIRES AddinShmemInitLock.
 SharedState* create_state() {
   void* const room = ShmemAllocNoError(sizeof(SharedState));
   if (room == nullptr) return nullptr;
@@ -60,7 +60,7 @@ void request_room() {
 }
 
 // After a crash, PostgreSQL calls this hook again with zeroed shared memory. After a crash, the
-// next call in a database reads the high-water mark again.
+// next call in a database reads the stored high-water mark again.
 void open_at_start() {
   if (previous_startup_hook) previous_startup_hook();
   shared_state = nullptr;

@@ -7,8 +7,8 @@
 //     versions of the library with two memories would mint the same ids for a database.
 //  2. The header never changes its form. After a package was upgraded under a running server, new
 //     sessions load another library. If the ABI numbers of library and memory differ, calls fail.
-//  3. The memory is published when it is complete. If the creation of the memory fails, the next
-//     call tries again.
+//  3. The shared memory is published when its initialization is complete. If the creation of the
+//     memory fails, the next call tries again.
 //  4. The shared state of a database begins at the stored high-water mark, never at a value in
 //     shared memory.
 #pragma once
@@ -49,7 +49,7 @@ struct ClockWatch {
   LogLimit stepped_back;  // within max_lead
 };
 
-// All members REQUIRE shared_state->lock, except `urgent`.
+// All members of LeaseStatus REQUIRE shared_state->lock, except `urgent`.
 struct LeaseStatus {
   Latch* worker;  // null: not running
   std::atomic<bool> urgent;
@@ -86,7 +86,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
 // size of SharedState changes, raise the ABI number in shared_state.cpp.
 static_assert(sizeof(SharedState) < 40000);
 
-// Null until the session has called open_shared_state().
+// The pointer is null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
 // If the library is preloaded, the postmaster reserves and creates the memory.

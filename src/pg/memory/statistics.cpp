@@ -17,7 +17,7 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For each cause, this memory counts only the last database without shared state.
+// For each cause of refusals, this memory counts only the last database without shared state.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
@@ -35,7 +35,8 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // The log reports the refusals of a whole series, so `count` - `count_before` must stay the same.
+  // A log message reports the refusals of a whole series, so `count` - `count_before` must not
+  // change.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);
@@ -131,7 +132,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  reset_mark_write();  // an error may have skipped it
+  reset_mark_write();  // an error may have left an old write
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
@@ -142,7 +143,7 @@ void reset_mark_write() {
   if (mark_write.statistics == nullptr) return;
   Statistics& statistics = *mark_write.statistics;
   mark_write.statistics = nullptr;
-  // The exchange must fail if a new writer has set mark_stalled_us in the meantime.
+  // The compare-and-swap must fail if a new writer has set mark_stalled_us in the meantime.
   int64_t since_us = statistics.mark_stalled_us.load();
   const bool last = statistics.mark_writers.fetch_sub(1) == 1;
   statistics.mark_stalled_us.compare_exchange_strong(since_us, last ? 0 : monotonic_us());

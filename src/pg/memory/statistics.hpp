@@ -10,12 +10,13 @@
 namespace snowflake::pg {
 
 Statistics& statistics_of(const DatabaseState& state);
-// `state` is null for a database without shared state.
+// `state` is null for a database that has no shared state.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the counters of the current database, but not of series of refusals that continue.
+// Resets the counters of the current database, but not those of series of refusals that continue.
 void reset_statistics(const DatabaseState* state);
 
-// Returns the refusals of the current database for a cause, even refusals before its first id.
+// The number of refusals in the current database for a cause, including refusals before its first
+// id.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
@@ -24,20 +25,21 @@ struct RefusalsSeen {
 RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 
 // Counts a refused call in the current database, and logs when refusals begin. A refused call
-// creates no shared state, because only minting creates shared state.
+// creates no shared state for the database, because only minting creates shared state.
 void count_refusal(Blocker blocker);
 
-// Called when the database mints. Refusals that concern the whole database end with this call.
-// Refusals that concern single shards or callers end after 10 s without another one.
+// Called when the database mints. end_refusals() ends the refusals that concern the whole database.
+// Refusals that concern single shards or callers end after 10 s without another such refusal.
 void end_refusals(const DatabaseState& state);
 
-// Called when a session begins to write the high-water mark and may wait for the flush. If the
-// write ends with an error, it counts until the end of the transaction.
+// begin_mark_write() is called when a session begins to write the high-water mark and may wait for
+// the flush. If a write of the high-water mark ends with an error, the write counts until the end
+// of the transaction.
 void begin_mark_write(DatabaseState& state);
 void end_mark_write(bool flushed);
 void reset_mark_write();
-// Returns for how many microseconds no write of the high-water mark has ended, or 0 without
-// writers.
+// Returns for how many microseconds no write of the high-water mark has ended, or 0 if no session
+// writes.
 int64_t mark_stalled_for_us(const Statistics& statistics);
 
 }  // namespace snowflake::pg
