@@ -21,7 +21,7 @@ struct OriginSettings {
 
 OriginSettings origin_settings();
 
-// "snowflake.region" after the last reload, which the lease worker reports.
+// The value of "snowflake.region" after the last reload, which the lease worker reports.
 extern int32_t configured_region;
 
 bool check_region(char** value, void** extra, GucSource source);
@@ -29,7 +29,8 @@ void assign_region(const char* value, void* extra);
 bool check_owned_shards(char** value, void** extra, GucSource source);
 void assign_owned_shards(const char* value, void* extra);
 
-// REQUIRES that all settings are defined. Values that are set later are compared with each other.
+// REQUIRES that all settings are defined. After finish_origin_settings(), new values of
+// "snowflake.region" are compared with "snowflake.leased_regions".
 void finish_origin_settings();
 
 }  // namespace snowflake::pg

@@ -197,8 +197,8 @@ inline void for_each_setting(Visit visit) {
   for (int i = 0; i < count; ++i) visit(*all[i]);
 }
 
-// Returns whether new sessions of all roles have a setting on. Values from sources after `source`,
-// such as ALTER ROLE, are ignored.
+// Returns whether a boolean setting is on for new sessions of all roles. Values from sources after
+// `source`, such as ALTER ROLE, are ignored.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {
@@ -242,8 +242,8 @@ inline void register_lock_tranche([[maybe_unused]] int tranche, [[maybe_unused]]
 #endif
 }
 
-// After a recovery, the lock contains the transaction's own id instead of a session's virtual
-// transaction id.
+// After a recovery, the lock of a prepared transaction contains its own transaction id instead of a
+// session's virtual transaction id.
 inline TransactionId prepared_transaction_of(const LockInstanceData& lock) {
 #if PG_VERSION_NUM >= 170000
   const VirtualTransactionId holder = lock.vxid;

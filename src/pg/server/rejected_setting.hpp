@@ -21,7 +21,7 @@ extern RejectedSetting rejected_setting;
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
 // Rejects unknown settings in the configuration whose name begins with "snowflake.". REQUIRES that
-// all settings are defined. Without preload, the settings of leases also count as unknown.
+// all settings are defined. Without preload, the settings of leases also count as unknown settings.
 void reject_unknown_settings();
 
 }  // namespace snowflake::pg

@@ -12,8 +12,8 @@
 
 namespace snowflake::pg {
 
-// The only page of a sequence, which stays pinned and locked until close(). No destructor is
-// needed, because PostgreSQL releases buffer pins and locks after an error.
+// A sequence has only one page, which stays pinned and locked until close(). SequencePage needs no
+// destructor, because PostgreSQL releases buffer pins and locks after an error.
 //
 // The page contains the high-water mark twice: as the sequence's value, and as the *witness* in the
 // same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can lower the value

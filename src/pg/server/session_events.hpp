@@ -7,15 +7,17 @@ namespace snowflake::pg {
 struct SessionEvents {
   void (*before_commit)();  // may raise an error
   void (*at_end)();         // at COMMIT, ROLLBACK or PREPARE
-  // Called after a relation was created, altered or dropped. InvalidOid means any relation.
+  // The callback runs after a relation was created, altered or dropped. InvalidOid means any
+  // relation.
   void (*relation_changed)(Oid oid);
   void (*before_prepare)();  // may raise an error
 };
 
-// Callbacks run in the order of registration. A null callback is skipped.
+// The registered callbacks run in the order of registration. A null callback is skipped.
 void register_session_events(const SessionEvents& events);
 
-// Must be called before a session caches data that one of the callbacks resets.
+// install_session_events() must be called before a session caches data that one of the callbacks
+// resets.
 void install_session_events();
 
 }  // namespace snowflake::pg

@@ -6,9 +6,9 @@
 
 namespace snowflake::pg {
 
-// After the session has read the seal, `layout` is the layout of the database. Before the session
-// has read the seal, `layout` is the layout of the settings. Only checks/seal_check calls
-// use_layout().
+// After the session has read the stored layout (seal), `layout` is the layout of the database.
+// Before the session has read the seal, `layout` is the layout of the settings. Only
+// checks/seal_check calls use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
 // Returns the layout of the settings for the next CREATE EXTENSION. Raises an error if the layout
@@ -16,7 +16,7 @@ void use_layout(const Layout& sealed);
 Layout chosen_layout();
 extern int64_t server_seal;  // layout at server start
 
-// These settings need a restart of the server.
+// A change of the following settings needs a restart of the server.
 extern const char* lease_conninfo;  // empty: no lease server
 extern ShardSet leased_regions;     // empty: not leased
 extern int lease_ms;
@@ -25,7 +25,7 @@ extern int max_skew_ms;
 // The greatest number of ids in one call of next_ids().
 inline constexpr int kMaxBatch = 1000000;
 
-// These settings change at a reload of the configuration.
+// The following settings change at a reload of the configuration.
 extern int max_lead_ms;
 extern int reserve_ms;
 extern int max_forward_jump_s;
@@ -45,7 +45,7 @@ inline Unsynchronized when_unsynchronized() {
   return static_cast<Unsynchronized>(on_unsynchronized);
 }
 
-// A session can change these settings, so no value of these settings can cause a duplicate id.
+// A session can change the following settings, so none of their values can cause a duplicate id.
 extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;

@@ -7,7 +7,8 @@ namespace snowflake::pg {
 static_assert(kPostgresEpochMs == (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * int64_t{86400000});
 
 const char* time_text(int64_t unix_ms) {
-  // Converting a very large mark to microseconds could overflow and give a time in the past.
+  // Converting a very large high-water mark to microseconds could overflow and give a time in the
+  // past.
   if (unix_ms >= kEndOfTimestamps) return "the far future";
   const TimestampTz at = timestamp_of_ms(unix_ms);
   return IS_VALID_TIMESTAMP(at) ? timestamptz_to_str(at) : "the far future";

@@ -1,4 +1,4 @@
-// All texts are allocated in the current memory context.
+// The returned texts are allocated in the current memory context.
 #pragma once
 
 #include "core/layout.hpp"
@@ -26,7 +26,7 @@ const char* layout_text(const Layout& layout);
 // Returns, for example, "all" or "0-127,200".
 const char* shards_text(const ShardSet& shards);
 
-// Returns "?" if the session's database was dropped.
+// Returns "?" instead of the name if the session's database was dropped.
 const char* database_name();
 
 }  // namespace snowflake::pg

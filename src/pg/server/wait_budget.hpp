@@ -14,7 +14,8 @@ struct WaitBudget {
   int64_t waited_ms() const;
 };
 
-// Sleeps at most `ms`, and at most 100 ms. Returns the length of the sleep in microseconds.
+// Sleeps for `ms` milliseconds, but at most 100 ms. Returns the length of the sleep in
+// microseconds.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
 // Sleeps like sleep_on_latch(), and then processes interrupts such as a cancelled query.

@@ -14,7 +14,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// The system identifier is read later, when the control file exists.
+// The system identifier of the server is read later, when the control file exists.
 constinit OriginFingerprint whereabouts{};
 constinit bool is_found = false;
 
