@@ -9,9 +9,10 @@ namespace snowflake::lease {
 
 namespace {
 
-// Overrides settings of the role and of the database on the lease server. With the TCP settings, a
-// backend ends within half a minute after its client has failed. Without the TCP settings, the
-// backend would count towards a CONNECTION LIMIT for two hours.
+// The statements override settings of the role and of the database on the lease server. With the
+// TCP settings, a backend of the lease server ends within half a minute after its client has
+// failed. Without the TCP settings, the backend of a failed client would count towards a CONNECTION
+// LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
@@ -30,14 +31,14 @@ constexpr char kSettings[] =
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 
-// The longest time for the look-up of a host name.
+// The longest time for the look-up of a host name, in ms.
 constexpr int64_t kLookUpMs = 10'000;
 
 // The lease worker has at most one connection at a time.
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // if set, the answer is discarded
+constinit char warning[256]{};  // a warning that makes the answer invalid
 constexpr int kMostRemarks = 8;
 constinit char remarks[kMostRemarks][256]{};  // all other messages
 constinit int remark_count = 0;
@@ -62,7 +63,7 @@ void fail(Exchange* exchange, const char* what, const char* why) {
     if (*c == '\n') *c = c[1] == '\0' ? '\0' : ' ';
 }
 
-// Returns false if the deadline has passed.
+// Waits for the connection's socket, and returns false if the deadline has passed.
 bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
   if (wait_for(PQsocket(connection), events, deadline) == nullptr) return true;
   char where[480];

@@ -1,7 +1,7 @@
-// One exchange with the lease server: connects, sends a request, reads all results and disconnects.
+// An exchange with the lease server connects, sends a request, reads all results and disconnects.
 //
-// Each exchange has its own connection. So a late answer is never read, and firewalls that drop
-// idle connections do no harm.
+// Each exchange has its own connection. A late answer is therefore never read, and firewalls that
+// drop idle connections do no harm.
 //
 // An answer is used only after all results were read, because the COMMIT comes after the row and
 // may fail. The lease worker discards an answer with the warning that a wait for a synchronous
@@ -33,7 +33,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
 // may have been cut inside a character.
 void make_ascii(char* text);
 
-// Closes the connection. Must be called after an error inside ask().
+// Closes the connection. hang_up() must be called after an error inside ask().
 void hang_up();
 
 // The host of the last request, as text for messages.

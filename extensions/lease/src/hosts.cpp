@@ -69,8 +69,8 @@ bool is_path(const char* host) {
   return host[0] == '/' || host[0] == '@';
 }
 
-// If the lists of hosts and ports are invalid, libpq gets the unchanged lists and reports the
-// error.
+// If the lists of hosts and ports are invalid, libpq gets the unchanged lists, so that libpq
+// reports the error.
 bool are_sound(const Lists& lists, int count) {
   return count <= kMostHosts &&
          (lists.host[0] == '\0' || lists.hostaddr[0] == '\0' || entries(lists.host) == count) &&
@@ -119,7 +119,7 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
     copy_entry(lists.hostaddr, turn.host, target->hostaddr, sizeof(target->hostaddr));
   copy_entry(lists.port, entries(lists.port) == 1 ? 0 : turn.host, target->port,
              sizeof(target->port));
-  // Like libpq, uses the default socket directory for an empty entry.
+  // Uses the default socket directory for an empty entry in the list of hosts, as libpq does.
   if (target->host[0] == '\0' && target->hostaddr[0] == '\0' && count > 1)
     strlcpy(target->host, DEFAULT_PGSOCKET_DIR, sizeof(target->host));
   const bool found = find_address(deadline, target, why, why_size);

@@ -28,7 +28,7 @@ bool server_stops() {
 
 // Registers a new lease worker that continues after this worker was terminated by an operator. The
 // postmaster's own restart of workers is not used, because it depends on the wall clock, which may
-// have been set back. Returns false if no worker slot is free.
+// have been set back. Returns false if no slot for a background worker is free.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
@@ -146,8 +146,8 @@ void snowflake_lease_main(Datum) {
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();
-  // The postmaster does not restart a worker that exits with 0. Either the server stops, or a new
-  // lease worker is registered.
+  // The postmaster does not restart a worker that exits with 0. When the lease worker exits, either
+  // the server stops or a new lease worker is registered.
   proc_exit(0);
 }
 

@@ -11,7 +11,8 @@ extern const pg::LeasePort* port;
 // Columns of the view snowflake.lease that the lease worker fills.
 extern pg::LeaseReport report;
 
-// A time in UTC, to compare the logs of two servers. The text is valid until the next call.
+// Returns a time in UTC as text, so that the logs of two servers can be compared. The text is valid
+// until the next call.
 const char* time_text(int64_t ms);
 
 // Changes the message in the view snowflake.lease, but logs nothing.
@@ -25,7 +26,7 @@ void log_event(int level, const char* text);
 // the same kind if their messages differ only in numbers.
 void log_failure(const char* text);
 
-// Logs a notice of the lease server once for each kind.
+// Logs a notice of the lease server, but each kind of notice only once.
 void log_remark(const char* text);
 
 }  // namespace snowflake::lease

@@ -16,7 +16,8 @@ namespace snowflake::lease {
 
 namespace {
 
-// Shorter than PIPE_BUF, so that the child process writes the answer with one atomic write().
+// Found is shorter than PIPE_BUF, so that the child process writes the answer with one atomic
+// write().
 struct Found {
   int error;
   Addresses addresses;
@@ -92,7 +93,7 @@ const char* take_answer(const Deadline& deadline, Found* found) {
     if (failure != nullptr) return failure;
     const ssize_t size = ::read(child.pipe, found, sizeof(*found));
     if (size == static_cast<ssize_t>(sizeof(*found))) return nullptr;
-    // EAGAIN: another event woke the lease worker before the child process answered.
+    // EAGAIN means that another event woke the lease worker before the child process answered.
     if (size >= 0 || (errno != EAGAIN && errno != EINTR)) return "ended without a result";
   }
 }

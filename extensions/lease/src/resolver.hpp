@@ -2,9 +2,9 @@
 //
 // getaddrinfo() cannot be interrupted, and waits 20 s or more for a name server that does not
 // answer. A thread is impossible because of PostgreSQL's signal handlers and longjmp(). A
-// background worker would delay the stop of the server. So a child process calls getaddrinfo(), and
-// the lease worker can kill it at any time. The child process detaches from shared memory and from
-// the log's pipe, so that the server can stop and start.
+// background worker would delay the stop of the server. A child process therefore calls
+// getaddrinfo(), and the lease worker can kill the child at any time. The child process detaches
+// from shared memory and from the log's pipe, so that the server can stop and start.
 #pragma once
 
 #include "waiting.hpp"
@@ -21,7 +21,7 @@ struct Addresses {
 bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, char* why,
              size_t why_size);
 
-// Ends the child process. Must be called after an error inside resolve().
+// Ends the child process. stop_resolving() must be called after an error inside resolve().
 void stop_resolving();
 
 }  // namespace snowflake::lease

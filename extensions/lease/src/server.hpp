@@ -1,4 +1,4 @@
-// The core's headers come first, because PostgreSQL's macros break them.
+// Headers of src/core come first, because macros of PostgreSQL would break these headers.
 #pragma once
 
 #include "core/clock.hpp"

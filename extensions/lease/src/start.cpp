@@ -18,8 +18,8 @@ bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);
 }
 
-// The server does not start if the connection string is invalid or contains a password, because
-// views would show the password.
+// The server does not start if the lease server's connection string is invalid or contains a
+// password, because views would show the password.
 void check_conninfo() {
   char* why = nullptr;
   PQconninfoOption* const options = PQconninfoParse(port->conninfo, &why);

@@ -191,7 +191,8 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// A short lease leaves less time to try several hosts.
+// With a short lease, the timeout is shorter, so that several hosts can be tried before the lease
+// ends.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }
@@ -226,7 +227,8 @@ void give_back() {
   static Reply reply;
   if (port->view().region == kNoRegion) return;
   if (is_own_server()) {
-    // A server that is shutting down accepts no connection.
+    // The region cannot be given back to this server itself, because a server that is shutting down
+    // accepts no connection.
     const LeaseView mine = port->view();
     ereport(LOG, (errmsg("snowflake: region %d is not given back, because its lease server is this "
                          "server and stops, too",

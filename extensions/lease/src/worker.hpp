@@ -15,7 +15,7 @@ BackgroundWorker describe_worker();
 
 // worker.cpp
 
-// Times of the next request, on the monotonic clock.
+// The times of the last and the next request, on the monotonic clock.
 struct Schedule {
   int64_t asked_us;
   int64_t due_us;
@@ -25,10 +25,11 @@ extern Schedule schedule;
 
 void begin_exchanges();
 
-// Sends one request, and acts on the answer.
+// Sends one request to the lease server, and acts on the answer.
 void exchange();
 
-// Tries the next host at once. If all hosts have failed, waits before the next attempt.
+// Tries the next host of the lease server at once. If all hosts have failed, waits before the next
+// attempt.
 void retry_later();
 
 void give_back();
