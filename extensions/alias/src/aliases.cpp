@@ -1,6 +1,6 @@
 // The SQL functions for aliases, digits and tokens. For an invalid text, a function from_...()
-// raises an error, and try_from_...() returns NULL. Writers put the optional prefix in front of the
-// text, and readers require the prefix.
+// raises an error, and try_from_...() returns NULL. A function that writes an alias puts the
+// optional prefix in front, and a function that reads an alias requires the prefix.
 
 #include "errors.hpp"
 #include "forms.hpp"
@@ -44,8 +44,8 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// The prefix argument, or an empty prefix. A prefix ends in "_" or "-", which no alias, token or
-// digits contain. So the end of the prefix in a text is unambiguous.
+// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-", which occur in no
+// alias, token or digits. The end of the prefix in a text is therefore unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {

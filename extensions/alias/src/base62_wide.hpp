@@ -1,4 +1,4 @@
-// Base62 of numbers with up to 128 bits, in texts of a fixed length.
+// Encodes numbers of up to 128 bits in base62, as texts of a fixed length.
 #pragma once
 
 #include "core/base62.hpp"
@@ -9,8 +9,8 @@ __extension__ typedef unsigned __int128 Uint128;
 
 inline constexpr size_t kMaxBase62Wide = 22;
 
-// Writes `length` characters, at most kMaxBase62Wide. REQUIRES value < 62^length. Ten characters
-// are written at a time, so that few divisions are 128-bit.
+// Writes `value` as a base62 text of `length` characters, at most kMaxBase62Wide. REQUIRES value <
+// 62^length. Ten characters are computed at a time, so that only few divisions need 128 bits.
 constexpr void write_base62_wide(Uint128 value, char* out, size_t length) noexcept {
   constexpr uint64_t kTen = 839299365868340224;  // 62^10
   while (length > 0) {
@@ -27,8 +27,8 @@ struct ParsedWide {
   size_t at;
 };
 
-// Reads `length` characters. REQUIRES: `length` is at most kMaxBase62Wide. Numbers above `greatest`
-// are errors.
+// Reads `length` characters. REQUIRES that `length` is at most kMaxBase62Wide. Numbers above
+// `greatest` are errors.
 constexpr ParsedWide read_base62_wide(std::string_view text, size_t length,
                                       Uint128 greatest) noexcept {
   Uint128 head = 0;  // 21 digits, less than 2^128

@@ -15,8 +15,9 @@ namespace {
 
 constexpr size_t kBlock = 16;
 
-// Block P of FF1 for radix 2, n = 63, u = 31 and no tweak: version 1, method 2, addition 1, radix
-// (three bytes), ten rounds, u, n (four bytes), length of the tweak (four bytes).
+// Block P of FF1 (NIST SP 800-38G) for radix 2, n = 63, u = 31 and no tweak has these fields:
+// version 1, method 2, addition 1, radix (three bytes), ten rounds, u, n (four bytes), length of
+// the tweak (four bytes).
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 
 void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
@@ -29,8 +30,8 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// HKDF-Expand of RFC 5869 for 32 bytes, the first and only block T(1). `purpose` ends with the
-// counter 1. The HMAC uses the key of its last initialization.
+// Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). `purpose` ends with
+// the counter 1 of RFC 5869. The HMAC uses the key with which it was last initialized.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -54,7 +55,7 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
   return EVP_CipherUpdate(context, out, &length, in, kBlock) == 1 && length == int{kBlock};
 }
 
-// The pseudorandom function of FF1, AES-CBC-MAC over the standard's blocks P and Q. Block Q
+// The pseudorandom function of FF1 is AES-CBC-MAC over the blocks P and Q of the standard. Block Q
 // contains zeros, the round, and the half that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;

@@ -3,8 +3,8 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The pseudorandom function returns NUM(S) of the standard, at most 96 bits for a half of up to ten
-// digits.
+// The pseudorandom function returns NUM(S) of NIST SP 800-38G, which has at most 96 bits for a half
+// of up to ten digits.
 #pragma once
 
 #include <string_view>
@@ -79,7 +79,7 @@ constexpr void write_decimal(uint64_t value, char* out, size_t length) noexcept 
   for (; length > 0; value /= 10) out[--length] = static_cast<char>('0' + value % 10);
 }
 
-// Reads exactly `length` digits, at most nineteen, which cannot overflow 64 bits.
+// Parses a text of exactly `length` digits, at most nineteen, so that 64 bits cannot overflow.
 constexpr ParsedNumeral read_decimal(std::string_view text, size_t length) noexcept {
   uint64_t value = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -62,7 +62,7 @@ Outcome read_digits(std::string_view encoded, std::string_view name, unsigned le
   if (key == nullptr) return {0, Reason::no_version, NumeralError::none, 0, version};
   uint64_t id = 0;
   if (!cipher_of(*key).unpermute_digits(parsed.value, length - 1, &id)) error_cipher();
-  // Twenty digits can represent numbers that are not ids.
+  // A text of twenty digits can represent a number that is not an id.
   if (id > kGreatestId) return wrongly_written(NumeralError::overflow, 0);
   return good(id);
 }

@@ -1,9 +1,9 @@
-// The texts into which an id can be encrypted.
-//  - Alias: version * 2^63 + the permuted id, in base62. Eleven characters can represent 62^11
-//    numbers, which is more than 5 * 2^63, so the version of the key is 0 to 4.
+// An id can be encrypted into three kinds of text:
+//  - Alias: the number version * 2^63 + the permuted id, written in base62. Eleven characters can
+//    represent 62^11 numbers, which is more than 5 * 2^63, so the version of the key is 0 to 4.
 //  - Digits: the first digit is the version of the key, and the other digits are the permuted id.
-//  - Token: 128 bits in base62. A reader tries every version of the key, and only the right version
-//    accepts the token.
+//  - Token: an encrypted block of 128 bits, written in base62. read_token() tries every version of
+//    the key, and only the right version accepts the token.
 //
 // If a text is invalid, the functions return the reason, because some callers return NULL. If the
 // keys or libcrypto are unusable, the functions raise an error.
@@ -35,7 +35,7 @@ struct Outcome {
   unsigned version;
 };
 
-// Each write_...() writes a text of fixed length, without a terminator. REQUIRE id <= kGreatestId.
+// Each write_...() writes a text of fixed length, without a terminator. REQUIRES id <= kGreatestId.
 // write_digits() REQUIRES that the id has fewer digits than `length`.
 void write_alias(Key& key, uint64_t id, char* out);
 void write_digits(Key& key, uint64_t id, unsigned length, char* out);

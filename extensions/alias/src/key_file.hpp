@@ -4,9 +4,9 @@
 //     photos   1        2b7e...
 //     photos   0        99aa...
 //
-// If several lines have the same name, the first key writes aliases, and all keys read aliases.
-// Blank lines and lines that begin with # are ignored. An error contains the number of the invalid
-// line, but never its contents.
+// If several lines have the same name, only the first key encrypts ids, and all keys decrypt
+// aliases. Blank lines and lines that begin with # are ignored. An error contains the number of the
+// invalid line, but never its contents.
 #pragma once
 
 #include <cstddef>

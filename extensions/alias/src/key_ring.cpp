@@ -29,8 +29,9 @@ constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // PgReloadTime of the ring
 
-// PostgreSQL's rule for a private key file. Only the server's user may read a key file that belongs
-// to the server's user. A group may read a key file that belongs to root.
+// Applies PostgreSQL's rule for private key files. If the key file belongs to the server's user, no
+// other user may have permissions on the file. If the key file belongs to root, its group may read
+// the file.
 bool is_private(const struct stat& file) {
   if (file.st_uid == geteuid()) return (file.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   return file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IXGRP | S_IRWXO)) == 0;
@@ -69,8 +70,8 @@ void release_keys(void* argument) {
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
 }
 
-// Adds the key of a line. Returns null, or the reason why the line is invalid. The reason is empty
-// if libcrypto fails.
+// Adds the key of a line in the key file. Returns null, or the reason why the line is invalid. The
+// reason is an empty text if libcrypto fails.
 const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;
@@ -95,7 +96,7 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   return nullptr;
 }
 
-// Reads the file into a new memory context. If an error is raised, the new context is freed
+// Reads the key file into a new memory context. If an error is raised, the new context is freed
 // together with the caller's context.
 void read_keys() {
   if (key_file_lost) error_key_file_lost();

@@ -23,7 +23,7 @@ struct Key {
 };
 
 struct KeyRing {
-  Key* keys;  // in the order of the file
+  Key* keys;  // in the order of the key file
   int count;
 
   // Returns null if the key file does not contain the name or the version.

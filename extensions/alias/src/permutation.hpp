@@ -8,9 +8,9 @@
 // never used.
 //
 // FF1 is an alternating Feistel network of ten rounds. Four rounds are a strong pseudorandom
-// permutation up to about 2^16 queries (Luby and Rackoff 1988). More rounds reach nearly 2^32
-// queries (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size). An adversary who has
-// the aliases of four billion chosen ids is outside the proof.
+// permutation up to about 2^16 queries (Luby and Rackoff 1988). Proofs for more rounds reach nearly
+// 2^32 queries (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size). The proofs do
+// not cover an adversary who has the aliases of four billion chosen ids.
 #pragma once
 
 #include "core/numeral.hpp"
@@ -21,7 +21,7 @@ namespace detail {
 
 inline constexpr unsigned kFeistelRounds = 10;
 
-// Even rounds change the upper 31 bits of an id, odd rounds the lower 32 bits.
+// Even rounds of FF1 change the upper 31 bits of an id, and odd rounds change the lower 32 bits.
 constexpr uint32_t feistel_mask(unsigned round) noexcept {
   return round % 2 == 0 ? 0x7FFFFFFF : 0xFFFFFFFF;
 }
