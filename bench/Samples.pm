@@ -1,10 +1,10 @@
-# Reads the samples that the parts of the benchmark took. Computes ratios, medians, minimums and maximums. A ratio
+# Reads the measured values (samples) of the benchmark, and computes ratios, medians, minimums and maximums. A ratio
 # compares values of the same run, so a disturbance of the whole run does not change the ratio.
 package Samples;
 use strict;
 use warnings;
 
-# Reads results/*.tsv of four columns: subject, metric, run, value.
+# Reads the files results/*.tsv, which have four columns: subject, metric, run, value.
 sub read_all {
   my ($class, $directory) = @_;
   my %values;
@@ -24,14 +24,15 @@ sub read_all {
 
 sub has { my ($self, $part) = @_; return exists $self->{$part} }
 
-# Returns the values of a subject by the number of the run. The result is empty if the subject was not measured.
+# Returns the measured values of a subject as a hash from the number of the run to the value. If the subject was not
+# measured, the hash is empty.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
-  my $subjects = $self->{$part} // {};    # a lookup in one step would add missing keys
+  my $subjects = $self->{$part} // {};    # prevents the lookup below from adding missing keys
   return %{ ($subjects->{$subject} // {})->{$metric} // {} };
 }
 
-# Returns median, least and greatest value of a list, or an empty list if the list is empty.
+# Returns the median, the minimum and the maximum of a list. If the list is empty, returns an empty list.
 sub summary {
   my @sorted = sort { $a <=> $b } @_;
   return () unless @sorted;
@@ -44,8 +45,8 @@ sub of { my $self = shift; my %runs = $self->runs(@_); return summary(values %ru
 
 sub median { my $self = shift; my ($median) = $self->of(@_); return $median }
 
-# ratio PART, ABOVE, BELOW: divides the metrics of two subjects of the same run. ABOVE and BELOW are pairs of [subject,
-# metric].
+# ratio PART, ABOVE, BELOW: divides the value of one subject by the value of another subject in the same run. Returns
+# the median, the minimum and the maximum of these ratios. ABOVE and BELOW are lists [subject, metric].
 sub ratio {
   my ($self, $part, $above, $below) = @_;
   my %above = $self->runs($part, @$above);

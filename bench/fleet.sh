@@ -1,11 +1,13 @@
 # shellcheck shell=bash disable=SC2154
-# Starts a control database, which also routes, and two data servers, for the parts that measure a fleet.
+#
+# Starts three servers for the parts of the benchmark that measure several servers. One server has the control database
+# and routes, and two servers have the data.
 
 fleet_servers=(control a b)
 region_of() { case $1 in control) echo 1 ;; a) echo 2 ;; b) echo 3 ;; esac; }
 where() { echo "host=$work/run port=$((5540 + $(region_of "$1"))) user=bench dbname=postgres"; }
 
-# on SERVER ARGUMENT...: runs psql on the server.
+# on SERVER ARGUMENT...: runs psql with these arguments on SERVER.
 on() {
   local server=$1
   shift

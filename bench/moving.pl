@@ -1,8 +1,9 @@
 #!/usr/bin/perl
-# moving.pl BIN HOST ROWS ADOPTED FILES: measures what the statements of doc/moving.md cost while clients write. The
-# program calls adopt() for ADOPTED tables of ROWS rows, one by one. Then the program runs "From UUIDs" on a table of
-# ROWS rows, to which two other tables refer. Four clients write at the same time, together 2,000 transactions per
-# second. The program prints samples: the duration of each step, and the longest wait of a client during the step.
+# moving.pl BIN HOST ROWS ADOPTED FILES: measures what the statements of doc/moving.md cost while clients write. First
+# the program calls adopt() for ADOPTED tables of ROWS rows, one table after the other. Then the program runs the
+# statements of the section "From UUIDs" on a table of ROWS rows, to which two other tables refer. In the meantime four
+# clients write 2,000 transactions per second together. The program prints the duration of each step, and the longest
+# wait of a client during the step.
 use strict;
 use warnings;
 use FindBin;
@@ -16,7 +17,7 @@ $ENV{PGOPTIONS} = '-c search_path=public';
 
 sub sample { print join("\t", @_), "\n" }
 
-# Runs a statement. Repeats the statement after a lock timeout, as doc/moving.md describes.
+# Runs a statement. If the statement fails by a lock timeout, it is repeated, as doc/moving.md describes.
 sub say_sql {
   my ($statement) = @_;
   $lock_timeout = $1, return if $statement =~ /^SET lock_timeout = '?(\w+)'?;/;
@@ -32,8 +33,7 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    # The pause lets the delayed writers catch up. Without a pause the next attempt would meet all waiting writers at
-    # once.
+    # Waits so that delayed writers can catch up. An immediate next attempt would meet all waiting writers at once.
     sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";
@@ -42,7 +42,7 @@ sub say_sql {
 my (@phases, $writers, $number);
 END { kill 'TERM', $writers if $writers }
 
-# phase NAME, CODE: runs CODE, and stores its begin and its end under NAME.
+# phase NAME, CODE: runs CODE, and stores the start and end times under NAME.
 sub phase {
   my ($name, $code) = @_;
   my $began = time;
@@ -71,12 +71,12 @@ sub start_writers {
   phase('nothing', sub { sleep 3 });
 }
 
-# For each phase, adds the longest duration of a transaction that overlapped the phase, and the rate of transactions
-# that ended in the phase. Fails if a writer saw an error.
+# Prints two values for each phase: the longest transaction that overlapped the phase, and the rate of transactions that
+# ended in the phase. Fails if a writer reported an error.
 sub stop_writers {
   my ($prefix) = @_;
-  sleep 3;    # pgbench loses log lines that it has not written
-  # The signal is not INT, because background jobs of a shell ignore INT.
+  sleep 3;    # waits because pgbench loses log lines that are still in its buffer
+  # Sends TERM instead of INT, because background jobs of a shell ignore INT.
   kill 'TERM', $writers;
   waitpid $writers, 0;
   undef $writers;
@@ -88,7 +88,7 @@ sub stop_writers {
     open my $log, '<', $file or die;
     while (<$log>) {
       my (undef, undef, $us, undef, $s, $fraction) = split;
-      next if ($fraction // '') !~ /^\d+$/;    # pgbench has not completed this line
+      next if ($fraction // '') !~ /^\d+$/;    # pgbench had not written the end of this line
       my $end = $s + $fraction / 1e6;
       for my $i (0 .. $#phases) {
         my (undef, $from, $to) = @{ $phases[$i] };
@@ -129,8 +129,8 @@ my $page = do { local $/; open my $in, '<', "$FindBin::Bin/../doc/moving.md" or 
 my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has no section \"From UUIDs\"\n";
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
-# Repeats each statement of the page for the table "comments" for the table "tags". Within a transaction each line for
-# "comments" is followed by the same line for "tags".
+# Repeats a statement for the table "tags" if the page shows the statement for the table "comments". In a transaction,
+# each line for "comments" is followed by the same line for "tags".
 sub for_tags {
   my ($statement) = @_;
   return $statement if $statement !~ /comments/;

@@ -1,8 +1,9 @@
 #!/usr/bin/perl
-# perl -I bench report.pl [--gate] OUT [README]: reads OUT/results and writes OUT/RESULTS.md. If README is given, the
-# program also replaces the text between two marks in README. The sentences of the report are in the templates
-# RESULTS.md.in and performance.md.in. This program computes the numbers and tables that replace the {{names}} in the
-# templates. A paragraph or section is left out if its values were not measured. A single missing value is marked.
+# perl -I bench report.pl [--gate] OUT [README]: reads OUT/results and writes the report OUT/RESULTS.md. If README is
+# given, the program also replaces the text between two marks in README. The text of the report is in the templates
+# RESULTS.md.in and performance.md.in. This program computes the numbers and tables that replace the {{names}} in these
+# templates. If all values of a paragraph or section are missing, the report leaves the paragraph or section out. The
+# report marks a single missing value.
 use strict;
 use warnings;
 use FindBin;
@@ -37,8 +38,8 @@ sub table {
     map { '| ' . join(' | ', @$_) . ' |' } @rows;
 }
 
-# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of these metrics. The list is empty if a metric was
-# not measured.
+# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of these metrics. If a metric was not measured,
+# returns an empty list.
 sub sum_of {
   my ($part, $subject, @metrics) = @_;
   my @values = map { $samples->median($part, $subject, $_) // return } @metrics;
@@ -47,20 +48,20 @@ sub sum_of {
   return ($sum) x 3;
 }
 
-# Returns the measured subjects of a part, in the given order.
+# Returns those of the given subjects that were measured in a part, in the given order.
 sub subjects {
   my ($part, $metric, @order) = @_;
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
 }
 
-# Returns the lines of a result file that does not contain samples, each split into its fields.
+# Returns the lines of a result file that does not contain samples. Each line is a list of fields.
 sub lines_of {
   my ($name) = @_;
   open my $in, '<', "$out/results/$name.tsv" or return;
   return map { chomp; [split /\t/, $_, -1] } <$in>;
 }
 
-# Returns the lines of a result file that has no fields.
+# Returns the lines of a result file without splitting the lines into fields.
 sub lines_of_file {
   my ($name) = @_;
   open my $in, '<', "$out/results/$name" or return;
@@ -69,7 +70,7 @@ sub lines_of_file {
 
 sub subjects_of_pair { return grep { my %runs = $samples->runs('against', "new: $_", 'ns'); %runs } @_ }
 
-# Rounds to the next hundred.
+# Rounds a value to the nearest hundred.
 sub hundreds { my ($value) = @_; return defined $value ? whole(100 * sprintf '%.0f', $value / 100) : '' }
 
 # Breaks a paragraph into lines of at most 120 characters.
@@ -96,8 +97,8 @@ my %machine = map { @$_ } lines_of('machine');
 
 my @ratios;
 
-# aim TEXT, SIGN ('<=' or '>='), TARGET, RATIO...: adds a row that tells whether the ratio meets its target. RATIO is a
-# list of median, least and greatest value.
+# aim TEXT, SIGN ('<=' or '>='), TARGET, RATIO...: adds a table row that shows whether a ratio meets its target. RATIO
+# is a list of the median, the minimum and the maximum.
 sub aim {
   my ($what, $sign, $target, @ratio) = @_;
   return unless @ratio;
@@ -183,8 +184,8 @@ aim('ids of two threads of the core on separate words, relative to one thread', 
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# Sets limits for a machine that other programs use at the same time. A regression exceeds the limits, but noise does
-# not.
+# Checks a ratio against a limit for a machine that other programs also use. The limits are so wide that only a
+# regression exceeds them, not noise.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;
@@ -210,13 +211,15 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: for each subject the cost of a call, and the ratio of that cost to the cost of FLOOR.
+# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject. Also returns the ratio of this cost to
+# the cost of the subject FLOOR.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }
     subjects('call', $metric, @subjects);
 }
-# both_calls METRIC, SUBJECT...: a table of the costs of calls with and without the processor's time stamp counter.
+# both_calls METRIC, SUBJECT...: returns a table with the cost of calls, with and without the processor's time stamp
+# counter.
 sub both_calls {
   my ($metric, @subjects) = @_;
   my %without = map { $_->[0] => $_ } calls("$metric$off", 'next_id', @subjects);
@@ -252,8 +255,8 @@ $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all 
     subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
       'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
 
-# millions PART, METRIC, [NAME, SUBJECT]...: a table of the total rates of several threads or clients, in millions. In
-# METRIC and SUBJECT, N is the number of threads or clients.
+# millions PART, METRIC, [NAME, SUBJECT]...: returns a table with the total rates of several threads or clients, in
+# millions. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
 sub millions {
   my ($part, $metric, @names) = @_;
   my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;
@@ -507,8 +510,8 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
 
 # ---- the pages
 
-# filled PARAGRAPH: returns the paragraph with the measured values, and the number of {{names}} in the template. The
-# list is empty if a value was not measured.
+# filled PARAGRAPH: replaces the {{names}} in PARAGRAPH by measured values. Returns the new paragraph and the number of
+# {{names}}, or an empty list if a value was not measured.
 sub filled {
   my ($paragraph) = @_;
   my @names = $paragraph =~ /\{\{(\w+)\}\}/g;

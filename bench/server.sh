@@ -1,9 +1,10 @@
 # shellcheck shell=bash
-# Starts a private server for measuring, and has the functions that all parts of the benchmark use. bench/run sources
-# this file.
+#
+# Starts a private server for measurements, and contains functions that all parts of the benchmark use. bench/run
+# sources this file.
 
-# prepare [EXTENSION...]: makes a private copy of PostgreSQL. Installs the extension as it is released, the functions
-# for comparison in bench/extension, and the extensions in the directories EXTENSION.
+# prepare [EXTENSION...]: makes a private copy of PostgreSQL. Installs the released build of the extension, the
+# functions in bench/extension for comparison, and the extensions in the directories EXTENSION.
 # shellcheck disable=SC2120
 prepare() {
   local extension
@@ -17,8 +18,8 @@ prepare() {
   [ "$(id -u)" != 0 ] || chown postgres: "$place" "$work/files"
 }
 
-# start_server [SETTING...]: starts a new cluster. The next part of the benchmark must not use shards that an earlier
-# part has driven ahead of the clock.
+# start_server [SETTING...]: starts a server with a new data directory. Each part of the benchmark needs a new one,
+# because an earlier part may have minted ids ahead of the clock.
 start_server() {
   stop_server
   rm -rf "$place/data"
@@ -46,15 +47,15 @@ stop_server() {
   unprivileged "$bin/pg_ctl" -s -D "$place/data" -m immediate -w stop || true
 }
 
-# sql ARGUMENT...: runs psql as the superuser of the private server. PGOPTIONS holds settings that the SQL files of the
-# parts read.
+# sql ARGUMENT...: runs psql as the superuser of the private server. PGOPTIONS contains settings that the SQL files in
+# bench/sql read.
 sql() {
   unprivileged env PGOPTIONS="${PGOPTIONS:-}" "$bin/psql" -XqAt -F $'\t' -v ON_ERROR_STOP=1 \
     -h "$place" -U bench -d postgres "$@"
 }
 
-# begin_results PART starts the result file of a part. sample SUBJECT METRIC RUN VALUE adds a value that the shell
-# measured. take_samples adds the samples that the database has stored.
+# begin_results PART creates the result file of a part. The function `sample SUBJECT METRIC RUN VALUE` adds a value that
+# the shell measured. The function take_samples adds the values that SQL stored in the table bench.sample.
 begin_results() {
   results=$out/results/$1.tsv
   printf 'subject\tmetric\trun\tvalue\n' >"$results"
@@ -67,8 +68,8 @@ take_samples() {
   sql -c 'SELECT * FROM bench.sample ORDER BY subject, metric, run' >>"$results"
 }
 
-# tps ARGUMENT...: prints the transactions per second that pgbench reports, without the time of connecting. Prints
-# "duplicate" if a duplicate key has stopped a client.
+# tps ARGUMENT...: prints the transactions per second that pgbench reports, without the time for connections. If a
+# duplicate key stopped a client, prints "duplicate".
 tps() {
   if unprivileged "$bin/pgbench" -h "$place" -U bench -n -M prepared "$@" postgres \
     >"$work/pgbench.out" 2>"$work/pgbench.err"; then
@@ -81,7 +82,7 @@ tps() {
   fi
 }
 
-# busy_cpus: prints how many CPUs other processes use, measured over a second.
+# busy_cpus: prints how many CPUs are in use before the measurement, on average over one second.
 busy_cpus() {
   { head -1 /proc/stat; sleep 1; head -1 /proc/stat; } | awk -v cpus="$(nproc)" '
     { idle = $5 + $6; all = 0; for (i = 2; i <= NF; i++) all += $i
@@ -89,8 +90,9 @@ busy_cpus() {
     END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
 }
 
-# note_when PART BUSY SECONDS: stores the commit, date, form, other load and duration of a part, because parts can be
-# measured separately.
+# note_when PART BUSY SECONDS: stores when and how a part was measured, because parts can be measured separately. The
+# values are the commit, the date, the form (full or quick), the number of CPUs in use by other programs, and the
+# duration.
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"
@@ -99,7 +101,7 @@ note_when() {
   mv "$when.new" "$when"
 }
 
-# commit_of DIRECTORY: prints the commit of the directory, and whether the files differ from that commit.
+# commit_of DIRECTORY: prints the commit of the git checkout DIRECTORY, and whether files differ from this commit.
 commit_of() {
   local changed
   changed=$(git -C "$1" status --porcelain --untracked-files=no -- . ':!bench/RESULTS.md' ':!README.md' 2>/dev/null) || { echo unknown; return; }

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+#
 # Contains functions that all scripts share: packages, an unprivileged user, and a private copy of PostgreSQL. Source
 # this file with `set -euo pipefail`. Apart from missing packages that the functions install, the system's PostgreSQL is
 # not changed.

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+#
 # Chooses the PostgreSQL that the scripts use. scripts/lib.sh sources this file.
 
 oldest_postgres=15

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+#
 # Counts and prints the results of scripts/test, which sources this file.
 #
 # The stages of scripts/test run at the same time, each in a separate process. Every stage prints each result at once

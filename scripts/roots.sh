@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+#
 # Makes Debian roots (directories for chroot) in which scripts build and test. A script sources this file after lib.sh.
 # Each Debian suite has a minimal root, which is created once and never changed. A work root is a copy of the minimal
 # root, in which packages are installed. Later runs use the same work root again.

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+#
 # Contains the stages of scripts/test, which sources this file. Each stage runs in a separate process.
 
 # use_tree NAME: sets $tree to a copy of the sources, which is made only once. Each compiler builds in its own copy.

@@ -1,5 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures the core alone with Google Benchmark: CPU time per operation, and operations per second of all threads.
+#
+# Measures the code in src/core alone with Google Benchmark: the CPU time per operation, and the operations per second
+# of all threads.
 begin_results core
 unprivileged make -s -C "$work/source/bench/core" BUILD="$work/source/bench/build" >/dev/null
 unprivileged "$work/source/bench/build/core_bench" --benchmark_format=csv \

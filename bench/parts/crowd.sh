@@ -1,17 +1,18 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures sessions that mint at the same time. As in bench/parts/call.sh, calls must not wait for the clock.
+#
+# Measures several sessions that mint at the same time. No call waits for the clock, because ids may run 60 s ahead.
 begin_results crowd
 start_server 'snowflake.layout = instagram' 'snowflake.max_lead = 60s' 'max_connections = 80'
 shard=0
 
-# together SUBJECT FUNCTION ARGUMENT...: one session for each argument calls FUNCTION in a C loop, and all loops begin
-# together. Adds the calls per second of all sessions, and the CPU time per call.
+# together SUBJECT FUNCTION ARGUMENT...: calls FUNCTION in a C loop in one session for each ARGUMENT. All loops begin at
+# the same time. Stores the calls per second of all sessions together, and the mean CPU time per call.
 together() {
   local subject=$1 function=$2 begin pids=() i=0 argument
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    i=$((i + 1))  # not in the redirection, where only the background process would count
+    i=$((i + 1))  # counts here, because the redirection below runs in a background process
     sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.3 0.2))" \
       >"$work/rate.$i" &
     pids+=($!)
@@ -36,8 +37,8 @@ for run in $(seq "$(by_form 5 1)"); do
   together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
 done
 
-# Runs clients of pgbench whose statements mint 1000 ids each, ten per row. The runs are short, because many clients use
-# up the 60 s that a shard may be ahead within a few seconds.
+# Runs pgbench with statements that mint 1000 ids each, ten per row. The runs are short, because many clients mint 60 s
+# of ids of one shard within a few seconds.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
                 UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key
@@ -51,7 +52,7 @@ for run in $(seq "$(by_form 2 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
-      shard=$((shard + 66))  # outside of the substitution, because a subshell would lose the new value
+      shard=$((shard + 66))  # counts here, because a command substitution would lose the new value
       sample "$name" "ids/s, $clients clients" "$run" \
         "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"

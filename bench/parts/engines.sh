@@ -1,11 +1,12 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures how one client reads a row by its id: directly on the server that has the row, and through a router with
-# PL/Proxy and with postgres_fdw.
+#
+# Measures how fast one client reads a row by its id: on the server of the row, through PL/Proxy on a router, and
+# through postgres_fdw on a router.
 begin_results engines
 # shellcheck source=bench/fleet.sh
 . "$bench_dir/fleet.sh"
 start_fleet
-rows=$(by_form 20000 4000)  # rows per shard
+rows=$(by_form 20000 4000)  # the number of rows in each shard
 for server in a b; do
   [ $server = a ] && from=0 || from=8
   on $server -c 'CREATE SCHEMA template; CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text NOT NULL)' \
@@ -18,8 +19,8 @@ for server in a b; do
 done
 on control -f "$work/source/bench/sql/engines.sql"
 
-# by WHAT SERVER STATEMENT: measures the statements per second of one client. In STATEMENT, :id is an id of shard 3,
-# which is on the server "a".
+# by WHAT SERVER STATEMENT: measures how often per second one client can run STATEMENT on SERVER. In STATEMENT, :id is
+# an id of shard 3, whose rows are on the server "a".
 by() {
   local what=$1 server=$2 statement=$3
   unprivileged tee "$work/files/engines.sql" >/dev/null <<END

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures the first call of a new session: the time of the call itself, and of the whole first statement as a client
-# sees it.
+#
+# Measures the first call of next_id() in a new session: the time of the call itself, and the time of the whole
+# statement.
 begin_results first
 start_server
 for run in $(seq "$(by_form 80 10)"); do

@@ -1,13 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures what leases cost. Compares a server that has a static region with a server that leases its region. The part
-# measures a call without the time of the query, and calls while the lease server is stopped. The part also measures the
-# time from the command for a restart, a start or a failover to the first id.
+#
+# Compares a server with a static region and a server that leases its region. These costs are measured on both servers:
+#
+# - a single call
+# - calls while the lease server is stopped
+# - the time from the command for a restart, a start or a failover to the first id
 begin_results lease
 build_and_install "$work/source/extensions/lease"
 minting_servers=(static leased)
 lease_port() { case $1 in lease_server) echo 5551 ;; static) echo 5552 ;; leased) echo 5553 ;; standby) echo 5554 ;; esac; }
 
-on() {  # SERVER ARGUMENT...: runs psql on the server
+on() {  # SERVER ARGUMENT...: runs psql on SERVER
   unprivileged env PGOPTIONS='-c client_min_messages=warning' "$bin/psql" -XqAt -v ON_ERROR_STOP=1 \
     -d "host=$work/run port=$(lease_port "$1") user=bench dbname=postgres" "${@:2}"
 }
@@ -42,7 +45,8 @@ make_pair() {
 milliseconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (to - from) * 1000 }'; }
 first_id() { on "$1" -o /dev/null -c 'SELECT snowflake.next_id(1)'; }
 
-# Measures calls with ids that do not run ahead of the clock, because a tick has more ids than a loop can mint.
+# Measures calls whose ids do not run ahead of the clock, because the layout has more ids per millisecond than a loop
+# can mint.
 make_pair 1h "snowflake.layout = '41/3+1/19'" 'snowflake.max_lead = 60s'
 rows=$(by_form 20000 10000)
 calls() { printf "%s, " "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1" "$1"; printf %s "$1"; }
@@ -52,12 +56,12 @@ cost() {  # SERVER EXPRESSION
 for run in $(seq 0 "$(by_form 30 8)"); do
   for server in "${minting_servers[@]}"; do
     net=$(awk "BEGIN { print $(cost "$server" 'snowflake.next_id(1)') - $(cost "$server" i) }")
-    [ "$run" = 0 ] || sample "$server" 'CPU ns a call' "$run" "$net"  # run 0 warms up
+    [ "$run" = 0 ] || sample "$server" 'CPU ns a call' "$run" "$net"  # run 0 only fills caches
   done
 done
 
-# First ids after a standstill. On both servers calls wait until the clock has passed the high-water mark. The wait
-# lasts at most snowflake.reserve.
+# Measures the time to the first id after a restart, a crash and a failover. On both servers a call first waits until
+# the clock has passed the high-water mark, at most for "snowflake.reserve".
 make_pair 12s 'wal_level = replica'
 for run in $(seq "$(by_form 4 2)"); do
   for server in "${minting_servers[@]}"; do
@@ -88,7 +92,8 @@ for run in $(seq "$(by_form 4 2)"); do
   done
 done
 
-# Measures calls while the lease server is stopped for half of a lease. The lease was renewed just before the stop.
+# Measures calls while the lease server is stopped for half of the duration of a lease. The lease was renewed just
+# before the stop.
 on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
 until [ "$(on leased -c 'SELECT length_ms < 20000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
 ctl lease_server stop -m immediate

@@ -1,6 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures the pause of writers while a shard moves between two servers, back and forth. The shard has 200,000 rows, and
-# three writers follow the map. All servers run on one machine, so the copy and the writers share its resources.
+#
+# Measures how long writers wait while a shard moves between two servers, back and forth. The shard has 200,000 rows,
+# and three writers find the shard's server in the shard map. The copy of the shard and the writers share the same
+# machine.
 begin_results move
 # shellcheck source=bench/fleet.sh
 . "$bench_dir/fleet.sh"

@@ -1,13 +1,14 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures how one row is read by its id through 16 to 256 partitions by shard. Also measures a plain table, hash
-# partitions, and partitions that the id does not prune.
+#
+# Measures how fast one row is read by its id in a table with 16 to 256 partitions by shard. For comparison, measures a
+# plain table, hash partitions, and partitions that the planner cannot prune by the id.
 begin_results route
 start_server "max_locks_per_transaction = 1024"
 rows=$(by_form 500000 100000)
 PGOPTIONS="-c bench.runs=$(by_form 10 3)" sql -v rows="$rows" -f "$work/source/bench/sql/route.sql"
 
-# Reads as an application does, with one prepared statement per transaction. The script reads the backend's CPU clock at
-# the 500th and at the last statement.
+# Reads rows as an application does, with one prepared statement per transaction. The 500th and the last statement read
+# the CPU clock of the backend.
 statements=$(by_form 6000 1500)
 tables='plain by_shard_16 by_shard_64 by_shard_256 by_hash_64'
 for table in $tables; do

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures costs that grow with the number of shards and databases. As in bench/parts/call.sh, calls must not wait for
-# the clock.
+#
+# Measures costs that can grow with the number of shards and databases. No call waits for the clock, because ids may run
+# 60 s ahead.
 begin_results scale
 start_server 'snowflake.max_lead = 60s' 'snowflake.layout = instagram'  # 8,192 shards
 
@@ -19,7 +20,7 @@ for run in $(seq "$(by_form 5 3)"); do
   done
 done
 
-# Measures a session in the first database after other databases of the server have minted.
+# Measures minting in the database postgres after 1, 8 and 32 other databases of the server have minted.
 sql -c 'CREATE DATABASE many_0'
 PGOPTIONS='-c client_min_messages=warning' sql -d many_0 -c 'CREATE EXTENSION snowflake'
 known=0

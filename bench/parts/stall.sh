@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Measures the longest calls under default settings. A session mints at full rate over 64 shards in turn, so no call
+#
+# Measures the longest calls under default settings. One session mints at full rate in 64 shards in turn, so no call
 # waits for the clock. During the measurement the high-water mark is extended twice a second. The histograms of all runs
 # are added up.
 begin_results stall
@@ -20,8 +21,8 @@ for run in $(seq 3); do
 done
 sample next_id waits 1 "$(sql -c 'SELECT sum(waits) FROM snowflake.shard_stats')"
 
-# Measures how many ids per second one session mints over ten shards. The clock limits the rate to the capacity of ten
-# shards.
+# Measures how many ids per second one session mints in ten shards. The layout limits this rate to the number of ids
+# that ten shards have per second.
 for run in $(seq "$(by_form 3 1)"); do
   sample 'next_ids, ten shards' 'ids/s' "$run" "$(sql -c "
     DO \$\$

@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2154
+#
 # Functions for the tests of the installed package, which source this file. The tests run as root with a cluster of
 # their own.
 set -euo pipefail

@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2154
+#
 # Runs scripts/demo --fleet, which sources this file. Three servers mint, one server is cloned, and another fails over.
 # The demo counts all ids and duplicates, first without and then with leased regions. At the end no files or processes
 # remain.

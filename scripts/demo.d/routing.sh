@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2154
+#
 # Runs scripts/demo --routing, which sources this file. Three of four servers have 16 shards together. The demo routes
 # queries by id with packages of Debian, and moves a shard while clients write to it. At the end no files or processes
 # remain.

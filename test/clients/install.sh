@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+#
 # Lists the clients of test/clients/ and installs the packages that they need. scripts/test sources this file.
 
 # Lists the clients that run by default, because they install within about a minute. If a client of this list is not
