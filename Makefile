@@ -2,13 +2,13 @@
 srcdir ?= .
 EXTENSION = snowflake extensions/shards/snowflake_shards extensions/migrate/snowflake_migrate
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/snowflake.control)
-# Scripts of the SQL engine, for servers that cannot load the library. Each preset has one script, and one for pg_tle.
-# See doc/managed.md.
+# The SQL engine mints on servers that cannot load the library. Each preset layout has a script, and a second script for
+# pg_tle. See doc/managed.md.
 ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_$(layout).sql snowflake_pgtle_$(layout).sql)
 SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
 DATA_built = $(SCRIPTS_SQL) $(ENGINES)
 engine = $(srcdir)/extensions/migrate/src/sql/engine
-# An install script is made of these parts, in this order. Privileges come last, because they apply to all objects.
+# An install script consists of these parts, in this order. Privileges come last, because they apply to all objects.
 snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
 	by_shard.sql shard_rows.sql adopted.sql drop_guard.sql run_as.sql settled.sql taken_over.sql privileges.sql)
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql shard_copies.sql uncopyable.sql create_shards.sql \
@@ -106,7 +106,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 SERVER_HEADERS := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
 
-# Reports missing requirements in one line, before compiling.
+# Reports a missing requirement in one line, before the compiler reports many.
 ifeq ($(PGXS),)
 $(error "$(PG_CONFIG)" cannot be run: set PG_CONFIG to the pg_config of a PostgreSQL server)
 endif
@@ -117,21 +117,22 @@ $(error $(MISSING) is missing: install the server's development files (on Debian
 	$(PG_CONFIG) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')), or set PG_CONFIG to another server's pg_config)
 endif
 
-# The server's headers come first, with -isystem, which silences their warnings. The C++ compiler links the library, but
-# its runtime is not needed: no exceptions, no RTTI.
+# The option -isystem silences warnings about PostgreSQL's headers. The C++ compiler links the library, which does not
+# need the C++ runtime, because exceptions and RTTI are disabled.
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden \
 	-Wno-register
-# The server passes the warning options of its own compiler, and another compiler may not support all of them. The path
-# of the build is kept out of the result, so that two builds of one commit make the same library.
+# -Wno-unknown-warning-option is set because PostgreSQL passes the warning options of its own compiler, which another
+# compiler may not support. NO_PLACE removes the path of the build from the library, so that two builds of one commit
+# make the same library.
 NO_PLACE = -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.
 PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-initializers \
 	-Wno-unknown-warning-option $(WERROR)
 PG_CPPFLAGS = -I$(srcdir)/src -isystem $(SERVER_HEADERS) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
-# The tests start servers of their own from the installed files: pg_regress starts a temporary server. Each file in t/
-# starts the servers that it needs, if PostgreSQL was built with TAP support. SNOWFLAKE_PRELOAD=off runs both without
-# preloading the library.
+# All tests start their own servers from the installed files. pg_regress starts a temporary server. If PostgreSQL was
+# built with TAP support, each file in t/ starts the servers that it needs. With SNOWFLAKE_PRELOAD=off, the servers do
+# not preload the library.
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
 	$(if $(filter off,$(SNOWFLAKE_PRELOAD)),--temp-config=$(srcdir)/test/not_preloaded.conf) --load-extension=snowflake
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
@@ -140,12 +141,13 @@ NO_LOCALE = yes
 TAP_TESTS = yes
 EXTRA_CLEAN = build
 
-# The server's JIT inlines functions only of libraries that are named by $libdir/. The SQL functions do not name the
-# library this way: see doc/versions.md.
+# No bitcode is built, because PostgreSQL's JIT inlines only functions of libraries whose names begin with $libdir/. The
+# SQL functions of this extension name the library differently: see doc/versions.md.
 override with_llvm = no
 include $(PGXS)
 
-# A line @@NAME@@ stands for a template of the SQL engine. Functions are replaced where take_over.sql made them members.
+# A line @@NAME@@ in a part is replaced by the template NAME of the SQL engine. CREATE FUNCTION becomes CREATE OR
+# REPLACE FUNCTION, because take_over.sql may already have made the function a member of the extension.
 .SECONDEXPANSION:
 $(SCRIPTS_SQL): %--$(EXTVERSION).sql: $$(addprefix $(srcdir)/,$$($$(notdir $$*)_parts)) $(wildcard $(engine)/*.sql) \
 		$(srcdir)/Makefile $(srcdir)/snowflake.control
@@ -160,13 +162,13 @@ snowflake_engine_%.sql:
 snowflake_pgtle_%.sql:
 	$(srcdir)/scripts/engine-sql --layout $* --pg-tle --version $(EXTVERSION) >$@
 
-# PGXS does not track dependencies on headers.
+# All objects depend on all headers, because PGXS does not track which headers a file includes.
 $(OBJS): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Makefile
 
 sources = $(srcdir)/src
 include $(sources)/pg/precompiled.mk
 
-# The compiler is the one that built the server, unless CXX is given.
+# Checks that the compiler supports C++20. The compiler is the one that built PostgreSQL, unless CXX is set.
 CXX20 = \#include <bit>\n\#include <concepts>\nconstinit int n = std::popcount(1u);\n
 $(OBJS): | cxx20
 cxx20:
@@ -174,10 +176,11 @@ cxx20:
 		{ echo '"$(CXX)" is missing or no C++20 compiler: install g++ 12 or later, or set CXX (clang++ 14 or later)' >&2; exit 1; }
 .PHONY: cxx20
 
-# A build outside the source tree, as for Debian's packages, has no such directory yet.
+# Makes the directories for objects, which a build outside the source tree lacks (as for Debian packages).
 $(shell mkdir -p $(sort $(dir $(OBJS) $(EXTENSION))))
 
-# The archive of the current commit, for PGXN. TZ makes the bytes the same everywhere, because a zip has local times.
+# Writes the archive of the current commit for PGXN. TZ is fixed because a zip file contains local times, and the
+# archive must have the same bytes everywhere.
 dist_dir = dist
 dist:
 	mkdir -p $(dist_dir)
@@ -185,7 +188,7 @@ dist:
 		-o $(abspath $(dist_dir))/snowflake-$(EXTVERSION).zip HEAD
 .PHONY: dist
 
-# Installs the headers of the core for programs without PostgreSQL, with prefix and DESTDIR. See doc/core.md.
+# Installs the headers of src/core for programs without PostgreSQL, below DESTDIR and prefix. See doc/core.md.
 install-core uninstall-core: %-core:
 	$(MAKE) -C $(srcdir)/src/core $*
 .PHONY: install-core uninstall-core

@@ -1,18 +1,19 @@
-# Shared by the Makefiles in extensions/. Each sets its names and includes this file, which includes PGXS.
-# make && sudo make install && make installcheck, after the same at the top; PG_CONFIG=/path/to/pg_config chooses the server.
+# Common parts of the Makefiles in extensions/. Each Makefile sets its names, then includes this file, which includes
+# PGXS. First install the extension snowflake from the top directory, then run make && sudo make install && make
+# installcheck. PG_CONFIG=/path/to/pg_config selects the PostgreSQL server.
 srcdir ?= .
 top = $(srcdir)/../..
 PG_CONFIG ?= pg_config
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/$(EXTENSION).control)
 
-# The parts of the install script. $(EXTENSION).sql, which installs without an extension, reads the same parts in the same
-# order.
+# The install script consists of these parts. $(EXTENSION).sql installs the same parts in the same order without an
+# extension.
 PARTS = $(addprefix $(srcdir)/,$(shell sed -n 's/^\\ir //p' $(srcdir)/$(EXTENSION).sql 2>/dev/null))
 ifneq ($(PARTS),)
 DATA_built = $(EXTENSION)--$(EXTVERSION).sql
 endif
 
-# The options for a library are those of the Makefile at the top, which gives the reasons.
+# For the reasons for these options, see the Makefile in the top directory.
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -Wno-register
 NO_PLACE = -ffile-prefix-map=$(abspath $(top))=. -ffile-prefix-map=$(abspath $(CURDIR)/../..)=.
 PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-initializers \
@@ -20,7 +21,7 @@ PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-ini
 PG_CPPFLAGS = -I$(srcdir)/src -I$(top)/src $(LIBRARY_CPPFLAGS) -isystem $(shell $(PG_CONFIG) --includedir-server) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
-# Both kinds of tests start servers of their own.
+# SQL and TAP tests start their own servers.
 SERVER_CONF ?= $(top)/test/snowflake.conf
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(SERVER_CONF)
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))

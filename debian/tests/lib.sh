@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 #
-# Functions for the tests of the installed package, which source this file. The tests run as root with a cluster of
-# their own.
+# Contains functions for the tests of the installed packages, which source this file. The tests run as root, with their
+# own PostgreSQL cluster.
 set -euo pipefail
 
 fail() { echo "not ok: $*" >&2; exit 1; }
@@ -10,17 +10,17 @@ expect() {  # WHAT WANTED GOT
   echo "ok: $1"
 }
 
-# Prints the PostgreSQL versions whose package is installed.
+# Prints the PostgreSQL versions for which the extension's package is installed.
 installed_versions() {
   dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'postgresql-*-snowflake' |
     sed -n 's/^installed postgresql-\([0-9]*\)-snowflake$/\1/p'
 }
 
-# Prints the version of the extension whose package for PostgreSQL $postgres is installed.
+# Prints the version of the extension in the installed package for PostgreSQL $postgres.
 packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
 
-# start_cluster: starts a cluster of $postgres that listens only on its socket, without the library. The cluster is
-# removed when the script ends.
+# start_cluster: starts a cluster of PostgreSQL $postgres that listens only on its Unix socket and does not preload the
+# library. The cluster is removed when the script ends.
 start_cluster() {
   pg_createcluster "$postgres" snowflake_test -- --no-sync >/dev/null
   trap 'pg_dropcluster --stop "$postgres" snowflake_test 2>/dev/null || true' EXIT

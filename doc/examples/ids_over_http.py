@@ -16,11 +16,12 @@ from psycopg_pool import ConnectionPool
 from werkzeug.exceptions import HTTPException
 
 SHARD, PORT, THREADS, MOST_IDS = int(sys.argv[1]), int(sys.argv[2]), 8, 1000  # of one request
-# Defaults for the connection string, so that no wait is unlimited. A call may wait for the clock for 2 s.
+# These defaults of the connection string limit every wait. A minting call may wait up to 2 s for the clock.
 LIMITS = {"connect_timeout": "5", "tcp_user_timeout": "10000", "options": "-c statement_timeout=5s"}
 pool = ConnectionPool(make_conninfo(**{**LIMITS, **conninfo_to_dict(sys.argv[3])}), min_size=1, max_size=THREADS,
                       timeout=5, kwargs={"autocommit": True, "row_factory": dict_row})
-# SQLSTATEs of wrong requests, and SQLSTATEs or their classes for a database that does not mint now.
+# Errors with these SQLSTATEs mean a wrong request (REFUSED), or a database that does not mint now (NOT_NOW). Two
+# characters mean a class of SQLSTATEs.
 REFUSED = ("22003", "22004", "22008", "22023", "22P02")
 NOT_NOW = ("55000", "25006", "2200H", "08", "53", "57")
 
@@ -28,7 +29,7 @@ app = Flask(__name__, static_folder=None)
 app.json.sort_keys = False
 
 
-def route(path, methods, parameters, statement):  # a parameter whose default is None is required
+def route(path, methods, parameters, statement):  # a parameter with the default None is required
     app.add_url_rule(path, path, lambda: answer(statement, numbers(parameters)), methods=methods)
 
 
@@ -54,11 +55,11 @@ def answer(statement, values):
             except psycopg.OperationalError:
                 if not connection.broken or last_try:
                     raise
-        pool.check()  # after a restart of the server the other connections are lost too
+        pool.check()  # removes all broken connections, because a server restart breaks all of them
 
 
 def told(content, status):
-    # An id that a cache returns again is a duplicate.
+    # Forbids caches, because a cache could return the same id twice.
     headers = {"Cache-Control": "no-store", **({"Retry-After": "1"} if status == 503 else {})}
     return {name: value for name, value in content.items() if value is not None}, status, headers
 
@@ -68,7 +69,7 @@ def of_the_database(error):
     app.logger.error("%s %s", error.sqlstate, error)
     state, said = error.sqlstate or "08", error.diag
     status = 400 if state in REFUSED else 503 if state.startswith(NOT_NOW) else 500
-    if status == 500 or not said.message_primary:  # the error may contain names of hosts and roles
+    if status == 500 or not said.message_primary:  # hides the message, because it may contain names of hosts and roles
         return told({"error": "the database cannot be asked; the log of this server says why"}, status)
     return told({"error": said.message_primary, "detail": said.message_detail, "hint": said.message_hint}, status)
 

@@ -1,9 +1,10 @@
-# Included by the Makefiles at the top and below extensions/, after PGXS; $(sources) is src/.
+# Included by the Makefiles in the top directory and in extensions/, after PGXS. $(sources) is the path of src/.
 #
-# PRECOMPILED=object: the server's headers are read once, not for each file, which is two thirds of the work. The code is the same. What differs is that no file can be found to lack an #include, and the
-# debugging information: what is shipped is built without.
+# With PRECOMPILED=object, PostgreSQL's headers are compiled only once, which saves two thirds of the time. The machine
+# code is the same, but the debugging information differs. Such a build cannot detect a missing #include, because all
+# headers are included in every file. Released builds therefore do not set PRECOMPILED.
 
-# One compiler does not read another's.
+# Each compiler has its own precompiled header, because no compiler can read the header of another.
 precompiled_object := build/precompiled/object-$(notdir $(firstword $(CXX))).hpp
 precompiled_headers := $(wildcard $(sources)/*/*.hpp $(sources)/*/*/*.hpp)
 build/precompiled/%.hpp: $(precompiled_headers) $(sources)/pg/precompiled.mk
