@@ -140,7 +140,7 @@ struct Facts {
   int64_t fleet_present;
   Moved moved;
   bool clones_refused;
-  Blocker mark;             // fault of the high-water mark's sequence, or none
+  Blocker mark;             // why the high-water mark cannot be used, or none
   bool mark_known;          // false: mark_ms was not read
   int64_t mark_ms;          // stored, or the highest known
   int64_t highest_mark_ms;  // this server run's; 0: none

@@ -56,9 +56,9 @@ class ClockBase {
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
-  // Makes the clock base void if the high-water mark of a database is too far ahead of the clock.
-  // `ahead_ms` is the greatest distance by which a server writes a high-water mark ahead of its
-  // clock. `jump_ms` is the largest step of the clock that needs no confirmation.
+  // Makes the clock base void if the high-water mark of a database is too far ahead of the clock. A
+  // server writes a high-water mark at most `ahead_ms` ahead of its clock. `jump_ms` is the largest
+  // step of the clock that needs no confirmation.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)

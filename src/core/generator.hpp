@@ -50,7 +50,7 @@ namespace snowflake {
 
 struct GeneratorStatus {
   GeneratorError error = GeneratorError::none;
-  int64_t number = 0;  // errno for file_system, ms for errors of the clock
+  int64_t number = 0;  // errno of a file error, or ms of a clock error
 
   explicit operator bool() const noexcept { return error == GeneratorError::none; }
 };
@@ -58,7 +58,7 @@ struct GeneratorStatus {
 // The default options are equal to the default settings of the PostgreSQL extension.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // how far the mark is ahead; at least two ticks
+  int64_t reserve_ms = 1000;  // lead of the mark over the clock; at least two ticks
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };
@@ -95,9 +95,9 @@ class BasicGenerator {
     return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
   }
 
-  // The constructor locks the mark file until the generator is destroyed. The first id is at the
-  // mark that the file contains, or later. If status() shows an error after construction, every
-  // later call fails with the same error. `path` should be absolute.
+  // The constructor locks the mark file until the generator is destroyed. The first id of a
+  // generator is not before the mark in the file. If status() shows an error after construction,
+  // every later call fails with the same error. `path` should be absolute.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {

@@ -1,9 +1,9 @@
 // Stores the greatest value per key in shared memory, for at most kEntries keys. KeyedMax uses no
 // lock, because any process may be killed at any instant.
 //
-// Values are never removed. When all entries are in use, all further keys share one value, which
-// may be too high but never too low. A key is never 0, a value is positive, and zeroed memory is an
-// empty object.
+// Values are never removed. When all entries of KeyedMax are in use, all further keys share one
+// value, which may be too high but never too low. A key is never 0, a value is positive, and zeroed
+// memory is an empty object.
 #pragma once
 
 #include <cstddef>

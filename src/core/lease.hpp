@@ -113,7 +113,7 @@ constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
 
 // position_below() returns the first position (tick and sequence number) that a time limit forbids.
 // position_from() returns the first position that a lower bound (floor) allows. If a limit or floor
-// is in the middle of a tick, the whole tick is forbidden.
+// is in the middle of a tick (time unit), the whole tick is forbidden.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));

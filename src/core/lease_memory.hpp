@@ -76,8 +76,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If region or floor differ from the held lease, the answer is old, and another server may have
-    // held the region since then.
+    // If the answer has another region or floor than the held lease, the answer is old, and another
+    // server may have held the region since then.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -85,8 +85,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
-// Random numbers (nonces) in the lease worker's requests, by which the lease server detects a copy
-// of the worker's memory.
+// The lease worker sends random numbers (nonces), so that the lease server detects a copy of the
+// worker's memory.
 struct LeaseNonce {
   int64_t next;   // sent until it is granted
   int64_t acked;  // last granted nonce; 0: none
@@ -107,7 +107,8 @@ template <template <class> class Word>
 class BasicLeaseMemory {
  public:
   LeaseView view() const noexcept {
-    // Reads the region before the other members, because the writer stores the region last.
+    // Reads the region before the other members of the lease state, because the writer stores the
+    // region last.
     const auto region = static_cast<int32_t>(region_after_.load(std::memory_order_acquire)) - 1;
     const NewestAnswer& newest = newest_[newest_now_.load(std::memory_order_acquire)];
     return {read(incarnation_), read(newest.term), read(newest.number), region,
@@ -120,8 +121,9 @@ class BasicLeaseMemory {
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // Stores the new incarnation before the other members are cleared. In the reverse order, a
-    // worker killed in between could lease the region again without the record of published limits.
+    // Stores the new incarnation before the other members of the lease state are cleared. If the
+    // other members were cleared first, a worker killed in between could lease the region again
+    // without a record of published limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

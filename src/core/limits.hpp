@@ -3,10 +3,9 @@
 // lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
-//  - *the lock* ensures that only one of bind(), publish(), withdraw(), end_region() and the
-//    members of LeaseMemory that require the lock runs at a time;
-//  - *the page lock* ensures that only one of adopt() and record_written() runs at a time for a
-//    high-water mark.
+//  - *the lock* serializes bind(), publish(), withdraw(), end_region(), and the members of
+//    LeaseMemory that require the lock;
+//  - *the page lock* serializes adopt() and record_written() for one high-water mark.
 //
 // Invariants:
 //  1. A limit belongs to a generation (a number), and is valid only while the generation is
@@ -50,8 +49,8 @@ class BasicLimits {
   // not change it. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // A lowered high-water mark ends the generation only while a limit is published. If a lowered
-    // mark always ended the generation, sessions that attach to the mark would end the generations
-    // of one another.
+    // mark always ended the generation, each session that attaches to the mark would invalidate the
+    // limits of all other sessions.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -77,8 +76,8 @@ class BasicLimits {
     return true;
   }
 
-  // Ends the generation, so that every session must attach to the high-water mark again. REQUIRES
-  // the lock.
+  // Ends the generation of the published limit, so that every session must attach to the high-water
+  // mark again. REQUIRES the lock.
   void withdraw() noexcept {
     // Only withdraw() changes the generation, under the lock, so load and store need not be one
     // atomic operation. A session that reads a later limit also sees the new generation, because
@@ -131,7 +130,7 @@ class BasicLimits {
   }
 
   // Returns the published limit of any generation, or 0. A session that claims ids must call take()
-  // instead.
+  // instead of read().
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
   // A relaxed load is safe, because a session that misses the end of a generation has read a limit
@@ -144,8 +143,8 @@ class BasicLimits {
   // Identifies the high-water mark from which the limit was computed; 0: none. REQUIRES the lock in
   // shared mode.
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // The greatest high-water mark that was written or adopted, and the greatest that was adopted; 0:
-  // none.
+  // highest_ms() is the greatest high-water mark that was written or adopted, and floor_ms() is the
+  // greatest that was adopted; 0: none.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
   // Returns the time at which the ids of the region begin in this database; 0: not set.

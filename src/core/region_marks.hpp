@@ -77,7 +77,8 @@ class RegionMarks {
     entry.place.store(0, std::memory_order_release);
   }
 
-  // If every entry is in use, the database of the first entry counts as having left its region.
+  // If every entry of the table is in use, the database of the first entry counts as having left
+  // its region.
   Entry* free_entry() noexcept {
     if (Entry* const unused = find(0)) return unused;
     leave(entries_[0]);

@@ -1,33 +1,33 @@
-// Computes the tick (time unit of ids) S before which no new id can become visible. Consumers use S
-// to read rows in the order of ids.
+// Computes the tick (time unit of ids) S before which no new id can become visible. Consumers read
+// the rows with ids before S in the order of the ids.
 //
-// A transaction claims ids before it commits, so rows with smaller ids may become visible later. S
-// is the smaller of two lower bounds of the ids of rows that become visible late:
+// A transaction claims ids before it commits, so rows with smaller ids may become visible later.
+// Rows that become visible late have ids above two lower bounds, and S is the smaller bound:
 //  - the least tick that a session has stored in its slot. When a transaction claims its first id,
 //    the session stores the tick of the clock in its slot (OpenMints).
 //  - the floor, a tick to which settle() raises all shard counters, so that later claims get higher
 //    ids.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
-// tick before S. The guarantee requires that the transaction that inserts the row also claims the
-// id.
+// tick before S. The guarantee of settle() requires that the transaction that inserts a row also
+// claims the row's id.
 //
-// The proof considers a session that claims an id of a tick before S:
+// The proof considers a session that claims an id whose tick is before S:
 //  1. settle() raises the shard counter to the floor, which is at least S. The claim therefore
 //     precedes the raise in the modification order of the shard counter.
 //  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
 //     release operation, and raising the counter is an acquire operation. settle() therefore sees
 //     everything that the session stored before the claim, including the tick in its slot. A
-//     session never claims a tick before the tick in its slot.
-//  3. S is at most every tick in the slots, so the session had cleared its slot before settle()
-//     read the slot. A session clears its slot with release, after its commit is visible. settle()
-//     reads the slot with acquire.
+//     session never claims an id with a time before the tick in its slot.
+//  3. S is at most the tick in every slot that settle() reads. The session claimed an earlier tick,
+//     so the session had cleared its slot before settle() read the slot. A session clears its slot
+//     with release, after its commit is visible. settle() reads the slot with acquire.
 //  4. Every snapshot after settle() therefore contains the commit of the transaction that claimed
 //     the id.
 //  5. The proof also holds if settle() uses the floor or the result of another call of settle().
 //     `raised_` and `settled_` are written with release and read with acquire.
 //
-// The tick of a claimed id is not before the clock reading of the claim. If the clock is set back
+// The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.
 #pragma once
 
@@ -44,8 +44,8 @@
 namespace snowflake {
 
 // The slot of a session in shared memory shows whether its open transaction has claimed ids. The
-// value of the slot is a tick that is not after any id claimed by the session's open transaction.
-// Only the session itself writes its slot, but all sessions read it.
+// slot contains a tick (time unit) that is not after the time of any id claimed by the session's
+// open transaction. Only the session itself writes its slot, but all sessions read it.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -102,11 +102,12 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 // All sessions that use the same shard counters share one Settled object.
 class Settled {
  public:
-  // Raises all shard counters to `tick`, unless another call has done so, and returns S, which
-  // never falls. `open_since()` returns the least since() of all sessions that use the same
-  // counters. `prepared_since()` returns the least tick of prepared transactions, whose sessions
-  // have cleared their slots. settle() first raises the shard counters, then calls open_since(),
-  // and then prepared_since(). `spread` must be equal to Bounds::spread of all claims.
+  // Raises all shard counters to `tick`, unless another call has done so. Returns the tick S before
+  // which no new id can become visible; S never decreases. `open_since()` returns the least since()
+  // of all sessions that use the same counters. `prepared_since()` returns the least tick of
+  // prepared transactions, whose sessions have cleared their slots. settle() first raises the shard
+  // counters, then calls open_since(), and then prepared_since(). `spread` must be equal to
+  // Bounds::spread of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -53,7 +53,7 @@ struct Claim {
   Outcome outcome;
   uint64_t first;  // first claimed or refused position
   uint64_t count;
-  uint64_t borrowed;  // how many ticks this claim is further ahead than earlier ones
+  uint64_t borrowed;  // how many ticks further ahead of the clock than earlier claims
 
   uint64_t last() const noexcept { return first + count - 1; }
 };

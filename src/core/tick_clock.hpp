@@ -6,8 +6,8 @@
 // therefore make a clock reading too old, but never ahead of the clock.
 //
 // These rules limit the number of counter cycles for which a clock reading is used:
-//  - Counting starts before the kernel's clock is read, so an interruption in between only shortens
-//    the use of the reading.
+//  - The counter is read before the kernel's clock, so an interruption in between only shortens the
+//    time for which the reading is used.
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
 //    since boot, which is never stepped. An interruption makes the measured rate too small, so the
 //    rate is measured again every kMeasureAgainMs.

@@ -35,8 +35,8 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 }
 
 // True if every change of a single bit of an id changes the check bits of its UUID. A changed bit
-// of the id adds or subtracts `change` in the product modulo 2^64. If `change` and -`change` are at
-// least one unit of the check bits, the check bits change.
+// of the id adds or subtracts `change` in the product modulo 2^64. A change of the product by at
+// least one unit of the check bits, up or down, changes the check bits.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
