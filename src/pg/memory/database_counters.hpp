@@ -19,7 +19,7 @@ struct Refusals {
   std::atomic<uint64_t> count;
   std::atomic<int64_t> last_ms;        // wall clock
   std::atomic<int64_t> last_us;        // monotonic
-  std::atomic<int64_t> since_ms;       // time of the first refusal; 0: ended
+  std::atomic<int64_t> since_ms;       // time of the first refusal; 0: no refusals now
   std::atomic<uint64_t> count_before;  // `count` at since_ms, modulo 2^64
   std::atomic<Oid> database;           // the database of the refusals
   Episode episode;                     // announced in the log

@@ -124,8 +124,8 @@ dsm_segment* make_state() {
 }
 
 // Shard counters are valid for only one layout, so the new shared state must adopt the high-water
-// mark again. Marks of dropped extensions are recorded outside the shared state of a database.
-// REQUIRES shared_state->lock in exclusive mode.
+// mark again. The high-water marks of dropped extensions are recorded outside the shared state of a
+// database. REQUIRES shared_state->lock in exclusive mode.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
@@ -168,7 +168,7 @@ Published publish_state(dsm_segment* segment, const KnownState& former) {
   return result;
 }
 
-// Returns null if the server has no slot left for a database.
+// Returns null if the server has no room for the state of another database.
 DatabaseState* create_database_state() {
   dsm_segment* const segment = make_state();
   for (;;) {

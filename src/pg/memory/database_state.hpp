@@ -3,7 +3,7 @@
 //
 // The shared state of a database is a pinned segment of dynamic shared memory, for one layout. The
 // segment is freed after DROP DATABASE, or after CREATE EXTENSION with another layout. Sessions
-// that still use the earlier layout keep their mapping of the segment.
+// that still use the layout of a replaced segment keep their mapping of the segment.
 //
 // Locking rules
 //  - "The lock" in core/limits.hpp is shared_state->lock, and "the page lock" is the content lock
@@ -125,8 +125,9 @@ MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);
 
-// Maps the shared state of all databases, and takes shared_state->lock. After an error, the lock is
-// not held, and the end of the transaction unmaps the segments. REQUIRES a transaction.
+// Maps the shared state of all databases, and takes shared_state->lock. After an error,
+// shared_state->lock is not held, and the end of the transaction unmaps the segments. REQUIRES a
+// transaction.
 void lock_all_databases();
 void end_region_under_lock();
 void unlock_all_databases();

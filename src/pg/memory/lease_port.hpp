@@ -11,7 +11,7 @@ namespace snowflake::pg {
 
 inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
-// What the view snowflake.lease shows about the communication of the lease worker.
+// The communication of the lease worker, as the view snowflake.lease shows it.
 struct LeaseReport {
   int64_t renewed_ms;       // 0: no lease yet
   int64_t missed;           // failures since the last renewal

@@ -3,7 +3,8 @@
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //  - raising `highest` and reading a region need shared_state->lock; the worker changes the lease
 //    under shared_state->lock, after all limits were withdrawn;
-//  - while a region is held, `until` never decreases, and can be read without the lock.
+//  - while the server holds a region, `until` of the lease never decreases, and can be read without
+//    the lock.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -32,7 +33,8 @@ LeaseReport lease_report();
 const char* region_conflict();
 int64_t lease_fleet();
 
-// The length of a lease is the age of the server's incarnation, limited by a minimum and a maximum.
+// The length of a lease is the age of the server's incarnation (server run), limited by a minimum
+// and a maximum.
 int64_t lease_length_ms();
 
 // Returns INT64_MAX if the region is not leased.

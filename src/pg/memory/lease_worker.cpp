@@ -99,7 +99,7 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
-// The lease library uses this struct until the server stops.
+// The lease library uses LeasePort until the server stops.
 const char* regions_text() {
   char text[1024] = "{";
   size_t length = 1;

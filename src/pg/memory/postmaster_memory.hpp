@@ -1,6 +1,6 @@
-// State of a server run. With preload, the postmaster maps this memory, so that the memory survives
-// crash restarts. Without preload, this memory is a part of PostgreSQL's shared memory. A crash
-// restart initializes PostgreSQL's shared memory again.
+// State of a server run. With preload, the postmaster maps PostmasterMemory, so that its contents
+// survive crash restarts. Without preload, PostmasterMemory is a part of PostgreSQL's shared
+// memory. A crash restart initializes PostgreSQL's shared memory again.
 #pragma once
 
 #include <atomic>

@@ -24,8 +24,8 @@ struct Form {
 };
 constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
 
-// The struct Header never changes (invariant 2). `state` is valid in all processes, because
-// PostgreSQL maps its shared memory at one address.
+// The struct Header never changes (invariant 2). The pointer `state` is valid in all processes,
+// because PostgreSQL maps its shared memory at one address.
 struct alignas(PG_CACHE_LINE_SIZE) Header {
   uint32_t magic;
   uint32_t abi;
@@ -41,7 +41,8 @@ constinit StartClockWatch start_watching = nullptr;
 constinit shmem_request_hook_type previous_request_hook = nullptr;
 constinit shmem_startup_hook_type previous_startup_hook = nullptr;
 
-// Returns null if PostgreSQL's main shared memory has no room. REQUIRES AddinShmemInitLock.
+// Returns null if PostgreSQL's main shared memory has no room for SharedState. REQUIRES
+// AddinShmemInitLock.
 SharedState* create_state() {
   void* const room = ShmemAllocNoError(sizeof(SharedState));
   if (room == nullptr) return nullptr;

@@ -1,14 +1,15 @@
-// The memory that all sessions of a server share, with the lock and the list of the databases that
-// mint. The first process that needs this memory creates it in the spare room of PostgreSQL's main
-// shared memory. Each database also has a segment of its own (database_state.hpp).
+// All sessions of a server share this memory, which contains the lock and the list of the databases
+// that mint. The first process that needs this memory creates it in the spare room of PostgreSQL's
+// main shared memory. Each database also has a segment of its own (database_state.hpp).
 //
 // Invariants
 //  1. A server run has only one shared memory of this library, so its name contains no version. Two
 //     versions of the library with two memories would mint the same ids for a database.
-//  2. The header never changes its form. After a package was upgraded under a running server, new
-//     sessions load another library. If the ABI numbers of library and memory differ, calls fail.
+//  2. The header of the shared memory never changes its form. After a package was upgraded under a
+//     running server, new sessions load another library. If the ABI numbers of library and memory
+//     differ, calls fail.
 //  3. The shared memory is published when its initialization is complete. If the creation of the
-//     memory fails, the next call tries again.
+//     shared memory fails, the next call tries again.
 //  4. The shared state of a database begins at the stored high-water mark, never at a value in
 //     shared memory.
 #pragma once
@@ -69,8 +70,9 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   int64_t started_ms;  // wall clock
   int64_t started_us;  // time since boot
 
-  // The first `database_count` entries are used, in any order. `databases_version` increases with
-  // each change of the list. The list and its version REQUIRE shared_state->lock.
+  // The first `database_count` entries of `databases` are used, in any order. `databases_version`
+  // increases with each change of the list of databases. The list and its version REQUIRE
+  // shared_state->lock.
   int database_count;
   uint32_t databases_version;
   DatabaseEntry databases[kMostDatabases];
@@ -95,7 +97,7 @@ void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 // Finds or creates the memory. Returns a blocker if the session must not use the extension's shared
 // memory. Raises an error if PostgreSQL's main shared memory has no room for the header.
 Blocker try_open_shared_state();
-// open_shared_state() raises the error of the blocker from try_open_shared_state().
+// open_shared_state() raises an error if try_open_shared_state() returns a blocker.
 void open_shared_state();
 inline void require_shared_state() {
   if (shared_state == nullptr) [[unlikely]]

@@ -17,7 +17,8 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For each cause of refusals, this memory counts only the last database without shared state.
+// For each cause of refusals, statistics_of_the_rest counts only the last database without shared
+// state.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
@@ -132,7 +133,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  reset_mark_write();  // an error may have left an old write
+  reset_mark_write();  // an error may have skipped end_mark_write()
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)

@@ -33,13 +33,12 @@ void count_refusal(Blocker blocker);
 void end_refusals(const DatabaseState& state);
 
 // begin_mark_write() is called when a session begins to write the high-water mark and may wait for
-// the flush. If a write of the high-water mark ends with an error, the write counts until the end
-// of the transaction.
+// the flush. If a write of the high-water mark ends with an error, the statistics count the write
+// as running until the end of the transaction.
 void begin_mark_write(DatabaseState& state);
 void end_mark_write(bool flushed);
 void reset_mark_write();
-// Returns for how many microseconds no write of the high-water mark has ended, or 0 if no session
-// writes.
+// Returns for how many microseconds writes of the high-water mark have been stalled, or 0.
 int64_t mark_stalled_for_us(const Statistics& statistics);
 
 }  // namespace snowflake::pg

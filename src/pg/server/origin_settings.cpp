@@ -40,8 +40,8 @@ bool refuse_source() {
   return false;
 }
 
-// Returns whether the check hook must accept even an invalid value. If the hook refused an invalid
-// value of ALTER DATABASE, PostgreSQL would use another value at login.
+// Returns whether the check hook must accept even an invalid value. If the check hook refused an
+// invalid value of ALTER DATABASE, PostgreSQL would use another value at login.
 bool must_accept(GucSource source) {
   return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
 }

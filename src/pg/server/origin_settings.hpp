@@ -4,8 +4,8 @@
 // therefore applies only to sessions that start later. The newest session chooses the region and
 // shards of its database (core/mint_origin.hpp).
 //
-// If "snowflake.region" or "snowflake.owned_shards" is invalid, the session does not mint.
-// PostgreSQL would only warn and use another value, which could cause duplicate ids.
+// If "snowflake.region" or "snowflake.owned_shards" is invalid, the session does not mint. For an
+// invalid value, PostgreSQL would only warn and use another value, which could cause duplicate ids.
 #pragma once
 
 #include "core/shard_set.hpp"

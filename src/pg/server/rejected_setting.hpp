@@ -1,9 +1,9 @@
 // Contains the first configured value that PostgreSQL rejected while this session loaded the
 // library.
 //
-// PostgreSQL replaces a rejected value by the default, which could cause duplicate ids. An error
-// while the library is loaded would leave some settings undefined. A session with a rejected
-// setting must not use the extension's shared memory.
+// PostgreSQL replaces a rejected value of a setting by the default, which could cause duplicate
+// ids. An error while the library is loaded would leave some settings undefined. A session with a
+// rejected setting must not use the extension's shared memory.
 #pragma once
 
 #include "core/blocker.hpp"
