@@ -57,8 +57,8 @@ int64_t first_common_shard(const Minter& own, const Minter& other) {
   return -1;
 }
 
-// Configured regions count, because a database that has not minted yet may mint in its configured
-// region later.
+// highest_region() includes configured regions, because a database that has not minted yet may mint
+// in its configured region later.
 int64_t highest_region() {
   int64_t highest = 0;
   for_each_database([&](const DatabaseState& state) {

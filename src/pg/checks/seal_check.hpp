@@ -26,8 +26,8 @@ Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence snowflake.seal_local was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);
 
-// Checks the seal like seal_blocker() without waiting. Returns false if the seal is locked or
-// invalid.
+// Checks the seal like seal_blocker() without waiting. Returns false if the stored layout (seal) is
+// locked or invalid.
 bool try_go_by_seal();
 
 // Checks the seal without waiting. seal_still_holds() returns false only if the two layouts of the

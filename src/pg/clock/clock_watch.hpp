@@ -1,4 +1,4 @@
-// Counts and logs steps of the wall clock, and refuses large steps ahead.
+// Counts and logs steps of the wall clock, and prevents minting after large steps ahead.
 //
 // The wall clock is compared with the time since boot, which is never stepped. The clock base is
 // the offset between the wall clock and the time since boot at server start. The clock base is in

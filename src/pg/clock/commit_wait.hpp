@@ -2,11 +2,11 @@
 // all servers mint greater ids. A session that sees rows of a committed transaction therefore mints
 // greater ids on any server. "snowflake.max_clock_error" must cover the clock error of each server.
 //
-// Let C be the clock of this server, and e the maximum error of C. When clock minus error (C - e)
-// is after the end of an id's tick (time unit), the true time is also after the end of the tick.
-// The clock of another server is behind the true time by at most e', its own maximum error. When C
-// - e - e' is after the end of the tick, the clock of the other server is also after the end. The
-// wait before a commit includes the errors of both clocks, e and e'.
+// Let C be the clock of this server, e its maximum error, and e' the maximum error of the clock of
+// another server. When C - e is after the end of an id's tick (time unit), the true time is also
+// after the end of the tick. The clock of the other server is behind the true time by at most e'.
+// When C - (e + e') is after the end of the tick, the clock of the other server is also after the
+// end. The wait before a commit therefore includes the errors of both clocks, e + e'.
 #pragma once
 
 namespace snowflake::pg {

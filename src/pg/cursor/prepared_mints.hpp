@@ -4,8 +4,9 @@
 // the transaction. PostgreSQL releases the locks of a prepared transaction only after new snapshots
 // treat the transaction as ended. A transaction that has minted takes two advisory locks before
 // PREPARE TRANSACTION. All prepared transactions of a database share the first lock, so a reader
-// finds out quickly whether any has minted. The key of the second lock contains the tick of the
-// transaction's first id. No session ever waits for these advisory locks.
+// finds out quickly whether any has minted. The key of the second advisory lock contains the tick
+// of the transaction's first id. No session ever waits for the advisory locks of prepared
+// transactions.
 #pragma once
 
 #include "core/settled.hpp"

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-// A refused call is a call that gets no id, or whose id argument is refused. Errors before the
-// shared memory exists are not counted. Errors of now_bounds() are not counted, because
+// A refused call is a call that gets no id, or whose id argument is refused. Refused calls before
+// the shared memory exists are not counted. Errors of now_bounds() are not counted, because
 // now_bounds() requests no id.
 constexpr RefusalText kTable[kBlockers] = {
     {Blocker::none, Cause::none, 0, nullptr, nullptr, nullptr},

@@ -62,8 +62,8 @@ void reset_new_seal() {
 }
 
 // Returns the first values of the extension's sequences: seal, high-water mark, fleet and origin
-// fingerprint. The four values exist before the first id, so that a clone of the server has them,
-// too.
+// fingerprint. The four sequences have these values before the first id, so that a clone of the
+// server has the values, too.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();

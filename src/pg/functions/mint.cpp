@@ -244,7 +244,7 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // After the loss of a leased region, ids of the next region can be less than `after`.
+  // After a leased region was lost, ids of the next region can be less than `after`.
   for (;;) {
     advance_past(shard, after, 1);
     const int64_t id = next_id(shard, "next_id()");

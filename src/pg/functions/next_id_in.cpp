@@ -29,8 +29,8 @@ struct Range {
   uint32_t next(uint32_t shard) const { return shard + 1 < end ? shard + 1 : first; }
 };
 
-// At most kLooks shards are searched for one that is not ahead of the clock. If all searched shards
-// are ahead of the clock, the shard with the least lead is used.
+// next_id_in() searches at most kLooks shards for a shard that is not ahead of the clock. If all
+// searched shards are ahead of the clock, the shard with the least lead is used.
 constexpr int kLooks = 64;
 
 constinit uint32_t last_used = UINT32_MAX;  // shard of the last call

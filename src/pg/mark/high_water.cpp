@@ -26,7 +26,7 @@ int64_t reserve_ms() {
   return static_cast<int64_t>(reserve_ticks * layout.tick_ms);
 }
 
-// Returns the first position that is not before a high-water mark.
+// Returns the first position (tick and sequence number) that is not before a high-water mark.
 uint64_t limit_of(int64_t mark_ms) {
   return position_below(layout, mark_ms);
 }

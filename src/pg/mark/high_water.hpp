@@ -4,13 +4,13 @@
 // The high-water mark is the value of sequence snowflake.high_water. Sessions claim positions only
 // below the *published limit*, which is a high-water mark whose WAL record is flushed. After a
 // crash, a promotion or a restore, the high-water mark is therefore above every returned id. The
-// first session of a server run raises the shard counters to the mark.
+// first session of a server run raises the shard counters to the high-water mark.
 //
 // Invariants
 //  1. The stored mark is never less than the published limit, because the mark is written and
 //     flushed before the limit is published.
-//  2. The shard counters are raised to the mark before a limit is published (release). A session
-//     that claims ids reads the limit (acquire) before the shard counter.
+//  2. The shard counters are raised to the high-water mark before a limit is published (release). A
+//     session that claims ids reads the limit (acquire) before the shard counter.
 //  3. Only set_mark() lowers the stored mark. If a role lowers the sequence's value, the second
 //     copy of the mark (the witness, sequence_page.hpp) still contains the old value. A session
 //     that finds a lower value withdraws the limit, which begins a new generation, and writes the
@@ -18,8 +18,9 @@
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, the stored mark is not adopted,
-//     and no mark or limit is written. Calls wait until the clock reaches the mark. If set_mark()
-//     lowers a mark that no session has adopted, the high value has had no effect.
+//     and no mark or limit is written. Calls that mint wait until the clock reaches the high-water
+//     mark. If set_mark() lowers a mark that no session has adopted, the high value has had no
+//     effect.
 #pragma once
 
 #include <cstdint>
