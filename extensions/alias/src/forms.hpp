@@ -5,8 +5,8 @@
 //  - Token: an encrypted block of 128 bits, written in base62. read_token() tries every version of
 //    the key, and only the right version accepts the token.
 //
-// If a text is invalid, the functions return the reason, because some callers return NULL. If the
-// keys or libcrypto are unusable, the functions raise an error.
+// If a text is invalid, the functions that read it return the reason, because some callers return
+// NULL. If the keys or libcrypto are unusable, the functions raise an error.
 #pragma once
 
 #include "base62_wide.hpp"

@@ -96,8 +96,8 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   return nullptr;
 }
 
-// Reads the key file into a new memory context. If an error is raised, the new context is freed
-// together with the caller's context.
+// Reads the key file into a new memory context. If an error is raised, the new memory context is
+// freed together with the caller's context.
 void read_keys() {
   if (key_file_lost) error_key_file_lost();
   if (key_file == nullptr || *key_file == '\0') error_no_key_file();

@@ -1,6 +1,7 @@
 // The keys that a session has read from the file "snowflake_alias.key_file", at the first use and
 // after each reload of the configuration. If any line is invalid, every call fails until the file
-// is corrected. If calls used only the valid lines, sessions could use different keys.
+// is corrected. If calls ignored the invalid lines of a key file, sessions could use different
+// keys.
 #pragma once
 
 #include <string_view>

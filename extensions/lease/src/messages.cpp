@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// Several kinds of messages are stored, because each host may fail in a different way.
+// The lease worker stores several kinds of messages, because each host may fail in a different way.
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];

@@ -11,15 +11,15 @@ extern const pg::LeasePort* port;
 // Columns of the view snowflake.lease that the lease worker fills.
 extern pg::LeaseReport report;
 
-// Returns a time in UTC as text, so that the logs of two servers can be compared. The text is valid
-// until the next call.
+// Returns a time in UTC as text, so that the logs of two servers can be compared. The returned text
+// is valid until the next call.
 const char* time_text(int64_t ms);
 
 // Changes the message in the view snowflake.lease, but logs nothing.
 void set_message(const char* text);
 
-// Changes the message in the view snowflake.lease, and logs the message. After a failure, the level
-// is at least LOG, so that the log shows the end of the failure.
+// Changes the message in the view snowflake.lease, and logs the message. After a failure, the log
+// level of a message is at least LOG, so that the log shows the end of the failure.
 void log_event(int level, const char* text);
 
 // Like log_event(), for failures. The same kind of failure is logged once a minute. Failures are of

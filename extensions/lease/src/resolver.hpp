@@ -1,10 +1,10 @@
 // Looks up the addresses of a host in a child process, so that the lease worker is not blocked.
 //
 // getaddrinfo() cannot be interrupted, and waits 20 s or more for a name server that does not
-// answer. A thread is impossible because of PostgreSQL's signal handlers and longjmp(). A
-// background worker would delay the stop of the server. A child process therefore calls
-// getaddrinfo(), and the lease worker can kill the child at any time. The child process detaches
-// from shared memory and from the log's pipe, so that the server can stop and start.
+// answer. A thread cannot call getaddrinfo(), because of PostgreSQL's signal handlers and
+// longjmp(). A background worker would delay the stop of the server. A child process therefore
+// calls getaddrinfo(), and the lease worker can kill the child at any time. The child process
+// detaches from shared memory and from the log's pipe, so that the server can stop and start.
 #pragma once
 
 #include "waiting.hpp"

@@ -28,8 +28,8 @@ void begin_exchanges();
 // Sends one request to the lease server, and acts on the answer.
 void exchange();
 
-// Tries the next host of the lease server at once. If all hosts have failed, waits before the next
-// attempt.
+// Tries the next host of the lease server at once. If all hosts of the lease server have failed,
+// the lease worker waits before the next attempt.
 void retry_later();
 
 void give_back();
