@@ -40,7 +40,8 @@ def run_tryton():
             adopt()
 
     test_tryton.activate_module = activate_and_adopt
-    # The tests of trytond take many minutes, and the tests of the module currency need the network.
+    # Only these modules are tested. The tests of trytond take many minutes, and the tests of the module currency need
+    # the network.
     modules = ["country", "party", "company", "product"]
     unittest.TextTestRunner(resultclass=Results).run(test_tryton.modules_suite(modules, doc=False))
 

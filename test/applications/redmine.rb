@@ -1,4 +1,4 @@
-# Does ordinary work in Redmine, and prints the results. Run by `rails runner`.
+# Does ordinary work in Redmine and prints the rows that it finds. `rails runner` runs this program.
 name = ARGV[0]
 Redmine::DefaultData::Loader.load('en') if Redmine::DefaultData::Loader.no_data?
 User.current = User.where(admin: true).first

@@ -4,7 +4,7 @@ import sys
 from trytond.config import config
 
 config.update_etc(sys.argv[1])
-from trytond.pool import Pool  # noqa: E402  it reads the configuration
+from trytond.pool import Pool  # noqa: E402  this import reads the configuration
 from trytond.transaction import Transaction  # noqa: E402
 
 Pool.start()

@@ -13,7 +13,7 @@ import time
 import psycopg
 
 SHARD, SCHEMA = 5, "shard_5"
-HANGS = 150    # seconds after which a run of the program counts as hung; the program's own timeouts are shorter
+HANGS = 150    # seconds after which snowflake-move-shard counts as hung; its own timeouts are shorter
 RETRIED = ("40001", "40P01", "42P01", "3F000", "55P03")
 
 
@@ -35,7 +35,7 @@ class Server:
         subprocess.run(["initdb", "-D", self.data, "-A", "trust", "-U", "chaos", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"],
                        check=True, stdout=subprocess.DEVNULL)
         with open(f"{self.data}/postgresql.conf", "a", encoding="utf8") as file:
-            # Only the server is stopped, never the machine, so written data is kept without fsync.
+            # Sets fsync = off, because the test stops only servers, not the machine, so written data is kept.
             file.write(f"listen_addresses = ''\nunix_socket_directories = '{directory}'\nport = {5600 + number}\nfsync = off\n"
                        f"shared_preload_libraries = 'snowflake'\nsnowflake.region = {number}\nwal_level = logical\n"
                        "wal_retrieve_retry_interval = 200ms\nmax_prepared_transactions = 5\n")
@@ -286,7 +286,7 @@ class Chaos:
                 self.broken.append(f"--forget {step[0]}: {output}")
             if step == (side, other):
                 server.start()
-        # Drops what --forget target leaves: the received rows, and the role that owns the rows.
+        # Drops what `--forget target` leaves on the target: the received rows, and the role that owns them.
         arrived = next(s for s in self.servers if s.name == target)
         arrived.run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
         for (role,) in arrived.run("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname LIKE 'snowflake_move_%'"):
@@ -322,8 +322,8 @@ class Chaos:
             if code == 0:
                 self.moves += 1
                 return
-            # A killed program has not compared the rows, so the next run needs --force. verdict() counts the rows
-            # later.
+            # Adds --force, because a killed snowflake-move-shard has not compared the rows of source and target. The
+            # function verdict() counts the rows at the end.
             confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")
@@ -377,7 +377,7 @@ class Chaos:
         there = next(s for s in self.servers if s.name == self.where())
         other = next(s for s in self.servers if s is not there)
         if self.counts:
-            # An unfinished move is finished or aborted first.
+            # Finishes or aborts an unfinished move before the rows are counted.
             self.finish(self.start("--to", other.name, "--abort"))
         rows, twice = {}, []
         for name, in there.run(f"SELECT name FROM {SCHEMA}.users WHERE name NOT LIKE 'old:%'"):

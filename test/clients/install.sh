@@ -1,17 +1,17 @@
 # shellcheck shell=bash
 #
-# Lists the clients of test/clients/ and installs the packages that they need. scripts/test sources this file.
+# Lists the programs of test/clients/ and installs the packages that they need. scripts/test sources this file.
 
-# Lists the clients that run by default, because they install within about a minute. If a client of this list is not
-# available, the test fails.
+# Lists the clients that run by default, because their packages can be installed within about a minute. If the packages
+# of a client in this list are not available, the test fails.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
-# Lists the clients that run only if the caller names the client. If a client of this list is not available, the test
-# reports that, and does not fail.
+# Lists the clients that run only if the caller names them. If the packages of a client in this list are not available,
+# the test reports this, and does not fail.
 clients_by_name=(django-width sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
-# install_client CLIENT TREE: installs Debian's packages of the client. Packages of the npm registry go into TREE, the
-# tree of the tests.
+# install_client CLIENT TREE: installs the Debian packages that a client needs. Packages of the npm registry are
+# installed below TREE, the copy of the sources in which the tests run.
 install_client() {
   local client=$1 tree=$2/test/clients
   case $client in
@@ -54,8 +54,8 @@ install_java() {
   command -v javac >/dev/null || install_missing default-jdk-headless
 }
 
-# unpack_unstable DIRECTORY PACKAGE...: unpacks packages of Debian unstable into the directory. The function uses this
-# machine's mirror, and installs nothing.
+# unpack_unstable DIRECTORY PACKAGE...: unpacks packages of Debian unstable into DIRECTORY, without installing them. The
+# packages come from the mirror that this machine's apt uses.
 unpack_unstable() {
   local directory=$1 mirror options package
   shift
@@ -73,8 +73,8 @@ unpack_unstable() {
   for package in "$directory"/*.deb; do dpkg-deb -x "$package" "$directory"; done
 }
 
-# npm_install DIRECTORY SUBCOMMAND...: installs the packages that the directory's package.json names, once in a run. No
-# script of a package is run.
+# npm_install DIRECTORY SUBCOMMAND...: installs the packages in DIRECTORY/package.json, once in a run of the tests. npm
+# runs no scripts of these packages.
 npm_install() {
   local directory=$1
   shift

@@ -1,5 +1,5 @@
-# Checks that doc/clients.md shows code that is run: each example is part of a program that its section links, and each
-# client has a table row.
+# Checks that doc/clients.md shows only tested code. Each example must be part of a program that the section links, and
+# each client must have a row in the table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Test::More;
 my $here = $FindBin::RealBin;
 my $page = slurp_file("$here/../../doc/clients.md");
 
-# Removes indentation and empty lines.
+# Removes the indentation of lines, and empty lines.
 sub lines_of { return join "\n", grep { length } map { s/^\s+|\s+$//gr } split /\n/, $_[0]; }
 
 my %text;
@@ -22,7 +22,7 @@ foreach my $file (sort keys %linked)
 	$text{$file} = lines_of(slurp_file("$here/$file"));
 }
 
-# Each example is in a program that its section links.
+# Checks that each example in doc/clients.md is part of a program that the same section links.
 foreach my $section (split /^(?=## )/m, $page)
 {
 	my ($title) = $section =~ /^## (.*)/ or next;
@@ -35,13 +35,13 @@ foreach my $section (split /^(?=## )/m, $page)
 	}
 }
 
-# Checks that every program is on the page.
+# Checks that doc/clients.md links every program of test/clients/.
 my @programs = grep { !m{(?:^|/)(?:node_modules|migrations|lib|settings|tests|__init__|tap|Tap)[./]?} }
   map { s{^\Q$here\E/}{}r } glob("$here/*/*.{py,js,pl,php,rb,go,java}");
 cmp_ok(scalar @programs, '>', 20, 'programs');
 ok($linked{$_}, "$_ is on the page") foreach @programs;
 
-# Checks links to sections of doc/clients.md, from this page and from the README.
+# Checks links to sections of doc/clients.md, in doc/clients.md itself and in README.md.
 my %anchor = map { (lc s/[^\w\- ]//gr) =~ tr/ /-/r => 1 } $page =~ /^## (.*)/mg;
 ok($anchor{$_}, "there is a section $_") foreach $page =~ /\]\(#([\w-]+)\)/g,
   slurp_file("$here/../../README.md") =~ m{\(doc/clients\.md#([\w-]+)\)}g;

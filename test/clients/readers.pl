@@ -1,5 +1,6 @@
-# Runs the readers that doc/readers.md names, and compares them with the server: thousands of ids, texts
-# and keys, and the page's own vectors. SNOWFLAKE_CLIENTS lists the readers to run, as reader-LANGUAGE.
+# Tests the programs (readers) of doc/readers.md, which decode ids without the server. Compares their results with the
+# server's results for thousands of ids, texts and keys, and for the examples on the page. SNOWFLAKE_CLIENTS lists the
+# readers to run, as reader-LANGUAGE.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +23,7 @@ if (!@languages)
 my $page = slurp_file("$FindBin::RealBin/../../doc/readers.md");
 my $node = Snowflake::Node->create_running('readers');
 
-# Stores the server's results, with a line for each input.
+# Stores the results of the server, with one line for each input.
 my @ids = (0, 1, 61, 62, 499712025023222784, ~0 >> 1, -1, -(~0 >> 1) - 1, $node->ids('SELECT snowflake.next_id(7) FROM generate_series(1, 20)'));
 push @ids, map { 1 << $_, (1 << $_) - 1 } 2 .. 62;
 push @ids, map { int(rand 2**32) << 31 ^ int rand 2**31 } 1 .. 2000;
@@ -89,7 +90,8 @@ sub compiled
 	return IPC::Run::run([@_], '<', \undef, '>', \$out, '2>', \$err) || diag("@_: $out$err");
 }
 
-# Lists for each language the commands that compile the reader with a few lines of input code, and that run both.
+# Lists for each language the commands that compile and run a reader. The reader is joined with a few lines of code that
+# read the input.
 my %run = (
 	javascript => sub {
 		keep('ids.mjs', reader('ids.mjs'));

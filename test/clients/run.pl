@@ -1,5 +1,5 @@
-# Runs the programs of clients against one server, each in a database of its own. A program reports in TAP.
-# SNOWFLAKE_CLIENTS lists the programs to run. Ids that a client shows are compared with id::text.
+# Runs the programs of test/clients/ against one server. Each program has its own database and reports in TAP. A program
+# compares each id that a client returns with id::text.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,11 +14,11 @@ use Test::More;
 my $here = $FindBin::RealBin;
 my @clients = split ' ', $ENV{SNOWFLAKE_CLIENTS} // '';
 ok(@clients > 0, 'SNOWFLAKE_CLIENTS names clients');
-@clients = grep { !/^reader-/ } @clients;    # readers.pl has these
+@clients = grep { !/^reader-/ } @clients;    # readers.pl runs the readers
 unlike(slurp_file("$here/javascript/package-lock.json"), qr/"resolved"/, 'the lock file names no registry');
 
-# The server also listens on loopback, because JDBC does not support unix sockets. The extension is in template1, as for
-# test databases that a role with only CREATEDB creates.
+# Creates a server that also listens on the loopback interface, because JDBC does not support Unix sockets. The
+# extension is installed in template1, so that a role with only CREATEDB can create test databases that contain it.
 my $node = Snowflake::Node->create('clients', conf => "listen_addresses = '127.0.0.1'\n");
 $node->append_conf('pg_hba.conf', 'host all all 127.0.0.1/32 trust');
 $node->start;
@@ -35,7 +35,8 @@ my %command = (
 	go => sub { ('go', 'run', $_[0]) },
 	java => \&java_command);
 
-# The classpath consists of Debian's jars that the program lists, and of the directory with the program's name.
+# Returns the Java command for a program. The classpath contains the Debian jars that the program lists, and the
+# directory with the program's name.
 sub java_command
 {
 	my ($file) = @_;
@@ -48,7 +49,7 @@ sub java_command
 	return ('java', '-cp', $path, $class);
 }
 
-# Returns the command that runs a client's program.
+# Returns the command that runs the program of a client.
 sub command_of
 {
 	my ($client) = @_;
@@ -62,7 +63,7 @@ foreach my $client (@clients)
 	my @command = command_of($client) or fail("there is one program of $client"), next;
 	(my $database = "client_$client") =~ tr/a-z0-9_/_/c;
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
-	# Sets a region, so that /health does not name another client's database that mints the same ids.
+	# Sets a region for this database, because otherwise /health would report that other databases mint the same ids.
 	$node->safe_psql('postgres', "ALTER DATABASE $database SET snowflake.region = 1") if $client eq 'http';
 	local %ENV = (
 		%ENV,
@@ -76,7 +77,7 @@ foreach my $client (@clients)
 		GO111MODULE => 'off',
 		GOCACHE => "$work/go");
 	my ($out, $err) = ('', '');
-	# The timeout ends a client that hangs. This test does not measure speed.
+	# Ends a client that hangs by a timeout. The timeout is long, because this test does not measure speed.
 	my $ended = eval { IPC::Run::run(\@command, '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(300)); 1 };
 	my $status = $ended ? $? : "no end: $@";
 

@@ -1,5 +1,5 @@
-# Compares the metrics of both exporters with queries in SQL. Checks that the rules and the dashboard use only existing
-# metrics.
+# Compares the metrics of both exporters (for Prometheus) with the results of SQL queries. Checks that the alert rules
+# and the dashboard use only existing metrics.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,7 @@ use Test::More;
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.owned_shards = '0-9'\nsnowflake.clock_error = 2\n");
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
-# Makes values for the metrics: ids, batches, refused calls, and a step back of the clock.
+# Causes values for the metrics: minted ids, batches, refused calls, and a step back of the clock.
 $node->safe_psql('postgres', "SELECT snowflake.next_id($_) FROM generate_series(1, 100 * $_)") foreach 1, 3, 7;
 $node->safe_psql('postgres', 'SELECT snowflake.next_ids(3, 5000) FROM generate_series(1, 4)');
 $node->error_of('SELECT snowflake.next_id(200)') foreach 1 .. 3;
@@ -33,7 +33,8 @@ $node->safe_psql('postgres', <<~'SQL');
 my $postgres_exporter = start_postgres_exporter($node);
 my $sql_exporter = start_sql_exporter($node);
 
-# Reads the same values with other SQL than the exporters. Returns the samples of one database by name and labels.
+# Reads the same values with other SQL queries than the exporters. Returns the metrics of one database, by name and
+# labels.
 sub of_sql
 {
 	my ($query) = @_;
@@ -75,7 +76,7 @@ my %exporter = (
 
 foreach my $name (sort keys %exporter)
 {
-	# The SQL exporter runs its queries twice a second, whether it is scraped or not.
+	# Waits for new values, because the SQL exporter queries the database twice a second, not when its metrics are read.
 	sleep 2;
 	my $scraped = $exporter{$name}->();
 	foreach my $what (sort keys %exact)
@@ -101,7 +102,7 @@ foreach my $name (sort keys %exporter)
 my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
 
-# Compares the metrics of a server that leases its region, and of a server that waits for its first lease.
+# Compares the metrics of a server that leases its region, and the metrics of a server that waits for its first lease.
 my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
@@ -123,7 +124,7 @@ foreach my $name (sort keys %of_leased)
 }
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics of leases');
 
-# Compares the metrics of the lease server, which has two regions, one of them held.
+# Compares the metrics of a lease server that has two regions, of which one is leased.
 $lease_server->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
 my %of_lease_server = (
 	'postgres exporter' => scrape(start_postgres_exporter($lease_server, 'postgres_exporter_lease_server', 'lease_server_postgres_exporter.yaml')->{url}, qr/^snowflake_/),
@@ -136,10 +137,10 @@ foreach my $name (sort keys %of_lease_server)
 	push @{ $names{$name} }, sort keys %{ $of_lease_server{$name} };
 }
 
-# Makes numbers comparable, because the exporters write the same number in different ways: 5, 5.0 or 1e+06.
+# Converts values to numbers, because the exporters write the same number in different ways: 5, 5.0 or 1e+06.
 sub rounded { return { map { $_ => 0 + $_[0]{$_} } keys %{ $_[0] } }; }
 
-# Checks the names of metrics in the rules and the dashboard.
+# Checks that every metric in the alert rules and in the dashboard exists.
 
 my %exists = map { $_ => 1 } @{ $names{'postgres exporter'} };
 sub unknown { return grep { !$exists{$_} } map { /\b(snowflake_\w+)/g } @_; }
@@ -155,11 +156,11 @@ my %used = map { $_ => 1 } map { /\b(snowflake_\w+)/g } @expressions, @rules;
 is_deeply([ grep { !/_(?:batches_total|borrowed_ticks_total|shard_waits_total|largest_\w+|longest_\w+|used_ratio|going_on|timestamp_seconds|commit_waits_total|fleet_(?!granting|refused)\w+)$/ && !$used{$_} } sort keys %exists ],
 	[ 'snowflake_clock_counter_used', 'snowflake_clock_max_forward_jump_seconds' ], 'only these metrics are used by no rule and no query');
 
-# Each metric whose name ends in _total must have the type counter.
+# Checks the type of metrics: if a metric's name ends in _total, the type must be "counter".
 my $text = fetch("$postgres_exporter->{url}/metrics");
 is_deeply([ sort $text =~ /^# TYPE (snowflake_\w+_total) (?!counter)/mg ], [], 'every metric ..._total has the type counter');
 
-# One exporter can query two databases.
+# Checks that one SQL exporter can query two databases.
 $node->create_database('other');
 $node->safe_psql('other', 'SELECT snowflake.next_id(9) FROM generate_series(1, 5)');
 my $both = start_sql_exporter($node, 'postgres', 'other');
@@ -169,7 +170,7 @@ my $of_both = eventually('ids of both databases', sub {
 });
 is($of_both->{'database="other",shard="9"'}, 5, 'the SQL exporter has the metrics of a second database');
 
-# The metrics of a database that cannot mint show the reason.
+# Checks that the metrics of a database that cannot mint show the reason.
 $node->clock->step(+7200);
 like(join(' ', keys %{ $exporter{'postgres exporter'}->()->{snowflake_health_minting} }),
 	qr/reason="clock jumped ahead"/, 'the reason is a label of health_minting');

@@ -1,4 +1,5 @@
-# Checks the rules with promtool: their syntax, and that they fire as rules_test.yaml expects over simulated hours.
+# Checks the alert rules with promtool: the rules must have valid syntax, and must fire as rules_test.yaml expects
+# during simulated hours.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Runs Prometheus with both exporters and the rules. Without a fault no alert fires, and each alert fires for its fault.
-# Times in the rules are shortened, a minute to a second. 002_rules.pl tests the unchanged rules.
+# Runs Prometheus with both exporters and the alert rules. Without a fault no alert may fire, and each fault must cause
+# its alert. The test shortens each minute in the rules to a second. 002_rules.pl tests the unchanged rules.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,14 +15,14 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# The layout has 2,000 ids per second and shard, a rate that one session can reach.
+# In this layout a shard has 2,000 ids per second, so one session can reach the maximum rate of a shard.
 my $node = Snowflake::Node->create_running('main', conf => <<~'CONF');
 	fsync = on
 	snowflake.layout = '41/14+8/1'
 	snowflake.owned_shards = '0-199'
 	snowflake.clock_error = 1
 	CONF
-# Makes a server whose clock is set so that its layout ends in ten months, on 2059-11-04.
+# Makes a server with a wrong clock, on 2059-11-04, ten months before its layout ends.
 my $old = Snowflake::Node->create('old', conf => "snowflake.clock_error = 1\n");
 $old->clock->set(2_814_000_000 - time);
 $old->start;
@@ -68,12 +68,12 @@ sub fires
 
 sub query { return ask_prometheus($prometheus, 'query', query => $_[0])->{result}; }
 
-# No fault exists yet, except the layout that ends soon, on the server whose clock was set.
+# Checks that no alert fires before the first fault, except the alert for the layout that ends soon.
 my $eleven = eventually('the alert for the layout', sub { my $is = firing($prometheus); $is->{SnowflakeLayoutEnds} && $is });
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-# On a busy machine a scrape may fail, so this check is repeated.
+# Repeats this check, because on a busy machine Prometheus may fail to read the metrics in time.
 ok(eval { eventually('these and nothing else', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) },
 	'nothing else fires while all is well') or diag(explain(firing($prometheus)));
 foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
@@ -81,7 +81,7 @@ foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
 	ok(eval { eventually($alert, sub { join(' ', keys %{ firing($prometheus)->{$alert} // {} }) eq $ending }) }, "a clock that is off by decades: $alert");
 }
 
-# Both exporters use the same name for each value.
+# Checks that both exporters use the same names for the same metrics.
 sub names_of
 {
 	return [ sort map { $_->{metric}{__name__} } @{ query(qq(count by (__name__) ({__name__=~"snowflake_.*",instance="$_[0]"}))) } ];
@@ -89,8 +89,8 @@ sub names_of
 ok(eval { eventually('the metrics', sub { @{ names_of($main) } > 25 }) }, 'Prometheus has the metrics');
 is_deeply(names_of($by_sql), names_of($main), "Prometheus has the metrics of both exporters under the same names");
 
-# Makes four faults at the same time: a shard at its maximum rate, calls for a shard of another server, a clock that may
-# be wrong by 0.2 s, and slow flushes.
+# Causes four faults at once: a shard at its maximum rate, calls for a shard of another server, a clock error of 0.2 s,
+# and slow flushes of WAL.
 my $batches = $node->basedir . '/batches.sql';
 PostgreSQL::Test::Utils::append_to_file($batches, "SELECT snowflake.next_ids(1, 40);\n");
 my $load = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 600, '-f', $batches, '-h', $node->host, '-p', $node->port, 'postgres' ],
@@ -104,7 +104,7 @@ $node->error_of('SELECT snowflake.next_id(200)');
 fires('SnowflakeRefusals', 'a shard of another server', cause => qr/not_owned/);
 fires('SnowflakeMarkFlushSlow', 'flushes of 100 ms');
 
-# All metrics have values at this point, so every query of the dashboard must return rows.
+# Checks that every query of the dashboard returns rows. All metrics have values after these faults.
 my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
 my @silent;
 foreach my $panel (@{ $dashboard->{panels} })
@@ -119,7 +119,7 @@ foreach my $panel (@{ $dashboard->{panels} })
 }
 is_deeply(\@silent, [], 'every query of the dashboard returns rows');
 
-# A session alters the high-water mark and does not commit.
+# Causes a fault: a session alters the sequence with the high-water mark and does not commit.
 my $session = IPC::Run::start([ 'psql', '-XAtq', '-h', $node->host, '-p', $node->port, '-c',
 		'BEGIN; ALTER SEQUENCE snowflake.high_water OWNED BY NONE; SELECT pg_sleep(600)', 'postgres' ],
 	'>', '/dev/null', '2>', '/dev/null');
@@ -128,7 +128,7 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_acti
 $session->finish;
 $load->kill_kill;
 
-# The lease server is stopped and started.
+# Causes a fault: the lease server is stopped, and later started again.
 $lease_server->stop('immediate');
 ok(eval { eventually('SnowflakeLeaseNotRenewed', sub { firing($prometheus)->{SnowflakeLeaseNotRenewed}{$leasing} }) }, 'no lease server: SnowflakeLeaseNotRenewed')
   or diag($@);
@@ -136,12 +136,13 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
   or diag($@, explain(firing($prometheus)));
 $lease_server->start;
 
-# The database last minted elsewhere. Changes the part of the fingerprint that describes the data files.
+# Causes a fault: the data files look like a clone of another database. The test changes the part of the origin
+# fingerprint that describes the data files.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
 fires('SnowflakeCloned', 'a database on a clone of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clone()');
 
-# An application restores its own default of an adopted column.
+# Causes a fault: an application restores its own default of an adopted column.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigserial PRIMARY KEY);
 	INSERT INTO snowflake.adopted VALUES ('public.photos', 'id');
@@ -149,8 +150,8 @@ $node->safe_psql('postgres', <<~'SQL');
 fires('SnowflakeAdoptedChanged', 'an adopted column with another default', severity => qr/critical/);
 $node->safe_psql('postgres', 'ALTER TABLE photos ALTER COLUMN id SET DEFAULT snowflake.next_id(1)');
 
-# The clock steps ten minutes ahead, within max_forward_jump, and back. After the step back the minted ids are ahead of
-# the clock.
+# Causes a fault: the clock steps ten minutes ahead, which is within "snowflake.max_forward_jump", and then back. After
+# the step back, new ids are ahead of the clock.
 $node->clock->step(+600);
 fires($_, 'a clock ten minutes ahead') foreach qw(SnowflakeClockDrift SnowflakeClockOffset);
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');
@@ -158,7 +159,7 @@ $node->clock->step(-600);
 fires('SnowflakeClockStepped', 'a clock that went back');
 fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', summary => qr/mints no ids: clock behind/, severity => qr/critical/);
 
-# All faults are repaired. The clock is still ahead, but was accepted.
+# Repairs all faults. The clock is still ahead of the true time, but the database has accepted the clock.
 $node->clock->step(+600);
 $node->reconfigure('snowflake.clock_error' => "'1ms'", commit_delay => 0, wal_writer_delay => "'200ms'");
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
@@ -166,7 +167,7 @@ ok(eval { eventually('silence', sub { join(' ', sort keys %{ firing($prometheus)
   or diag(explain(firing($prometheus)));
 is($node->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'after the repair the database mints');
 
-# Both exporters are stopped, so Prometheus receives no metrics.
+# Stops both exporters, so that Prometheus receives no metrics.
 stop_program($_->{pid}) foreach @exporters;
 ok(eval { eventually('the alert', sub { firing($prometheus)->{SnowflakeNoMetrics} }) }, 'the exporters are gone: SnowflakeNoMetrics');
 

@@ -1,4 +1,5 @@
-# Tests the page of scripts/demo --report: records a run, makes the page, and opens it in Chromium if available.
+# Tests the page of scripts/demo --report. The test records a run, draws the page, and opens the page in Chromium if
+# Chromium is available.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,7 +31,7 @@ is(system("$^X scripts/demo.d/report.pl $directory/recording.json > $directory/r
 my $recording = decode_json(slurp_file("$directory/recording.json"));
 my $page = slurp_file("$directory/report.html");
 
-# The recording contains the events in their order.
+# Checks that the recording contains the events in their order.
 my @samples = @{ $recording->{samples} };
 cmp_ok(scalar @samples, '>', 40, 'the recording has more than 40 samples');
 my $ids = $samples[-1]{total}{ids};
@@ -49,7 +50,7 @@ foreach my $shard (1, 2, 3, 5)
 	is_deeply(\@last, [ sort { $a <=> $b } @last ], "the last ids of shard $shard ascend");
 }
 
-# Makes only the chart that the README shows.
+# Draws only the chart that README.md shows.
 is(system("$^X scripts/demo.d/picture.pl $directory/recording.json > $directory/picture.svg"), 0, 'picture.pl succeeds');
 my $picture = slurp_file("$directory/picture.svg");
 like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids}} ids in the whole recording, 0 of them twice<.*</svg>$}s,
@@ -57,7 +58,7 @@ like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', rev
 is(() = $picture =~ />set (?:back|ahead) /g, 3, 'the chart shows three steps of the clock');
 like(slurp_file('doc/clock.svg'), qr{^<svg xmlns=.*> ?[\d,]+ ids in the whole recording, 0 of them twice<}s, "the chart of the README shows the number of ids");
 
-# The page loads no other file and shows the values of the recording.
+# Checks that the page loads no other file and shows the values of the recording.
 unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads no other file');
 my $grouped = reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids};
 like($page, qr{<b>$grouped</b> ids, counted}, 'the page shows the number of ids');
@@ -68,7 +69,7 @@ like($page, qr/refused: clock jumped ahead/, 'the page shows the reason of the r
 like($page, qr/the clock was stepped back by \d/, "the page shows a message of the server");
 unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'the page contains no invalid number');
 
-# Opens the page in both colour schemes, on a wide screen and on a phone.
+# Opens the page in the light and the dark colour scheme, on a wide screen and on a phone.
 if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 {
 	my %background;
@@ -95,7 +96,7 @@ else
 	diag('the page was not opened, because Chromium is not available');
 }
 
-# Opens the page in a frame of the given width, and returns the findings of a script.
+# Opens the page in a frame of the given width. Returns the faults that a script in the frame finds.
 sub look
 {
 	my ($chromium, $scheme, $width) = @_;

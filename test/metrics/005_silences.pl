@@ -1,5 +1,6 @@
-# Tests that an alert fires, through both exporters, in each case in which a database cannot mint or a server does not
-# respond. The alert ends with the fault. Times in the rules are shortened. 002_rules.pl tests the unchanged rules.
+# Tests each case in which a database cannot mint or a server does not respond. In each case an alert must fire for both
+# exporters, and must end with the fault. The test shortens the times in the alert rules. 002_rules.pl tests the
+# unchanged rules.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,8 +16,8 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 # Uses as many buffers as a real server. With the few buffers of PostgreSQL's tests, a query of the catalogue may have
-# to write a page, and so wait for the stalled disk. From PostgreSQL 18 on checksums are the default, so a query may
-# also have to write pages that it has only read.
+# to write a page, and then waits for the stalled disk. From PostgreSQL 18 on, checksums are the default. With checksums
+# a query may also have to write pages that it has only read.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
 	shared_buffers = 128MB
@@ -78,7 +79,7 @@ eventually('both exporters', sub {
 sleep 5;
 is_deeply([ keys %{ firing($prometheus) } ], [], 'no alert fires without a fault');
 
-# The clock is ahead and behind in turn, so the reason changes with every scrape.
+# Causes a fault whose reason changes: the clock is far ahead and far behind in turn.
 my $flipper = open(my $flips, '-|') // die "fork: $!";
 if ($flipper == 0)
 {
@@ -97,7 +98,7 @@ close $flips;
 $node->clock->set(0);
 is_over('a reason that changes');
 
-# A transaction with DROP EXTENSION stays open while sessions wait.
+# Causes a fault: a transaction with DROP EXTENSION stays open while other sessions wait.
 my $drops = client('BEGIN; DROP EXTENSION snowflake; SELECT pg_sleep(600)');
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock'});
 my @waiting = map { client('SELECT snowflake.next_id(1)') } 1 .. 3;
@@ -106,7 +107,8 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
-# The disk of the WAL stalls, and later responds again. Calls succeed until the high-water mark must be extended.
+# Causes a fault: the disk of the WAL stalls, and later works again. Calls succeed until the high-water mark must be
+# extended.
 $disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);
@@ -116,14 +118,14 @@ fires('SnowflakeMarkFlushStalled', 'a disk that did not answer for seconds', $ma
 $_->finish foreach @calls;
 is_over('a disk that did not answer');
 
-# An operator has made the server read-only.
+# Causes a fault: an operator makes the server read-only.
 $node->reconfigure(default_transaction_read_only => 'on');
 fires('SnowflakeNotMinting', 'a server that is read-only', $main, $by_sql);
 $node->append_conf('postgresql.conf', 'default_transaction_read_only = off');
 $node->reload;
 is_over('a server that was read-only');
 
-# The server is stopped, while its exporters and its standby run.
+# Causes a fault: the server is stopped, while its exporters and its standby continue to run.
 $node->stop('immediate');
 fires('SnowflakeNoMetrics', 'a server that is gone', $main, $by_sql);
 fires('SnowflakeStale', 'what a dead server said last', $by_sql);
@@ -131,7 +133,7 @@ fires('SnowflakeOnlyStandbys', 'a primary that is gone beside its standby', '');
 $node->start;
 is_over('a server that was gone');
 
-# Stops one of several exporters.
+# Causes a fault: one of several exporters is stopped.
 stop_program($exporter->{pid});
 fires('SnowflakeNoMetrics', 'an exporter that is gone', $main);
 start_postgres_exporter($node, 'postgres_exporter_again', undef, $main);

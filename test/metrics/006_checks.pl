@@ -1,5 +1,5 @@
-# Runs monitoring programs that check every relation of a database for sequences, bloat, vacuum, indexes and keys. The
-# monitoring programs must not report relations of snowflake.
+# Runs monitoring programs that check all relations of a database, for example sequences, bloat, vacuum and indexes.
+# These programs must not report the relations of the schema snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Snowflake::Node;
 use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
-# The programs ignore the database "postgres".
+# Creates another database, because the monitoring programs ignore the database "postgres".
 $node->create_database('app');
 $node->add_tools('app');
 # Inserts rows into every table of the extensions.
@@ -30,7 +30,7 @@ sub reports_ok
 	note($out);
 	return like($out, qr/\bOK\b/, '... OK');
 }
-# Returns the exit status of a program, which is 0 if it reports nothing.
+# Returns the exit status of a monitoring program, which is 0 if the program reports no problem.
 sub system_of
 {
 	my @command = @_;
@@ -46,7 +46,7 @@ reports_ok('check_pgactivity', '-s', @$_, '-h', $host, '-p', $port, '-F', 'nagio
 reports_ok('check_postgres', "--action=$_", "--host=$host", "--port=$port", '--dbname=app', '--output=nagios')
   foreach qw(sequence bloat autovac_freeze txn_wraparound last_vacuum last_analyze);
 
-# Lists queries that other monitoring programs use. Each query returns the relations that its program would report.
+# Lists queries of other monitoring programs. Each query returns the relations that its program would report.
 my %formula = (
 	'half of the range is used' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND last_value >= max_value / 2},
 	'the share of the range' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND (last_value - min_value) * 100.0 / (max_value - min_value) > 50},
@@ -60,7 +60,7 @@ my %formula = (
 	'unlogged' => q{SELECT relname FROM pg_class WHERE relnamespace = 'snowflake'::regnamespace AND relpersistence <> 'p'});
 is($node->safe_psql('app', $formula{$_}), '', "this query returns no relation: $_") foreach sort keys %formula;
 
-# If a sequence of snowflake is nearly exhausted, the programs report the sequence.
+# Checks that the monitoring programs report a sequence of the schema snowflake if the sequence is nearly exhausted.
 $node->safe_psql('app', "SELECT setval('snowflake.origin_fingerprint', 8625000000000000000)");
 isnt(system_of('check_pgactivity', '-s', 'sequences_exhausted', '-w', '75%', '-c', '90%', '-h', $host, '-p', $port, '--status-file', $node->data_dir . '/checks'), 0,
 	'check_pgactivity reports a sequence at 93 per cent');

@@ -95,7 +95,7 @@ class Member:
             return []
 
     def signal_postgres(self, number):
-        if number == signal.SIGKILL:  # the postmaster is stopped first, so that it starts no new processes
+        if number == signal.SIGKILL:  # stops the postmaster first, so that it starts no new processes
             self.signal_postgres(signal.SIGSTOP)
         for process in self.postgres():
             try:

@@ -43,7 +43,7 @@ class Faults:
 
         def wake():
             leader.signal_postgres(signal.SIGCONT)
-            time.sleep(1)  # the server is sometimes ready before Patroni
+            time.sleep(1)  # on real machines PostgreSQL is sometimes ready before Patroni
             leader.signal_patroni(signal.SIGCONT)
         return wake
 
@@ -52,7 +52,7 @@ class Faults:
 
 
 FAULTS = [name for name in vars(Faults) if not name.startswith("_")]
-TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # faults in which the driver lets the old primary run
+TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # faults in which the old primary continues to run
 
 
 def mint(number, cluster, path, stop):
@@ -117,7 +117,7 @@ def fail_once(cluster, name):
     leader = wait_for("a leader", 60, cluster.leader)
     begin, postmaster = time.monotonic(), leader.postmaster()
     put_right = getattr(Faults(cluster), name)(leader)
-    if name == "postgres_killed":  # Patroni starts the killed server again, or promotes another server
+    if name == "postgres_killed":  # Patroni restarts the killed server, or promotes another server
         new = wait_for("a leader", 120, lambda: leader.postmaster() not in (None, postmaster) and cluster.leader() or cluster.leader(but=leader))
     else:
         new = wait_for("another leader", 120, lambda: cluster.leader(but=leader))

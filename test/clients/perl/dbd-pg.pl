@@ -1,4 +1,5 @@
-# DBD::Pg: ids are exact with RETURNING. last_insert_id() needs a sequence, which the table does not have.
+# Tests ids with DBD::Pg. INSERT ... RETURNING returns exact ids. last_insert_id() fails, because the table has no
+# sequence.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# DBIx::Class: retrieve_on_insert reads the id back by RETURNING. populate() in void context sends only the columns that
-# the given rows have.
+# Tests ids with DBIx::Class. The attribute retrieve_on_insert reads the id by RETURNING. In void context, populate()
+# inserts only the columns that the given rows contain.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# pg_partman: partitions by day, with ids as numbers. Tests the recipe of doc/clients.md, and the setting p_epoch, which
-# looks right but is wrong.
+# Tests pg_partman with one partition for each day, in which the ids are the partition key. The test runs the commands
+# of doc/clients.md, and a variant with p_epoch, which looks right but is wrong.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,7 @@ sub rows_of { return scalar $db->selectrow_array("SELECT count(*) FROM $_[0]"); 
 sub events
 {
 	my ($name, $create_parent) = @_;
-	# pg_partman 5 has only one kind of partitioning and no parameter for it.
+	# Removes the parameter p_type for pg_partman 5, which has only one kind of partitioning.
 	$create_parent =~ s/p_type => 'native', *// if $version >= 5;
 	$db->do("CREATE TABLE $name (id bigint NOT NULL DEFAULT snowflake.next_id(1), what text) PARTITION BY RANGE (id)");
 	$db->do($create_parent);
@@ -23,8 +23,8 @@ sub events
 	return;
 }
 
-# Computes the length of a day as a difference of ids in the default layout: the milliseconds of a day, shifted by the
-# 23 bits of region, shard and sequence.
+# Passes the length of a day as a difference of ids. In the default layout, this is the number of milliseconds of a day,
+# shifted by the 23 bits of region, shard and sequence.
 events('events', <<~'SQL');
 	SELECT partman.create_parent(p_parent_table => 'public.events', p_control => 'id', p_type => 'native',
 	  p_interval => (86400000::bigint << 23)::text,
@@ -40,8 +40,8 @@ my ($today) = $db->selectrow_array(q{SELECT format('FOR VALUES FROM (''%s'') TO 
 	snowflake.min_id(date_trunc('day', max(snowflake.time_of(id)), 'UTC') + interval '1 day')) FROM events});
 is($bounds, $today, 'today\'s rows are in the partition of today, of midnight to midnight in UTC');
 
-# pg_partman counts the future partitions from the greatest id. If enough partitions
-# follow the newest row, pg_partman makes no more partitions.
+# pg_partman counts future partitions from the partition of the greatest id. If enough partitions follow this partition,
+# pg_partman makes no more partitions.
 $db->do('INSERT INTO events (id) SELECT snowflake.make_id(now() + interval \'3 days\', 1, 0)');
 $db->do(q{CALL partman.run_maintenance_proc()});
 my ($ahead) = $db->selectrow_array(<<~'SQL');

@@ -1,5 +1,5 @@
-# With pgbouncer in transaction mode the next transaction of a session may belong to another client. Tests what SET
-# leaves behind, and last_id().
+# Tests minting through pgbouncer in transaction mode, in which each transaction of a client may use another server
+# session. The test shows which values SET and last_id() leave for the next client.
 
 use strict;
 use warnings FATAL => 'all';
@@ -46,7 +46,7 @@ sub client
 }
 sub value { return $_[0]->selectrow_array($_[1]); }
 
-# pgbouncer has only one server session, which the two clients use in turn.
+# Two clients use the same server session in turn, because pgbouncer has only one server session.
 my ($one, $other) = (client(), client());
 my $mine = value($one, 'SELECT snowflake.next_id(5)::text');
 my $theirs = value($other, 'SELECT snowflake.next_id(6)::text');

@@ -4,7 +4,7 @@ import pathlib
 import sys
 import tempfile
 
-# Debian unstable's packages: see install.sh.
+# Uses packages of Debian unstable, which test/clients/install.sh unpacks.
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "django5/usr/lib/python3/dist-packages"))
 from tap import done, equal, ok
 
@@ -105,7 +105,7 @@ def adopt():
     narrow = query("SELECT count(*) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
                    " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname ~ '(^|_)id$'"
                    "   AND atttypid = 'integer'::regtype")
-    # Django also keeps a table of migrations in each application's schema.
+    # Django also has its own table in each schema, in which it records the applied migrations.
     return narrow[0][0]
 
 

@@ -8,7 +8,7 @@ import warnings
 
 from tap import done, equal, ok
 
-# Hides warnings that Django 3.2 causes with later versions of Python.
+# Hides warnings that Django 3.2 causes in newer versions of Python.
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 project = pathlib.Path(__file__).parent / "django"

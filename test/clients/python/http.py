@@ -42,7 +42,7 @@ admin = psycopg.connect("", autocommit=True)
 try:
     example = start("user=application")
 
-    # Sends the page's requests. Only the form of new ids is compared.
+    # Sends the requests that doc/http.md shows, and compares only the form of the ids in the responses.
     page = (root / "doc" / "http.md").read_text()
     shown = re.findall(r"^\$ curl -s (-X \w+ )?'http://127\.0\.0\.1:8080(.*)'\n(.*)\n", page, re.M)
     equal(len(shown), 6, "commands of the page")
@@ -55,7 +55,7 @@ try:
         else:
             equal(re.sub(r'"\d{18}"', "ID", json.dumps(found)), re.sub(r'"\d{18}"', "ID", json.dumps(told)), f"as the page shows: {path}")
 
-    # A request that mints returns ids of the requested shard as strings. The response forbids caching.
+    # Tests a request that mints: the response contains ids of the requested shard as strings, and forbids caches.
     status, content, headers = ask("/v1/id")
     decoded = admin.execute("SELECT shard FROM snowflake.decode(%s)", [int(content["id"])]).fetchone()
     ok(status == 200 and decoded == (5,), "an id of the program's shard", (status, content, decoded))
@@ -79,7 +79,7 @@ try:
     ok(all(isinstance(id, str) for id in ids), "... all of them strings")
     equal(len(ask("/v1/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
 
-    # The HTTP program or the database reports what is wrong.
+    # Tests wrong requests: the HTTP program or the database reports what is wrong with each request.
     refused("/v1/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
     refused("/v1/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
     refused("/v1/ids?count=0", 400, "hint", "none")
@@ -103,10 +103,10 @@ try:
     equal({ask(path)[2]["Cache-Control"] for path in ("/", "/v1/id?shard=256", "/v1/ids")}, {"no-store"}, "errors forbid caching")
     refused("/v1/id", 413, "no body", "a body", method="POST", body="{}")
 
-    # The database does not mint, because the database's high-water mark is a day ahead of the clock.
+    # Tests a database that refuses to mint because its high-water mark is a day ahead of the clock.
     admin.execute("SELECT snowflake.set_mark(now() + interval '1 day')")
     until = time.monotonic() + 60
-    while ask("/v1/id")[0] == 200 and time.monotonic() < until:  # the published limit lasts for "snowflake.reserve"
+    while ask("/v1/id")[0] == 200 and time.monotonic() < until:  # minting continues for "snowflake.reserve"
         time.sleep(0.1)
     for path in ("/v1/id", "/v1/ids?count=2"):
         status, content, headers = ask(path)
@@ -117,7 +117,7 @@ try:
     admin.execute("SELECT snowflake.set_mark(now())")
     equal(ask("/v1/id")[0], 200, "it mints again")
 
-    # Clients do not notice that database connections were terminated.
+    # Tests that clients receive no error after all database connections of the HTTP program were terminated.
     gone = admin.execute("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'application'").fetchone()
     ok(gone[0] > 0, "its connections are ended")
     equal([ask("/v1/id")[0] for _ in range(10)], [200] * 10, "... and the client gets no error")
@@ -126,12 +126,12 @@ try:
     refused("/v1/id", 503, "cannot be asked", "it may not log in any more")
     admin.execute("ALTER ROLE application LOGIN")
 
-    # The database is not reachable. The response must not contain the connection string.
+    # Tests an HTTP program that cannot reach its database. The response must not contain the connection string.
     nowhere = start("host=127.0.0.1 port=1 user=application password=hunter2")
     status, content, _ = ask("/v1/id", port=nowhere)
     ok(status == 503 and set(content) == {"error"} and "127" not in content["error"], "no database: 503", (status, content))
 
-    # Silent clients occupy connections until their timeout, but no threads.
+    # Tests clients that connect but send no request. Until their timeout they occupy connections, but no threads.
     silent = [socket.create_connection(("127.0.0.1", example)) for _ in range(100)]
 
     def threads():

@@ -64,7 +64,7 @@ with Session(engine) as session:
     ok(len(inserts) == 1, "in one INSERT", len(inserts))
 
 
-# The test adopts an application whose key was Integer, and the application's models stay unchanged.
+# Tests adopt() on an application whose primary keys had the type Integer. The models of the application stay unchanged.
 class Comment(Base):
     __tablename__ = "comments"
     id = Column(Integer, primary_key=True)

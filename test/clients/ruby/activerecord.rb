@@ -1,4 +1,5 @@
-# ActiveRecord keeps a default of the migration in schema.rb. A role that is not a superuser creates test databases.
+# Tests ids with ActiveRecord. The column defaults of migrations must be in schema.rb, and a role that is not a
+# superuser must be able to create test databases.
 
 require 'active_record'
 require 'stringio'
@@ -34,7 +35,7 @@ ok(Photo.find(photo.id).caption == 'first light', 'find')
 many = Photo.insert_all(Array.new(1000) { { caption: 'many' } })
 ok([photo.id, *many.rows.flatten].map(&:to_s).sort_by(&:to_i) == as_text.call, 'insert_all')
 
-# A bulk import sends a NULL for each id, because there is no sequence.
+# Tests a bulk import, which sends NULL for each id, because the table has no sequence.
 require 'activerecord-import'
 begin
   Photo.import(Array.new(2) { Photo.new(caption: 'imported') })
@@ -46,7 +47,8 @@ ActiveRecord::Base.connection.execute('CREATE TRIGGER set_id BEFORE INSERT ON ph
 ok(Photo.import(Array.new(100) { Photo.new(caption: 'imported') }).ids.uniq.size == 100, 'but with set_id()')
 ActiveRecord::Base.connection.execute('DROP TRIGGER set_id ON photos')
 
-# An application whose key was integer is adopted, and a process continues to run.
+# Tests adopt() on an application whose primary keys had the type integer, while a process of the application continues
+# to run.
 class Comment < ActiveRecord::Base
 end
 base = ActiveRecord::Base.connection
@@ -69,7 +71,7 @@ ok([Comment.find(1).body, Comment.create!(body: 'later').reload.body, Comment.fi
 base.execute('DELETE FROM snowflake.adopted')
 base.execute('DROP EXTENSION snowflake_migrate')
 
-# The dumper takes a connection, and since Rails 7.2 a connection pool.
+# The argument of SchemaDumper.dump is a connection, and since Rails 7.2 a connection pool.
 dump = lambda do
   base = ActiveRecord::Base
   StringIO.new.tap { |io| ActiveRecord::SchemaDumper.dump(ActiveRecord.version < Gem::Version.new('7.2') ? base.connection : base.connection_pool, io) }
@@ -86,7 +88,7 @@ ok(!schema.string.include?('create_schema'), 'schema.rb leaves the schema to the
 ok(schema.string.include?('enable_extension "snowflake"'), 'schema.rb has the extension', schema.string)
 ok(schema.string.include?('default: -> { "snowflake.next_id(5)" }'), 'schema.rb has the default', schema.string)
 
-# Runs the steps of `rails db:test:prepare` with a role that has only CREATEDB.
+# Runs the steps of `rails db:test:prepare` as a role that has only CREATEDB.
 application = settings.merge(username: 'application')
 load_schema = lambda do |template|
   ActiveRecord::Base.establish_connection(application.merge(database: 'postgres'))

@@ -4,7 +4,7 @@ SECRET_KEY = "of a test"
 INSTALLED_APPS = ["notes"]
 DEFAULT_AUTO_FIELD = "notes.fields.SnowflakeField"
 USE_TZ = True
-# The test run makes the migrations, in a separate directory.
+# The test makes Django migrations at run time, in this separate directory.
 MIGRATION_MODULES = {"notes": "migrations_of_notes"}
 DATABASES = {
     "default": {

@@ -27,7 +27,7 @@ sub monitoring_file
 	return scalar <$file>;
 }
 
-# Applies replacements to a text. Each pattern must match.
+# Applies replacements to a text. Dies if a pattern does not match.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -44,7 +44,7 @@ sub free_port
 	return $socket->sockport;
 }
 
-# start_program NAME, ENVIRONMENT, COMMAND...: writes its output to a file of that name.
+# start_program NAME, ENVIRONMENT, COMMAND...: starts a program, whose output goes to a file with the name NAME.
 sub start_program
 {
 	my ($name, $environment, @command) = @_;
@@ -81,7 +81,7 @@ END
 	stop_program($_) foreach my @all = @running;
 }
 
-# Repeats the code until it returns a true value, and returns that value. Dies after a time limit.
+# Calls the code until it returns a true value, and returns this value. Dies after a time limit.
 sub eventually
 {
 	my ($what, $code) = @_;
@@ -113,8 +113,8 @@ sub ask_prometheus
 	return $answer->{data};
 }
 
-# Returns the samples of an exporter whose names match a pattern: { name => { 'label="value",...' => number } }. The
-# labels are sorted.
+# Reads the metrics of an exporter whose names match a pattern. Returns { name => { 'label="value",...' => number } }
+# with sorted labels.
 sub scrape
 {
 	my ($url, $pattern) = @_;
@@ -123,14 +123,14 @@ sub scrape
 	{
 		my ($name, $labels, $value) = /^(\w+)(?:\{(.*)\})? (\S+)$/ or next;
 		next unless $name =~ $pattern;
-		# Removes the label with the server's name, which only the postgres exporter adds.
+		# Removes the label "server", which only the postgres exporter adds.
 		$labels = join ',', sort(grep { !/^server=/ } ($labels // '') =~ /(\w+="(?:[^"\\]|\\.)*")/g);
 		$samples{$name}{$labels} = $value;
 	}
 	return \%samples;
 }
 
-# Returns samples of the SQL exporter, relabelled as in prometheus.yml.
+# Returns metrics of the SQL exporter under the names that prometheus.yml gives them.
 sub with_names_of_rules
 {
 	my ($samples) = @_;
@@ -147,8 +147,8 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
-# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: ADDRESS is the address of a stopped exporter. Without
-# ADDRESS an unused address is chosen.
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: starts an exporter for a server. ADDRESS is the address
+# of a stopped exporter. By default an unused address is chosen.
 sub start_postgres_exporter
 {
 	my ($node, $name, $queries, $url) = @_;
@@ -162,7 +162,7 @@ sub start_postgres_exporter
 	return { target => $url, url => "http://$url", pid => $pid };
 }
 
-# Makes the SQL exporter's job for a lease server in the database postgres.
+# Starts an SQL exporter for the metrics of a lease server, in the database postgres.
 sub start_lease_server_sql_exporter
 {
 	my ($node) = @_;
@@ -192,7 +192,7 @@ sub start_sql_exporter
 	return { target => $url, url => "http://$url", pid => $pid };
 }
 
-# Returns the firing alerts: { name => { instance => labels } }.
+# Returns the alerts that fire: { name => { instance => labels } }.
 sub firing
 {
 	my ($prometheus) = @_;
@@ -205,7 +205,8 @@ sub firing
 	return \%firing;
 }
 
-# start_prometheus CONFIG, RULES: starts Prometheus with these two texts. Returns the address of Prometheus.
+# start_prometheus CONFIG, RULES: starts Prometheus with these texts as configuration and alert rules. Returns the
+# address of Prometheus.
 sub start_prometheus
 {
 	my ($config, $rules) = @_;
