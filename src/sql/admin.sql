@@ -27,8 +27,8 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'Sets the high-water mark to a time after every id of this database. If the time is too early, ids can be minted '
   'twice. Can lower the mark, but not below a mark that was written since the server started. Returns the new mark';
 
--- Only privileged roles may call the administration functions. If a role sets the mark far ahead of the clock, minting
--- stops in the database. accept_clock() affects all databases of the server. A mark that is too low, or a clone that
--- mints next to the original, can cause duplicate ids.
+-- Only privileged roles may call the administration functions. If a role sets the high-water mark far ahead of the
+-- clock, the database mints no ids. accept_clock() affects all databases of the server. A high-water mark that is too
+-- low can cause duplicate ids. A clone of a database can also cause duplicate ids if it mints next to the original.
 REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_clone(),
   snowflake.set_mark(timestamptz) FROM PUBLIC;

@@ -1,8 +1,8 @@
--- The columns for which adopt() of snowflake_migrate has set a default or trigger that mints. The table belongs to the
--- core, because snowflake_migrate may be dropped. Dumps contain the rows. A later upgrade of an application may set
--- another default, and no error would show that.
+-- Lists the columns for which adopt() has set a default or a trigger that mints ids. The table belongs to the extension
+-- snowflake, because the extension snowflake_migrate may be dropped. If an upgrade of the application replaces such a
+-- default, the view snowflake.health shows the column.
 
--- The table stores names instead of oids, because a dump can be restored without some tables.
+-- The table stores names instead of oids, because a dump can be restored without some of the tables.
 CREATE TABLE snowflake.adopted (
   relation text NOT NULL,      -- the table's name with its schema, quoted if necessary
   attribute name NOT NULL,
@@ -12,8 +12,8 @@ COMMENT ON TABLE snowflake.adopted IS
   'The columns whose default adopt() has changed to mint ids. If a column no longer needs ids, delete its row';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
--- A default has a dependency on each object that the default uses: a domain, or a function whose body is parsed SQL
--- (BEGIN ATOMIC). Other function bodies are text, for which PostgreSQL stores no dependencies.
+-- A default can call next_id() through a domain or through a function with a BEGIN ATOMIC body, and pg_depend shows
+-- both. PostgreSQL stores no dependencies for other function bodies.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

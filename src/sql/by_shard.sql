@@ -18,9 +18,9 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(integer, bigint) IS
 COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
   'Internal: hash function of the operator class snowflake.by_shard for smallint constants';
 
--- Support function 1 is PostgreSQL's function for bigint, because hash joins may use support function 1. Only hash
--- partitions use support function 2. The operator family also contains the smaller integer types, like PostgreSQL's
--- family, so that WHERE id = 5 prunes partitions.
+-- Hash joins may use support function 1 of an operator class, so support function 1 is PostgreSQL's hash of a bigint.
+-- Only hash partitions use support function 2. The operator family also contains the smaller integer types, like
+-- PostgreSQL's family, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
   'Hash partitions use the hash of an id''s shard. Hash joins use PostgreSQL''s own hash of the whole id';
@@ -44,7 +44,7 @@ ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
   OPERATOR 1 pg_catalog.= (smallint, integer),
   OPERATOR 1 pg_catalog.= (smallint, smallint);
 
--- If a PostgreSQL version combines the hashes of a key's columns differently, this operator class must not be used.
+-- Raises an error if this version of PostgreSQL combines the hashes of a partition key's columns in another way.
 DO $$
 BEGIN
   CREATE TABLE snowflake.probe (id bigint) PARTITION BY HASH (id snowflake.by_shard);
@@ -64,5 +64,5 @@ BEGIN
 END
 $$;
 
--- The check has marked the seal as used. No id exists yet, so the seal is marked as unused again.
+-- The check above has marked the layout as used. No id exists yet, so setval() marks the layout as unused again.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

@@ -1,7 +1,6 @@
 
--- Decoding. The decoding functions are IMMUTABLE, because the result depends only on the argument and the seal. The
--- seal never changes. A number that no server can mint with the database's layout, such as a negative number, is an
--- error.
+-- The decoding functions are IMMUTABLE, because a result depends only on the argument and on the layout, which never
+-- changes. A number that is not an id of the database's layout, such as a negative number, is an error.
 
 CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                  OUT shard integer, OUT sequence integer)
@@ -33,7 +32,8 @@ CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
 COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
   'The sequence number of an id within its tick and shard';
 
--- A shard for keys that are not ids. The shard of a key never changes, because the layout is sealed.
+-- shard_for() returns a shard for a key that is not an id. The shard of a key never changes, because the layout of a
+-- database never changes.
 
 CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
@@ -54,7 +54,7 @@ COMMENT ON FUNCTION snowflake.shard_for(text) IS
   'A permanent, evenly distributed shard for a text: the first 32 bits of the SHA-256 of its UTF-8 form, times the '
   'number of shards, divided by 2^32. Refuses nondeterministic collations';
 
--- With a number of shards as second argument, shard_for() returns a shard from 0 to shards - 1.
+-- shard_for(key, shards) returns a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -1,7 +1,7 @@
 
--- If the library is not preloaded, a session that has not used the extension lacks the extension's hooks. The hooks
--- refuse to drop tables by CASCADE, record a dropped mark, and check privileges before a lock. This event trigger loads
--- the library before commands that need the hooks.
+-- Hooks of the library refuse DROP EXTENSION ... CASCADE if it would drop tables, and check privileges before a command
+-- waits for a lock. If the library is not preloaded, a session has these hooks only after it has used the extension.
+-- The event trigger snowflake_guard_commands loads the library before each command that needs the hooks.
 CREATE FUNCTION snowflake.guard_commands() RETURNS event_trigger
   AS 'MODULE_PATHNAME', 'snowflake_guard_commands'
   LANGUAGE C PARALLEL UNSAFE;

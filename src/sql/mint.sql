@@ -35,8 +35,7 @@ CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
 COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS
   'Mints an id in the shard of another id';
 
--- The name of this function is not next_id(), because with two functions of one argument, next_id($1) and next_id('5')
--- would be ambiguous.
+-- If next_id_in() were named next_id(), the call next_id('5') would be ambiguous.
 CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -45,8 +44,8 @@ COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
   'Mints an id for a shard that is in the range and owned by this server. Prefers the last shard of this session, '
   'and otherwise the next shard that is not ahead of the clock';
 
--- The C functions of next_id() and next_id_in(), for the defaults of a COPY. The functions ignore the last argument.
--- SQL cannot pass an argument of type internal, so only next_id_support() can create a call of these functions.
+-- next_id_support() replaces next_id() and next_id_in() by next_id_for_copy() in the defaults of a COPY. Users cannot
+-- call next_id_for_copy(), because SQL cannot pass an argument of type internal.
 CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_default'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -85,7 +84,7 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) R
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
   'Mints 1 to 1,000,000 ids for a shard, in ascending order and all greater than the id "after" of any server';
 
--- The name of this function is not next_ids(), because next_ids('5', 3) would be ambiguous.
+-- If next_ids_in() were named next_ids(), the call next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;

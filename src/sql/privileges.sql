@@ -1,5 +1,5 @@
--- All privileges on relations and on the schema. This part of the script runs last: it revokes what ALTER DEFAULT
--- PRIVILEGES has granted, and then grants all privileges. PUBLIC may execute only the functions that are granted above.
+-- Grants the privileges on relations and on the schema. This part of the install script runs last, because it first
+-- revokes what ALTER DEFAULT PRIVILEGES has granted.
 CREATE FUNCTION snowflake.revoke_default_privileges(extension_name name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
@@ -40,7 +40,8 @@ COMMENT ON FUNCTION snowflake.revoke_default_privileges(name) IS
 SELECT snowflake.revoke_default_privileges('snowflake');
 REVOKE ALL ON FUNCTION snowflake.revoke_default_privileges(name) FROM PUBLIC;
 
--- A trigger needs no EXECUTE privilege to run. Roles need EXECUTE only on set_id(), to create triggers on their tables.
+-- A trigger runs without the EXECUTE privilege on its function. Roles need EXECUTE only on set_id(), to create triggers
+-- on their tables.
 REVOKE ALL ON FUNCTION snowflake.present_seal(), snowflake.keep_origin(), snowflake.guard_commands() FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake TO PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.fleet,
@@ -51,10 +52,11 @@ GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stat
 GRANT SELECT ON snowflake.lease TO pg_monitor;
 GRANT SELECT ON snowflake.backfills, snowflake.late_ids, snowflake.adopted TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
--- The owner of a database can restore a complete dump, including the mark. setval() can only raise the mark.
+-- The owner of a database can restore a complete dump, including the high-water mark. setval() cannot lower the
+-- high-water mark.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
--- Only the owner of the database may reserve origins, because a reserved origin is closed to all other uses. The owner
--- of the database also restores reserved origins from a dump.
+-- Only the owner of the database may reserve a region and a shard for old rows. No other ids can use a reserved region
+-- and shard. The owner needs the same privileges to restore the table backfills from a dump.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

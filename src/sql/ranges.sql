@@ -26,10 +26,10 @@ COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
   'The greatest id with an earlier time, for any time: -1 before the epoch, and the last id of the layout after its '
   'end';
 
--- For each time, the condition uses the last id before the time. The first id after the end of the layout would be
--- greater than any bigint. The planner must be able to inline the function into index conditions. So the function uses
--- each argument once, is not STRICT and has no SET clause. With BEGIN ATOMIC, the operators are resolved now and do not
--- depend on a later search_path.
+-- created_within() compares an id with the last id before each time, because the first id after the end of the layout
+-- could exceed bigint. The planner must be able to inline created_within(), so that a query can use an index on the id.
+-- To be inlined, created_within() uses each argument once, is not STRICT and has no SET clause. PostgreSQL resolves the
+-- operators of a BEGIN ATOMIC body when the function is created, so the search_path of a caller does not matter.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

@@ -1,6 +1,6 @@
--- Functions that run a statement on a table of another role, as that role. Checks, index predicates, triggers and
--- policies of a table can call functions of the table's owner. If a superuser calls a function of this file, code of
--- the table's owner must not run with the superuser's rights.
+-- Functions that run a statement on a table of another role with the rights of this role. Checks, index predicates,
+-- triggers and policies of a table can call functions of the table's owner. If a superuser calls run_as(), code of the
+-- table's owner must not get the superuser's rights.
 
 CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_run_as'
@@ -31,7 +31,7 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_null(text, text[]) IS
   'Internal: for procedures. Raises an error if an argument is null';
 
--- The lock prevents the schema's owner from replacing the table by a table of another owner.
+-- owner_of() locks the table, so that the schema's owner cannot replace it by a table of another role.
 CREATE FUNCTION snowflake.owner_of(relation regclass) RETURNS oid
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

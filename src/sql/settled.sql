@@ -1,5 +1,3 @@
--- A cursor that loses nothing.
-
 CREATE FUNCTION snowflake.settled_before() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_settled_before'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;

@@ -1,4 +1,4 @@
--- Finds the rows of a shard on one server: by a condition, by the schema of the shard, or by a column that set_id()
+-- Functions that find the rows of a shard by a condition, by the schema of the shard, or by a column that set_id()
 -- fills.
 
 CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean

@@ -1,5 +1,6 @@
 -- If the schema already exists, CREATE EXTENSION fails, because another role could have created overloads of our
--- functions in the schema. pgEdge's extension of the same name leaves its schema behind.
+-- functions in the schema. For example, pgEdge's extension of the same name leaves its schema behind when it is
+-- dropped.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n
@@ -20,9 +21,10 @@ $$;
 CREATE SCHEMA IF NOT EXISTS snowflake;
 COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
--- State. The state is in five sequences. The value of a sequence is WAL-logged, replicated, contained in base backups,
--- preserved by pg_upgrade, and read without a snapshot. PUBLIC may read the sequences, so that pg_dump works for a role
--- that owns only tables. Each value is less than half of MAXVALUE, because monitors report sequences that run out.
+-- The extension stores its state in five sequences. The value of a sequence is WAL-logged, replicated, contained in
+-- base backups, preserved by pg_upgrade, and read without a snapshot. PUBLIC may read the sequences, so that pg_dump
+-- works for a role that owns only tables. Each value stays below half of MAXVALUE, because monitoring tools report
+-- sequences that are almost used up.
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS
@@ -57,9 +59,8 @@ CREATE FUNCTION snowflake.check_sequence_page(sequence regclass, value bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_check_sequence_page'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
--- The library reads and writes the pages of sequences in place. The format of a sequence's page is internal to
--- PostgreSQL. So this block tests whether SQL reads the values that the library wrote, and whether the library reads
--- the values that SQL wrote.
+-- The library reads and writes the pages of sequences directly, but their format is internal to PostgreSQL. The
+-- following block tests that SQL and the library read the same values from a sequence.
 DO $$
 DECLARE
   before pg_catalog.int8;
@@ -97,13 +98,13 @@ SELECT pg_catalog.setval('snowflake.seal', s.seal),
 DROP FUNCTION snowflake.initial_state();
 DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 
--- The records of backfill() and late_id(): see the extension snowflake_migrate.
+-- Records which ids backfill() and late_id() of the extension snowflake_migrate have given to old rows.
 CREATE TABLE snowflake.backfills (
   region integer NOT NULL,
   shard integer NOT NULL,
-  relation text,               -- for the origin of late_id(), the next three columns are null
+  relation text,               -- null for late_id(), as are id_column and table_oid
   id_column name,
-  table_oid oid,               -- identifies the table: a new table of the same name gets another origin
+  table_oid oid,               -- a new table of the same name has another oid, and gets another region
   last_position bigint NOT NULL DEFAULT -1,
   until timestamptz NOT NULL DEFAULT '-infinity',
   done_until timestamptz,
@@ -119,11 +120,11 @@ COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has returned';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
--- A dump contains the mark as a sequence, and the seal as the row of a table into which every role may insert. If a
--- restored seal differs from the seal of the database, and no id was minted or decoded yet, the database adopts the
--- layout of the restored seal. If an id was minted or decoded, a different seal stops minting in the database, because
--- rows were decoded with another layout. The trigger also fires for replicated rows, and with any value of
--- session_replication_role. pg_restore --disable-triggers disables the trigger, but not the CHECK constraint.
+-- A dump contains the high-water mark as the value of a sequence. A dump contains the layout as the row of the table
+-- dumped_seal, into which every role may insert. If the database has not yet minted or decoded an id, it adopts the
+-- layout of a restored row. If the database has minted or decoded an id, a restored row with another layout stops
+-- minting. The trigger of dumped_seal also fires for replicated rows, whatever session_replication_role is. pg_restore
+-- --disable-triggers disables the trigger of dumped_seal, but not the CHECK constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -152,9 +153,9 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- If an origin has given ids, the row of the origin and the ids must not be deleted, or the ids would be given again.
--- This trigger refuses the deletion to members of pg_write_all_data and to the owner of the database. The owner of the
--- tables may delete the rows.
+-- If a row of backfills or late_ids is deleted after its ids were given to rows, the same ids could be given again. The
+-- trigger keep_origin refuses this to the owner of the database and to members of pg_write_all_data. Only the owner of
+-- the tables may delete such a row.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

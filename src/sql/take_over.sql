@@ -1,10 +1,11 @@
--- After minting with the SQL engine (generator_sql() of snowflake_migrate), the role that installed the engine owns the
--- schemas "snowflake" and "snowflake_sql". The engine's functions become members of the extension, and later parts of
--- the script replace the functions. So defaults, indexes and views that use the functions stay valid. Locks on the
--- counters prevent all sessions from minting until the end of the transaction. taken_over.sql has the last steps.
+-- Takes over a database that has minted with the SQL engine, which generator_sql() of snowflake_migrate prints. The
+-- schemas "snowflake" and "snowflake_sql" belong to the role that installed the SQL engine. The functions of the SQL
+-- engine become members of the extension, and later parts of the script replace the functions. Defaults, indexes and
+-- views that use the functions stay valid. No session can mint until the transaction of CREATE EXTENSION ends, because
+-- it locks the counters of the SQL engine. taken_over.sql has the last steps.
 --
--- The functions move into a new schema, in which the owner never had privileges. In the old schema, the owner could
--- have created other objects. Calls in this extension could find these objects, and run them with the caller's rights.
+-- The functions of the SQL engine move into a new schema, on which the engine's owner never had privileges. In the old
+-- schema, the engine's owner could have created functions that the extension would call with the caller's rights.
 DO $$
 DECLARE
   function text;
@@ -35,8 +36,8 @@ BEGIN
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
-  -- The owner of the engine still owns the table and reads the table here. Indexes and statistics of the table can call
-  -- functions of the owner.
+  -- dumped_seal still belongs to the owner of the SQL engine, who reads the table in taken_over.sql. A superuser must
+  -- not read dumped_seal, because indexes and statistics of the table can call functions of its owner.
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s',
                  (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
   DROP VIEW snowflake_taken.health, snowflake_taken.layout;

@@ -1,5 +1,5 @@
--- The second part of take_over.sql: the extension takes the mark of the SQL engine. After the extension has taken the
--- mark, the remaining objects of the engine are dropped, one by one without CASCADE.
+-- The second part of take_over.sql, in which the extension takes over the high-water mark of the SQL engine. Later
+-- steps drop the remaining objects of the SQL engine one by one, without CASCADE.
 DO $$
 DECLARE
   stated text;

@@ -1,5 +1,5 @@
 
--- Ids outside the database. Text forms depend only on the number, and UUIDs on the number and the layout.
+-- The base62 text of an id depends only on the number. The UUID of an id depends on the number and the layout.
 
 CREATE FUNCTION snowflake.to_base62(id bigint) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_to_base62'

@@ -1,5 +1,5 @@
 
--- Views. Durations are in milliseconds, as in pg_stat_*.
+-- The views show durations in milliseconds, as the views pg_stat_* do.
 
 CREATE FUNCTION snowflake.layout(
     OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,
@@ -113,7 +113,8 @@ COMMENT ON VIEW snowflake.lease IS
   'server that only reports its static region has a row without a lease. Without snowflake.lease_conninfo there is '
   'no row';
 
--- The last message of the lease worker may contain names of other servers and hosts.
+-- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
+-- hosts.
 REVOKE ALL ON FUNCTION snowflake.lease() FROM PUBLIC;
 
 CREATE FUNCTION snowflake.health(
@@ -156,5 +157,5 @@ CREATE FUNCTION snowflake.reset_stats() RETURNS void
 COMMENT ON FUNCTION snowflake.reset_stats() IS
   'Resets the counters of this database in the views shard_stats, database_stats and refusals';
 
--- As with pg_stat_reset(), only privileged roles may reset the counters.
+-- As with pg_stat_reset(), only privileged roles may reset the counters of statistics.
 REVOKE ALL ON FUNCTION snowflake.reset_stats() FROM PUBLIC;
