@@ -1,4 +1,4 @@
--- Without an extension, if no files can be installed on the server:
+-- If no files can be installed on the server, create the objects of the extension snowflake_fleet with this script:
 --
 --   psql -f extensions/lease/snowflake_fleet.sql
 --

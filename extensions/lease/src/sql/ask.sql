@@ -1,6 +1,6 @@
--- What a server's worker calls: ask(), the checks of a request, and static regions.
+-- Functions that the lease worker of a server calls in the lease server: ask(), and the checks of its request.
 
--- Two server runs use a region at the same time if each has reported after the first report of the other.
+-- Two server runs use the same region if each run has sent a report after the first report of the other run.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
@@ -109,7 +109,8 @@ COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigi
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- After a restore the seal is not set: the dump may be older than the first server's request.
+  -- After a restore, a request does not set the layout of the fleet, because the dump may be older than the first
+  -- request.
   IF own.seal IS NULL AND may_set THEN
     UPDATE snowflake_fleet.fleet AS f SET seal = check_seal.seal;
     PERFORM snowflake_fleet.sign_rows();
@@ -150,8 +151,8 @@ COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, big
   'Internal: answers a request, records the address of the sender and the time, and signs the rows. `arrived` is the '
   'time of arrival by this database''s clock';
 
--- The functions are SECURITY DEFINER, because only these functions may write the tables. The lock is taken before the
--- rows are read, because another request may change the rows during the wait for the lock.
+-- ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. ask() locks the fleet
+-- before it reads rows, because another request may change the rows while ask() waits for the lock.
 CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
                                     nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
                                     seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
@@ -170,18 +171,18 @@ BEGIN
                  age_ms, regions, region, floor_ms, until_ms, grant_number, highest_ms);
   PERFORM snowflake_fleet.check_request(request, seal, fleet), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  PERFORM snowflake_fleet.asking_server();   -- the row may have been removed during the wait
+  PERFORM snowflake_fleet.asking_server();   -- the server may have been removed while ask() waited for the lock
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   PERFORM snowflake_fleet.check_membership(own, fleet, term, now_ms);
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
   PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
   answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
-  -- Reports only inform operators. A report is accepted while the database is halted, and writes no signed row.
+  -- A report of a static region only informs operators, so it is accepted even while no leases are granted.
   IF call = 'report' THEN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);
   ELSIF place.moved THEN
-    -- The server's report is recorded for confirm_no_data_loss(). No row is signed.
+    -- Records for confirm_no_data_loss() whether the server has a newer lease than this database.
     PERFORM snowflake_fleet.halt_if_behind(request);
     answer.status := 'halted';
     answer.detail := place.detail;

@@ -1,7 +1,7 @@
--- decide() and its steps decide what a request changes. test/core/lease_server.hpp is the reference model, and has the
--- reasons. t/021 compares decide() with the model.
+-- decide() computes which rows a request changes. The reference model of decide() is test/core/lease_server.hpp, which
+-- explains the rules.
 
--- The returned clock decides when a lease ends and when a region is free.
+-- The earlier clock of server and lease server decides when a lease ends and when a region is free.
 CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, now_ms bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT least(request.clock_ms, now_ms)
@@ -34,7 +34,7 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- The other regions of the server become free before the checks below, so that two servers can exchange regions.
+  -- Frees the server's other regions before the checks below, so that two servers can exchange regions.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
@@ -144,7 +144,7 @@ DECLARE
   earlier CONSTANT bigint := snowflake_fleet.earlier_clock(request, answer.clock_ms);
   longest_ms CONSTANT bigint := (SELECT f.longest_ms FROM snowflake_fleet.fleet AS f);
 BEGIN
-  -- A grant lasts as long as the incarnation has run, at least a minute and at most the requested length.
+  -- A lease lasts as long as the server has already run, but at least a minute and at most the requested time.
   answer.until_ms := greatest(held.floor_ms,
                               earlier + least(greatest(request.age_ms, 60000),
                                               greatest(0, least(request.length_ms, longest_ms))));

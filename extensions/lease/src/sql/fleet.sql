@@ -1,4 +1,4 @@
--- The table "fleet" with its single row: how the row is created, locked, checked and changed.
+-- The table "fleet" with its single row, and the functions that create, lock, check and change the row.
 
 CREATE SCHEMA snowflake_fleet;
 COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
@@ -7,33 +7,34 @@ COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mi
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- a random number, which servers and databases store
-  -- upper bits: when the term began, which is at an operator's last confirmation; lower 20 bits: random
+  -- The upper bits of a term are the time of an operator's last confirmation, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- the newest time that the clocks of this database and of a server had reached at a request, see require_clock()
+  -- The newest time that both the lease server's clock and a server's clock had reached at a request.
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest grant: the longest lease plus lead
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest time for which a region is granted, with the lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
-  halted boolean NOT NULL DEFAULT false,         -- a server had a newer grant than this database
+  halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
   halted_by text,                                -- that server
-  reported_term bigint NOT NULL DEFAULT 0,       -- the newest term that a server has reported
+  reported_term bigint NOT NULL DEFAULT 0,       -- the newest value of `term` that a server has reported
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
-  lasting bigint NOT NULL,                       -- the oldest term whose leases can be renewed
-  -- after confirm_data_loss(), a holder keeps its region only if the lease ends after this time; 0: no holder keeps a
-  -- region
+  lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
+  -- After confirm_data_loss(), a server keeps its region only if its lease ends after adopt_ms. If adopt_ms is 0, no
+  -- server keeps a region.
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- if a region has no row, the first lease of the region begins at this time, after every lease that may have been
-  -- granted
+  -- If a region has no row, the first lease of the region begins at fresh_ms, because all lost leases have ended by
+  -- then.
   fresh_ms bigint NOT NULL DEFAULT 0,
-  -- layout, tick and epoch of all servers, packed; set by the first request
+  -- The column seal contains the layout, tick and epoch of all servers, packed into a number. The first request sets
+  -- the column seal.
   seal bigint,
-  -- this column and the next three columns: the server and database that gave the last answer, see whereabouts()
+  -- The next four columns identify the server and the database that gave the last answer, see whereabouts().
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
   directory timestamptz,
   region_rows bigint NOT NULL DEFAULT 0,         -- how many rows the table `region` has
-  signature bigint NOT NULL DEFAULT 0            -- signature of the function that wrote the row, see signature_of()
+  signature bigint NOT NULL DEFAULT 0            -- shows whether a function wrote the row, see signature_of()
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS
   'The state of the fleet, in one row. Only the functions of this schema may change this table';
@@ -53,8 +54,8 @@ CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLA
 $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
 
--- READ COMMITTED is required: a caller that has waited for the lock must see the changes of the previous lock holder.
--- The lock is a table lock, because views show the holder of a table lock.
+-- lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of the previous
+-- lock holder. lock_fleet() takes a table lock, because pg_locks shows who holds a table lock.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -84,7 +85,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS
   'Internal: locks the fleet, and returns its row. Each function that writes rows calls lock_fleet() first';
 
--- If a crash of this database lost a grant, the region would be granted again.
+-- If a crash of the lease server lost a granted lease, two servers could lease the same region.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE AS $$
 BEGIN
@@ -96,8 +97,8 @@ BEGIN
                                  pg_catalog.current_setting('synchronous_commit')),
       HINT = 'Set "fsync" and "synchronous_commit" to on in the lease server.';
   END IF;
-  -- The commit waits for synchronous standbys. set_config() is used, because a SET clause of the function would end
-  -- before the commit.
+  -- The commit of a lease must wait for synchronous standbys. The setting is changed by set_config(), because a SET
+  -- clause of the function would end before the commit.
   IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) ANY (ARRAY['local', 'remote_write']) THEN
     PERFORM pg_catalog.set_config('synchronous_commit', 'on', true);
   END IF;
@@ -139,7 +140,7 @@ BEGIN
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
-  -- The fleet gets a new id. An earlier dump may contain a shorter limit for leases, and must not be used again.
+  -- The fleet gets a new id, so that no server accepts leases from an earlier dump, which may contain a shorter limit.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

@@ -1,12 +1,12 @@
--- Information for the operator: refusals in the log and in a table, the views, and health. Health takes no lock and
--- works on a standby.
+-- Shows operators the refused requests, the leases, and the health of the lease server. The view health does not lock
+-- the fleet, and works on a standby.
 
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
   cause text NOT NULL,
-  since timestamptz,            -- the first refusal of a series that continues; null: a region was granted since
+  since timestamptz,            -- the first refusal after the last granted lease; null: granted since
   last timestamptz NOT NULL,
-  logged timestamptz,           -- the time of the last line in the log, at most one line a minute
+  logged timestamptz,           -- the last time that the refusal was logged, at most once a minute
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
@@ -22,7 +22,7 @@ BEGIN
   INSERT INTO snowflake_fleet.refusal AS f (server, cause, since, last)
   VALUES (asks, why, now, now)
   ON CONFLICT (server, cause) DO UPDATE SET since = coalesce(f.since, now), last = now;
-  -- The clock may have been set back since the last line.
+  -- Also logs if the clock was set back after the last line of the log.
   UPDATE snowflake_fleet.refusal AS f SET logged = now
    WHERE f.server = asks AND f.cause = why
      AND (f.logged IS NULL OR f.logged NOT BETWEEN now - interval '1 minute' AND now)
@@ -110,7 +110,7 @@ BEGIN
   reason := CASE
     WHEN NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN 'the fleet does not exist yet'
     WHEN pg_is_in_recovery() THEN 'this lease server is a standby'
-    -- The settings of the caller's role do not apply to the sessions of the servers.
+    -- The sessions of servers do not use the settings of the role and session that read health.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
                     AND g.source NOT IN ('user', 'database user', 'client', 'session'))
       THEN 'a crash could lose granted leases' END;
@@ -131,7 +131,7 @@ CREATE FUNCTION snowflake_fleet.why_halted(own snowflake_fleet.fleet, OUT reason
 DECLARE
   place record;
 BEGIN
-  -- The first refusal is the earliest sign of a promotion.
+  -- The first refusal with cause "halted" shows since when the lease server grants no leases.
   SELECT min(f.since) INTO since FROM snowflake_fleet.refusal AS f WHERE f.cause = 'halted';
   SELECT * INTO place FROM snowflake_fleet.has_moved();
   IF own.halted THEN
@@ -156,7 +156,7 @@ COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
 CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Servers are waiting for the synchronous standby, or for a transaction that holds the lock on the fleet.
+  -- Finds a request that waits for the synchronous standby, or for a transaction that has locked the fleet.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'requests for leases wait for the synchronous standby'
               ELSE format('requests for leases wait for a transaction of role %s',
                           coalesce(quote_ident(b.usename), '?')) END,

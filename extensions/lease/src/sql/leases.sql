@@ -1,36 +1,36 @@
--- Regions, leases of regions, and static regions: tables, types, and the functions for a single lease.
+-- The tables of leased regions and static regions, and the types and functions for a single lease.
 
 CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
-  server text REFERENCES snowflake_fleet.server, -- the first server that requested the region; null: none
-  -- given_back is also the state before the first grant. In state lost, after confirm_data_loss(), the holder may
-  -- continue
+  server text REFERENCES snowflake_fleet.server, -- the server to which the region belongs; null: no server
+  -- The state given_back is also the state before the first lease. The state lost means that a server may keep its
+  -- lease after confirm_data_loss().
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
-  floor_ms bigint NOT NULL DEFAULT 0,            -- decreases only if a holder continues after confirm_data_loss()
-  -- decreases only through give_back and confirm_dead()
+  floor_ms bigint NOT NULL DEFAULT 0,            -- floor_ms decreases only after confirm_data_loss()
+  -- until_ms decreases only when a server gives its lease back, and in confirm_dead().
   until_ms bigint NOT NULL DEFAULT 0 CHECK (until_ms >= floor_ms),
-  -- the number of the server run that holds the lease
+  -- The column incarnation identifies the run of the postmaster that holds the lease.
   incarnation bigint NOT NULL DEFAULT 0 CHECK ((incarnation <> 0) = (state = 'held')),
   grant_number bigint NOT NULL DEFAULT 0,
   nonce bigint NOT NULL DEFAULT 0,
   since timestamptz,
   last_request timestamptz,
-  clock_offset_ms bigint,                        -- server clock minus this database's, at the last request
-  client_addr inet,                              -- address of the holder's last request; null: a Unix socket
+  clock_offset_ms bigint,                        -- server's clock minus this database's clock at the last request
+  client_addr inet,                              -- client address of the last request; null: a Unix socket
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
   'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. The row of a region is '
   'created when a server first requests the region';
 
--- Static regions, for operators. A dump does not contain the table of static regions.
+-- Records the static regions that servers report. A dump does not contain the table static_region.
 CREATE TABLE snowflake_fleet.static_region (
   region integer NOT NULL,
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,                    -- the time of the first report of the present server run
+  since timestamptz NOT NULL,                    -- the first report of this run of the postmaster
   last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );

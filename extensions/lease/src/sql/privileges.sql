@@ -1,5 +1,5 @@
--- All privileges on the schema and its objects. This script first revokes the privileges from ALTER DEFAULT PRIVILEGES.
--- A role that can write the table region could cause a region to be granted twice.
+-- Sets all privileges on the schema snowflake_fleet and on its objects. The script first revokes the privileges that
+-- ALTER DEFAULT PRIVILEGES has granted. A role that can write the table region could lease a region to two servers.
 
 DO $$
 DECLARE
@@ -36,7 +36,8 @@ GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_flee
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
   snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.health() TO pg_monitor;
 
--- A dump contains the fleet. After a restore, the lease server grants nothing until an operator confirms.
+-- A dump contains the tables of the fleet. After a restore, the lease server grants no lease until an operator confirms
+-- that no lease was lost.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN

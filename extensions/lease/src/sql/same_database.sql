@@ -1,8 +1,8 @@
--- Detects that this database may lack the newest leases. Possible causes are a restore, a promotion or a copy of the
--- database, or rows that the functions did not write.
+-- Detects that this database may lack the newest leases. Possible causes are a restore, a promotion, a copy of the
+-- database, or manual changes of rows.
 
--- The timeline is read from the WAL, because the control file still contains the old timeline for a while after a
--- promotion. The function is SECURITY DEFINER, because the result must be equal for every caller.
+-- whereabouts() reads the timeline from the WAL, because the control file still contains the old timeline for a while
+-- after a promotion. whereabouts() is SECURITY DEFINER, because the result must be equal for every caller.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
                                             OUT database oid, OUT directory timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -24,9 +24,9 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'change time of the file PG_VERSION, or null if the owner may not read it. If a disk is restored from a snapshot, '
   'none of these properties changes';
 
--- A signature includes the id of the transaction that wrote the row. So rows that COPY or replication has written do
--- not match. A signature also includes the contents of the row, because a manual statement can follow a function in one
--- transaction.
+-- The signature of a row includes the id of the transaction that wrote the row, so rows that COPY or replication has
+-- written have no valid signature. The signature also includes the contents of the row, because a manual UPDATE can
+-- follow a function call in one transaction.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$
@@ -60,7 +60,7 @@ CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
 DECLARE
   own xid;
 BEGIN
-  -- In a subtransaction, xmin is the id of the subtransaction.
+  -- Updates the row to read its xmin, because a subtransaction has its own id.
   UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
   own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
   UPDATE snowflake_fleet.fleet AS f SET signature = snowflake_fleet.signature_of(own, to_jsonb(f));

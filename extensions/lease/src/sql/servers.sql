@@ -1,8 +1,8 @@
--- The servers of the fleet. Each server has a login role, and can send requests only for itself.
+-- The servers of the fleet. Each server has a login role, whose sessions can send requests only for this server.
 
 CREATE TABLE snowflake_fleet.server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
-  role oid NOT NULL,            -- the role of the server when the server was added, to detect a renamed role
+  role oid NOT NULL,            -- the oid of the server's role, to detect that the role was renamed
   added timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   removed timestamptz,
   last_request timestamptz,            -- the time of the last request of the server
@@ -11,7 +11,7 @@ CREATE TABLE snowflake_fleet.server (
 COMMENT ON TABLE snowflake_fleet.server IS
   'Servers, by the name of their login role. Only the functions of this schema may change this table';
 
--- SET ROLE and SECURITY DEFINER do not change `session_user`.
+-- asking_server() uses session_user, because SET ROLE and SECURITY DEFINER do not change session_user.
 CREATE FUNCTION snowflake_fleet.asking_server() RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -90,7 +90,7 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.check_server_name(server);
   IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
-    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be creating the role
+    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be creating the fleet
     PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
   END IF;
   PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();
