@@ -1,5 +1,5 @@
 -- alter_shards() runs one statement in the schema of every shard. The statement names tables without a schema, and runs
--- with only the shard's schema in search_path. So a table that exists only in another schema is not found.
+-- with only the shard's schema in search_path. A table that exists only in another schema is not found.
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
@@ -23,8 +23,8 @@ BEGIN
                     'schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
-  -- The statement runs as one role for all shards. The statement must not run functions that another role has put into
-  -- a schema of a shard.
+  -- The schemas must have one owner. An owner of one schema could otherwise create functions that the statement calls
+  -- with the rights of another owner.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;
@@ -81,8 +81,8 @@ CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], o
 DECLARE
   elsewhere text;
 BEGIN
-  -- Checks which objects the statement changed, because a change of a table also changes partitions and child tables in
-  -- other schemas.
+  -- Finds the tables that the statement has locked, because a change of a table also changes its partitions and child
+  -- tables in other schemas.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)
@@ -140,7 +140,7 @@ DECLARE
   advice text;
   before text[];
   owner oid;
-  -- Kinds of objects outside the schema that a DROP may remove with a table, because they contain no rows.
+  -- A DROP of a table may also drop temporary tables, and partitions in other schemas.
   others CONSTANT oid[] := ARRAY(
     SELECT c.oid FROM pg_class AS c WHERE relnamespace = pg_my_temp_schema()
     UNION ALL
@@ -153,7 +153,7 @@ BEGIN
   owner := snowflake.owner_of_objects(schema);
   before := ARRAY(SELECT l.relation || l.mode FROM pg_locks AS l
                    WHERE l.pid = pg_backend_pid() AND l.relation IS NOT NULL);
-  -- While the statement waits for a lock, later sessions wait behind the statement.
+  -- Limits the wait for a lock, because later sessions wait behind the lock request of the statement.
   PERFORM set_config('lock_timeout', CASE lock_limit WHEN '0' THEN '3s' ELSE lock_limit END, true);
   PERFORM snowflake.run_as(owner, statement, concat_ws(', ', quote_ident(schema), 'pg_temp'));
   PERFORM set_config('lock_timeout', lock_limit, true);

@@ -1,6 +1,6 @@
 
--- Expressions of a table find functions by name. If another role may create functions in the schema, these functions
--- would run with the rights of the table's owner.
+-- An expression of a table finds functions by name. A role that can create functions in the schema could make the
+-- expression run a function with the rights of the table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,8 +30,8 @@ COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
   'Internal: for create_shards(), alter_shards(): raises an error if a role may create objects in a schema without '
   'the rights of all owners of its tables';
 
--- If the owner may not create in the schema, the table is created in a new schema of the owner. The new table is moved
--- to the schema afterwards.
+-- If the table's owner may not create objects in the shard's schema, make_table() creates the table in a new schema of
+-- the owner. The new table is then moved to the shard's schema.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -42,7 +42,8 @@ BEGIN
   IF NOT has_schema_privilege(class.relowner, quote_ident(target)::regnamespace, 'CREATE') THEN
     home := snowflake.make_scratch(class.relowner);
   END IF;
-  -- With `partial` = true, an expression uses the template's object if this object was not copied.
+  -- The template's schema is in search_path, because with partial => true an expression can use an object that was not
+  -- copied.
   PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
     concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target),
               class.relnamespace::regnamespace, 'pg_temp'));
@@ -64,8 +65,8 @@ COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): copies a table of the template into the schema of a shard, with its indexes and '
   'checks';
 
--- Marks a foreign key of an empty table as valid. The key was created NOT VALID, because PostgreSQL checks a valid key
--- by a query with the rights of an owner. The caller may refer to tables that the owner cannot read.
+-- Marks a foreign key of an empty table as valid. create_shards() creates the foreign key NOT VALID, because PostgreSQL
+-- would check a valid one by a query with the owner's rights. The owner may be unable to read the referenced table.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -138,7 +139,7 @@ BEGIN
       EXECUTE stated;
     END LOOP;
   ELSE
-    -- COMMENT writes the same text again, to lock the schema. Only the owner of the schema can take this lock.
+    -- COMMENT writes the same text again, to lock the schema. Only the owner of the schema can run COMMENT.
     EXECUTE format('COMMENT ON SCHEMA %I IS %s', target,
                    quote_nullable(obj_description(to_regnamespace(quote_ident(target)), 'pg_namespace')));
   END IF;
@@ -188,7 +189,7 @@ BEGIN
   END IF;
   fresh := snowflake.open_schema(target);
   PERFORM snowflake.refuse_creators(template);
-  -- If another role owned the schema of the shard, the copied expressions would call functions of that role.
+  -- If another role owned the schema of the shard, the copied expressions could call functions of that role.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I and the template have different owners', target),
@@ -237,7 +238,7 @@ DECLARE
   locks bigint;
   room bigint;
 BEGIN
-  -- All new objects are locked until the transaction ends.
+  -- The transaction locks all new objects until it ends, so the lock table must have room for them.
   SELECT (upper(shards) - lower(shards)) * (2 + count(*) FILTER (WHERE relkind = 'r') * 3 + count(*)) INTO locks
     FROM pg_class WHERE relnamespace = template;
   room := current_setting('max_locks_per_transaction')::bigint

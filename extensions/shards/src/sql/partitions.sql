@@ -1,4 +1,5 @@
--- Partitions by the calendar and by shard. An existing equal partition stays, and a different partition is an error.
+-- Creates partitions by time and by shard. An existing partition with the same bounds stays, and another one is an
+-- error.
 
 CREATE FUNCTION snowflake.refuse_partition_key(parent regclass, strategy "char") RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -24,8 +25,8 @@ COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
   'Internal: for the procedures of partitions: raises an error unless the partition key is one bigint column, by '
   'range or by shard';
 
--- If two jobs create the same partitions, the second job waits. ATTACH PARTITION takes the same lock on the parent
--- table, so readers and writers continue.
+-- If two jobs create the same partitions, the second job waits for the first job. lock_partitioning() locks the parent
+-- table in the same mode as ATTACH PARTITION, so readers and writers continue.
 CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -41,7 +42,7 @@ CREATE FUNCTION snowflake.refuse_partition(parent regclass, place text, bounds t
 DECLARE
   home CONSTANT pg_class := c FROM pg_class AS c WHERE oid = parent;
 BEGIN
-  -- ATTACH PARTITION checks foreign keys by a query on the two tables, also if the partition has no rows.
+  -- ATTACH PARTITION checks a foreign key by a query on both tables, even if the partition has no rows.
   IF EXISTS (SELECT FROM pg_constraint JOIN pg_class AS c ON c.oid = confrelid
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -81,8 +82,8 @@ BEGIN
                  coalesce((SELECT format(' TABLESPACE %I', spcname) FROM pg_tablespace WHERE oid = home.reltablespace),
                           '')));
   PERFORM snowflake.run_as(home.relowner, format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, place, bounds));
-  -- The partition gets the replica identity of the parent table, because a partition does not inherit the replica
-  -- identity. If the table is published and the new partition has no replica identity, UPDATE and DELETE fail in the
+  -- A partition does not inherit the replica identity of its parent table, so add_partition() copies the replica
+  -- identity. If a published table gets a partition without a replica identity, UPDATE and DELETE fail in this
   -- partition.
   IF home.relreplident <> 'd' THEN
     PERFORM snowflake.run_as(home.relowner,
@@ -139,13 +140,13 @@ $$;
 COMMENT ON FUNCTION snowflake.check_step(interval, integer, integer, numeric) IS
   'Internal: for create_time_partitions(): raises an error (22023) if partitions cannot have this step';
 
--- Every step begins at a round time of UTC, the time zone of ids. Weeks are counted from 2001-01-01, which was a
--- Monday, so each week begins on a Monday.
+-- Each partition begins at a round time in UTC, because ids contain times in UTC. Weeks are counted from 2001-01-01,
+-- which was a Monday, so each week begins on a Monday.
 CREATE FUNCTION snowflake.first_start(step interval, since timestamptz, months integer) RETURNS timestamp
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   origin CONSTANT timestamp := '2001-01-01';
-  -- No id is older than the epoch, so no partition is needed before the step that contains the epoch.
+  -- No id is older than the epoch, so the first partition is the one that contains the epoch.
   first CONSTANT timestamp := greatest(coalesce(since, clock_timestamp()), l.epoch) AT TIME ZONE 'UTC'
     FROM snowflake.layout AS l;
 BEGIN
@@ -186,7 +187,7 @@ BEGIN
   form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
                WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
   LOOP
-    -- Steps of months are counted from January 1, so that each year has equal steps.
+    -- Partitions of several months are counted from January 1, so that each year is divided in the same way.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
       format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)),
@@ -204,8 +205,8 @@ COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, intege
   '"ahead" steps after now. Steps begin at round times of UTC. The name of a partition contains its start. Existing '
   'partitions are not changed';
 
--- Returns only plain tables whose bounds are two numbers. A DEFAULT partition, or a partition from MINVALUE, may
--- contain rows of any time.
+-- Returns only partitions that are plain tables with two numbers as bounds. A DEFAULT partition, or a partition that
+-- begins at MINVALUE, may contain rows of any time.
 CREATE FUNCTION snowflake.partitions_before(parent regclass, first_kept bigint) RETURNS SETOF regclass
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp AS $$
   SELECT c.oid::regclass
@@ -217,7 +218,7 @@ $$;
 COMMENT ON FUNCTION snowflake.partitions_before(regclass, bigint) IS
   'Internal: for drop_time_partitions(): returns the partitions whose ids are all below an id';
 
--- All locks of a call share a single deadline. A lock that is free is taken even after the deadline.
+-- All locks of one call of drop_time_partitions() have the same deadline. A free lock is taken even after the deadline.
 CREATE FUNCTION snowflake.limit_waits(until timestamptz) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -277,8 +278,8 @@ COMMENT ON FUNCTION snowflake.first_kept_id(timestamptz) IS
   'Internal: for drop_time_partitions(): returns the first id that is kept. Raises an error (22023) if the time is in '
   'the future';
 
--- DROP TABLE locks the parent table, so other sessions wait behind DROP TABLE. The call waits for all its locks
--- together at most 3 s, or lock_timeout if lock_timeout is set.
+-- DROP TABLE of a partition locks the parent table, so other sessions wait behind DROP TABLE. drop_time_partitions()
+-- waits for all its locks together at most 3 s, or lock_timeout if lock_timeout is set.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

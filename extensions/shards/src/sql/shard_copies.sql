@@ -1,4 +1,4 @@
--- Makes and compares copies of a table of the template.
+-- Copies tables of the template schema, and compares each copy with its template.
 
 CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -20,8 +20,8 @@ COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
   'Internal: for create_shards(): returns statements that add the missing constraints by which a column that mints '
   'accepts only ids of its shard';
 
--- A new object belongs to the object's final owner from the beginning, because planning the object's expressions runs
--- code of the owner.
+-- run_steps() creates an object as the object's final owner, because planning an expression of the object can run code
+-- of the owner.
 CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -56,13 +56,12 @@ COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
   'Internal: for create_shards(): creates a schema in which a role may create objects';
 
 -- PostgreSQL may print an expression in another form after it has read its own output, for example CHECK (status IN
--- (...)) on varchar. So if two tables differ, both are created once more from their printed definitions, and compared
--- again.
+-- (...)) on varchar. If two tables differ, both are created again from their printed definitions, and compared again.
 CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- The steps for foreign keys, owners, privileges and comments contain no expressions.
+  -- The omitted steps for foreign keys, owners, privileges and comments contain no expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
   again text[];
@@ -101,7 +100,7 @@ BEGIN
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
                   WHERE attempt = 2) AS t USING (statement);
-    -- If the owner differs, a table differs from the template.
+    -- A second comparison is useless if the two tables have different owners.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;

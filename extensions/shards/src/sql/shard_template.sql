@@ -1,6 +1,6 @@
--- Creates a schema for each shard of a server, as a copy of a template schema. Definitions are printed while
--- search_path contains only the template's schema, so the definitions name the template's objects without a schema.
--- When search_path contains only the shard's schema, the same text refers to the objects of the shard.
+-- Creates a schema for each shard of a server, as a copy of a template schema. PostgreSQL prints a definition while
+-- search_path contains only the template's schema, so the definition names the template's objects without a schema.
+-- When search_path contains only the shard's schema, the same definition refers to the objects of the shard.
 
 CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -26,9 +26,9 @@ $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'Internal: for create_shards(): returns the definition of an object, printed with a schema as search_path';
 
--- An expression that refers to a shard is adapted to the new shard only if the expression has one of two exact forms.
--- An expression of another form is not copied. pg_depend, not the text of an expression, shows whether the expression
--- refers to a shard.
+-- create_shards() adapts a default or constraint to its shard only if it has the form next_id(N) or CHECK
+-- (shard_of(column) = N). An expression that refers to a shard in another form is not copied. pg_depend shows whether
+-- an expression refers to a shard.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -144,7 +144,7 @@ BEGIN
          WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END END),
       (CASE attcompression WHEN 'p' THEN 'COMPRESSION pglz' WHEN 'l' THEN 'COMPRESSION lz4' END),
       (CASE WHEN attstattarget >= 0 THEN 'STATISTICS ' || attstattarget END),
-      -- Recent minor versions of PostgreSQL also store internal options in attoptions.
+      -- Copies only n_distinct, because recent minor versions of PostgreSQL store internal options in attoptions, too.
       ((SELECT '(' || string_agg(option, ', ' ORDER BY option) || ')'
           FROM unnest(attoptions) AS option WHERE option LIKE 'n\_distinct%'))
     ) AS changes (change)
