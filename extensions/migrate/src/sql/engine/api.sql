@@ -11,8 +11,6 @@ CREATE OR REPLACE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8rang
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- An inclusive bound stands for the first tick that begins at the bound's time or later. An exclusive bound stands
-  -- for the first tick that begins after the bound's time.
   first bigint;
   last bigint;
 BEGIN
@@ -49,7 +47,7 @@ CREATE OR REPLACE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequ
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  -- Refuses times outside of the layout.
+  -- max_id() raises an error if the layout cannot contain the time.
   last_of_tick CONSTANT bigint := snowflake.max_id(at);
 BEGIN
   PERFORM snowflake_sql.check_shard(shard);
@@ -67,7 +65,7 @@ $$;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
   'Puts an id together from its fields. This is arithmetic: next_id() may give another row the same id';
 
--- Functions for text forms and UUIDs of ids.
+-- Functions that convert ids to UUIDs and to text, and back.
 
 CREATE OR REPLACE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -93,7 +91,7 @@ COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
   'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. For times before '
   '10889-08-02';
 
--- Returns 30 bits of a hash of the id: bits 34 to 63 of a product.
+-- Returns a hash of the id, which is the upper 30 bits of a product of 64 bits.
 CREATE OR REPLACE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -134,7 +132,7 @@ CREATE OR REPLACE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   RETURN snowflake_sql.id_of_uuid(encoded, 'UUID', encoded::text, 'snowflake.to_uuid(id)');
 COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of which to_uuid() made this; any other UUID is an error';
 
--- Query conditions and schema names for rows that are stored by shard.
+-- Functions that find the rows of an id by a condition, or by the schema of the id's shard.
 
 CREATE OR REPLACE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
   LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -159,7 +157,7 @@ CREATE OR REPLACE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 's
 COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
   'The schema that holds the rows of an id''s shard, where each shard has a schema of its own';
 
--- Administration: for the owner of the database.
+-- The owner of the database may call the following administration functions.
 
 CREATE OR REPLACE FUNCTION snowflake.observe(id bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -231,7 +229,8 @@ $$;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right if it is far ahead of the high-water mark; returns how far';
 
--- Views, with the columns of the C engine's views. Columns that this engine cannot fill are null.
+-- The views of the SQL engine have the same columns as the views of the extension. Columns that the SQL engine cannot
+-- fill are null.
 
 CREATE OR REPLACE FUNCTION snowflake.layout(
     OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,
@@ -260,7 +259,7 @@ AS $$
 DECLARE
   now_ms CONSTANT bigint := snowflake_sql.clock_ms();
   mark_ms CONSTANT bigint := pg_sequence_last_value('snowflake.high_water');
-  next_ms bigint;   -- the time of the first tick that the counter with the latest tick can still open
+  next_ms bigint;   -- the start of the first time unit (tick) that no session has used
   cause text;
 BEGIN
   clock := clock_timestamp();
@@ -269,7 +268,7 @@ BEGIN
   IF pg_is_in_recovery() THEN
     cause := 'standby';
   ELSE
-    -- If a counter was reset, the counter has no last value and begins at the mark.
+    -- If PostgreSQL has reset a counter, the counter has no last value and begins at the high-water mark.
     SELECT {{EPOCH_MS}}
       + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1)
       * {{TICK_MS}}
@@ -294,7 +293,7 @@ CREATE OR REPLACE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
   'What a probe should read: whether this database mints, and if not, why and what to do. Always one row';
 
--- Privileges. All that ALTER DEFAULT PRIVILEGES or an earlier run gave is revoked first.
+-- Revokes the privileges that ALTER DEFAULT PRIVILEGES, or an earlier run of the script, has granted.
 DO $privileges$
 DECLARE
   given record;

@@ -3,32 +3,31 @@
 --   counter_N   unlogged: the last position that was drawn, tick << {{TICK_SHIFT}} | number in the tick. A shard always
 --               uses the same counter, and an id is a position, the region and the shard. So it is enough that no
 --               position of a counter comes twice.
---   high_water  logged: the mark. No id of its time or later has been issued.
---   published   unlogged: the mark that is flushed to disk.
+--   high_water  logged: the high-water mark. No id of its time or later has been issued.
+--   published   unlogged: the high-water mark that is flushed to disk.
 --
--- Unlogged sequences live in shared buffers and write no WAL. PostgreSQL resets unlogged sequences when their values
--- could be stale: at crash recovery, at a promotion, in a base backup.
+-- Unlogged sequences write no WAL. PostgreSQL resets unlogged sequences when their values could be stale: at crash
+-- recovery, at a promotion, and in a base backup.
 --
---  1. A tick is opened at most once between two resets. The session that opens a tick locks the table "gate", reads the
---     position of the counter, and opens only a greater tick. The lock on "gate" ends with a subtransaction that is
---     always rolled back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo
---     setval().
---  2. A session first reads the open tick, and then calls nextval(). The session uses the number only if the number
---     belongs to the tick that was read. So the number was drawn between two calls of setval(): the call that opened
---     the number's tick, and the call that opened the next tick. Between two calls of setval(), the values of nextval()
---     only rise.
---  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session draws one
---     number after each reading of a tick with free numbers. So each session draws at most one number of the overflow.
---     A server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
---  4. A tick is opened only if the tick is before the published mark. A mark is published only after the mark is stored
---     and flushed. After a reset the counters begin at the mark. So every position from before the reset is
---     smaller, whatever the clock shows.
---  5. A dump can restore the counters, the stored mark and the published mark at values that do not agree. So a number
---     is used only if the tick of the number is also before the stored mark. Before a session opens a tick, the session
---     makes the stored mark and the published mark equal. If the stored mark is higher, the session publishes the
---     stored mark. If the stored mark is lower, the session raises the stored mark again.
+--  1. Between two resets, each time unit (tick) is opened at most once. The session that opens a tick locks the table
+--     "gate", reads the position of the counter, and opens only a later tick. The lock on "gate" ends with a
+--     subtransaction that is always rolled back, so neither a cancel nor a prepared transaction can keep the lock. A
+--     rollback does not undo setval().
+--  2. A session first reads the open tick, and then calls nextval(). The session uses the number from nextval() only if
+--     the number belongs to the tick that the session has read. A used number was drawn after the setval() that opened
+--     its tick, and before the setval() that opened the next tick. Between two calls of setval(), the values of
+--     nextval() only increase.
+--  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session calls
+--     nextval() once after it has read a tick with free numbers, so it draws at most one number of the overflow. A
+--     server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
+--  4. A session opens a tick only if the tick is before the time in "published". A time is written to "published" only
+--     after high_water with the same time is flushed to disk. After a reset, the counters begin at high_water. Every
+--     position from before the reset is smaller, whatever the clock shows.
+--  5. A dump can restore the counters, high_water and "published" with values that do not match. A number is used only
+--     if the tick of the number is also before high_water. Before a session opens a tick, the session sets high_water
+--     and "published" to the later of their two times.
 --
--- Before PostgreSQL 17, SQL cannot flush the mark before the transaction of the SQL call commits. If the server crashes
--- before the commit that flushes the mark, and its clock is behind the lost mark after the restart, an id can be minted
--- again. Only an id that was read and not committed can be minted again. Ids of committed rows are never minted again,
--- because the commit flushes the mark.
+-- Before PostgreSQL 17, SQL cannot flush the high-water mark before the transaction commits. An id can be minted again
+-- if the server crashes before this commit, and its clock is behind the lost high-water mark after the restart. Only an
+-- id whose transaction did not commit can be minted again. The commit of a row flushes the high-water mark, so ids of
+-- committed rows are never minted again.

@@ -1,5 +1,5 @@
--- Minting: the API. The minting functions run with the rights of their owner. The minting functions have no search_path
--- setting, because the setting would double the time of a call. So every name and every operator is written with its
+-- The minting functions run with the rights of their owner. A minting function has no search_path setting, because the
+-- setting would double the time of a call. Every name and every operator in a minting function is written with its
 -- schema.
 
 CREATE OR REPLACE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
@@ -11,9 +11,9 @@ DECLARE
   waited pg_catalog.int8;
 BEGIN
   LOOP
-    -- The order of two steps prevents duplicates: the session first reads the open tick, and then draws a number. The
-    -- tick must lie between the clock and the clock plus the lead. One comparison with abs() checks both limits: the
-    -- tick is at most half of the lead away from the middle.
+    -- To prevent duplicate ids, a session first reads the open time unit (tick), and then calls nextval(). The tick
+    -- must lie between the clock and the clock plus max_lead. One comparison with abs() checks both limits, because the
+    -- tick may differ from their middle by at most half of max_lead.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -26,7 +26,8 @@ BEGIN
                        OPERATOR(pg_catalog.<)
                        pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
-    -- The number is used if the number belongs to the tick that was read, and not to the overflow of the tick.
+    -- Uses the number from nextval() only if it belongs to the tick that was read, and fits into the sequence bits of
+    -- an id.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
        OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
       RETURN {{FAST_POSITION}}
@@ -102,7 +103,7 @@ BEGIN
       MESSAGE = pg_catalog.format('shards %s are out of range', shards),
       DETAIL = 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
-  -- Each session uses one shard. The shards of sessions differ.
+  -- Each session always uses the same shard of the range.
   RETURN snowflake.next_id((first OPERATOR(pg_catalog.+) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.*) 2654435769
     OPERATOR(pg_catalog.%) 4294967296 OPERATOR(pg_catalog.*) many OPERATOR(pg_catalog.>>) 32))::pg_catalog.int4);
 END
@@ -130,8 +131,7 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
-  -- If the call requests fewer ids than a tick has, the ids are drawn one by one. If the call requests as many ids as a
-  -- tick has, or more, the call takes whole ticks.
+  -- A call for fewer ids than a time unit (tick) has draws the ids one by one. A call for more ids takes whole ticks.
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

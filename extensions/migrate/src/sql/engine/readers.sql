@@ -13,9 +13,9 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.sequence_of(id bigint) RETURNS integer LAN
   RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}}
               THEN (id & {{LAST_SEQUENCE}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
 
--- Bounds: min_id() and max_id() return the first and the last id of a time. last_id_before() returns the last id before
--- a time, or -1 if the time is not after the epoch.
--- The microseconds from the epoch to a time. The upper limit leaves room to add a tick without an overflow of bigint.
+-- min_id() and max_id() return the first and the last possible id of a time. last_id_before() returns the last id
+-- before a time, or -1 if the time is not after the epoch. microseconds_of() returns the microseconds from the epoch to
+-- a time. The upper limit of microseconds_of() leaves room to add a time unit (tick) without an overflow of bigint.
 CREATE OR REPLACE FUNCTION {{HELPERS}}.microseconds_of(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN CASE WHEN isfinite(at)
@@ -37,12 +37,12 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.last_id_before(at timestamptz) RETURNS big
                       WHEN at = 'infinity' OR us / {{TICK_US}} >= {{TICKS}} THEN {{LAST_ID}}
                       ELSE (us - 1) / {{TICK_US}} << {{BELOW_BITS}} | {{BELOW_MASK}} END
             FROM {{HELPERS}}.microseconds_of(at) AS us);
--- Whether since <= time < until; uses an index on the id.
+-- Returns whether since <= time < until, and can use an index on the id.
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.created_within(id bigint, since timestamptz, until timestamptz) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN id > {{SCHEMA}}.last_id_before(since) AND id <= {{SCHEMA}}.last_id_before(until);
 
--- Eleven characters, in the order of ids under COLLATE "C".
+-- Returns eleven characters, which have the same order as the ids under COLLATE "C".
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.to_base62(id bigint) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN id >= 0 THEN string_agg(
               substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',

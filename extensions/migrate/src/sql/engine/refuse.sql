@@ -1,4 +1,4 @@
--- Errors, with the texts of the C engine.
+-- Raises errors with the same texts as the extension.
 
 CREATE OR REPLACE FUNCTION snowflake_sql.refusal(
   cause text, OUT state text, OUT message text, OUT reason text, OUT advice text)
@@ -123,9 +123,9 @@ BEGIN
 END
 $$;
 
--- The function is VOLATILE, so that the planner does not call it. In CASE WHEN condition THEN f(constant) END, the
--- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). The other functions of this file may
--- be IMMUTABLE: with a constant argument their condition is also constant, and the planner evaluates it first.
+-- refuse_base62() is VOLATILE, so that the planner does not call it. In CASE WHEN condition THEN f(constant) END, the
+-- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). Other functions of this file may be
+-- IMMUTABLE, because the condition before their call is constant, and the planner evaluates a constant condition first.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

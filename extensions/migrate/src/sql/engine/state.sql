@@ -9,11 +9,11 @@ BEGIN
 END
 $check$;
 
--- State. A counter is at tick << {{TICK_SHIFT}} | n: tick is the open tick, n = how many of its {{PER_TICK}} numbers
--- are drawn. If n is greater than {{PER_TICK}}, the drawn number is in the overflow of the tick and is not used.
+-- The value of a counter is tick << {{TICK_SHIFT}} | n. A tick is a time unit, and n is how many of its {{PER_TICK}}
+-- numbers are used. If n is greater than {{PER_TICK}}, the number is not used for an id.
 --
--- If the engine exists already, the script keeps its state and replaces its functions. Sessions that mint during the
--- script use the same counters as before, so no position comes twice.
+-- If the SQL engine already exists, the script keeps its state and replaces its functions. Sessions that mint during
+-- the script use the same counters as before, so no id is minted twice.
 DO $state$
 DECLARE
   other_owner text;
@@ -55,8 +55,8 @@ BEGIN
   CREATE TABLE snowflake_sql.gate ();
   COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 
-  -- A dump contains the mark and the row of the table with the layout. The constraint refuses the row of another
-  -- layout.
+  -- A dump contains the high-water mark and the row of dumped_seal, which contains the layout. The constraint same_seal
+  -- refuses the row of a dump with another layout.
   CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
   COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';
   INSERT INTO snowflake.dumped_seal VALUES ({{SEAL}});

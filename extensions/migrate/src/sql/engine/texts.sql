@@ -1,5 +1,5 @@
--- More functions that read ids, for decoder_sql(). The SQL engine has functions with these names in api.sql, which
--- raise errors.
+-- Functions that decoder_sql() prints in addition to readers.sql. The SQL engine has functions with the same names in
+-- api.sql, which raise an error instead of returning null.
 
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                              OUT shard integer, OUT sequence integer)
@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.decode(id bigint, OUT created_at timestamp
   BEGIN ATOMIC
     SELECT {{SCHEMA}}.time_of(id), {{SCHEMA}}.region_of(id), {{SCHEMA}}.shard_of(id), {{SCHEMA}}.sequence_of(id); END;
 
--- Crockford's base32, including the alternative symbols: thirteen symbols, and one check symbol if requested.
+-- Accepts Crockford's base32 with its alternative symbols: thirteen symbols, and one check symbol if requested.
 CREATE OR REPLACE FUNCTION {{HELPERS}}.plain_base32(encoded text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN translate(upper(encoded COLLATE "C"), 'OIL-', '011');
@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_base32(encoded text, check_symbol boo
                                         << 5 * (13 - n))
                             FROM generate_series(1, 13) AS n) AS s (number));
 
--- Reads the id in a UUID: the time in ms, the remaining bits, and the check bits.
+-- Reads an id from the time in ms, the remaining bits and the check bits of a UUID.
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_uuid(encoded uuid) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN hex ~ '^.{12}7...[89ab]' AND ms >= 0 AND ms % {{TICK_MS}} = 0
                        AND ms / {{TICK_MS}} < {{TICKS}} AND rest >> {{BELOW_BITS}} = 0

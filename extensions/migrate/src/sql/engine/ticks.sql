@@ -1,5 +1,5 @@
--- Minting: the slow path. Some functions have no search_path setting, because one for each function would double the
--- time. Their callers, open_tick() and the administrative functions, set the search_path.
+-- Some functions of this file have no search_path setting, because a setting for each function would double the time of
+-- a call. Their callers are open_tick() and the administration functions, which set search_path.
 
 CREATE OR REPLACE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
   LANGUAGE sql VOLATILE
@@ -7,8 +7,7 @@ AS $$
   SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint / 1000
 $$;
 
--- Raises the error of a read-only transaction. REQUIRES a read-only transaction. During recovery all transactions are
--- read-only.
+-- Raises the error of a read-only transaction. During recovery all transactions are read-only.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_read_only(caller text) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -48,7 +47,8 @@ BEGIN
 END
 $$;
 
--- "snowflake.max_wait" in milliseconds. If the library is not loaded, the server accepts any text for this setting.
+-- Returns "snowflake.max_wait" in milliseconds. If the library is not loaded, the server accepts any text for
+-- "snowflake.max_wait".
 CREATE OR REPLACE FUNCTION snowflake_sql.max_wait() RETURNS bigint
   LANGUAGE plpgsql STABLE
 AS $$
@@ -75,7 +75,8 @@ BEGIN
 END
 $$;
 
--- Returns the position of a counter if all ticks before a mark are used. The first tick of the layout counts as used.
+-- Returns the value of a counter if all ids before the time `mark` are used. The first time unit (tick) of the layout
+-- counts as used.
 CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE
 AS $$
@@ -83,8 +84,8 @@ AS $$
     | {{PER_TICK}}
 $$;
 
--- Stores the mark. From PostgreSQL 17 on, also flushes the mark. Publishes the mark only after the mark is stored and
--- flushed: CASE keeps the order. REQUIRES the lock of the gate.
+-- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. Writes the same time to the sequence
+-- "published" only after that, because CASE evaluates its condition first. REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -98,9 +99,9 @@ BEGIN
 END
 $$;
 
--- Makes the stored and the published mark equal, and returns the equal mark. The marks differ after a reset of the
--- counters, and after an operator has set the stored mark. If the stored mark is higher, the function publishes the
--- stored mark. If the stored mark is lower, the function raises the stored mark again. REQUIRES the lock of the gate.
+-- Sets the sequences high_water and published to the later of their two times, and returns this time. The two times
+-- differ after a reset of the unlogged sequences, and after an operator has set high_water. REQUIRES the lock on the
+-- table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -147,8 +148,8 @@ BEGIN
 END
 $$;
 
--- Sleeps for up to 10 ms, because the clock does not allow the tick at `next_ms` yet. Returns how long the call has
--- waited. If the call would wait longer than "snowflake.max_wait", the function raises an error.
+-- Sleeps for up to 10 ms, because the clock does not allow ids of the time `next_ms` yet. Returns how long the call has
+-- waited. Raises an error if the call would wait longer than "snowflake.max_wait".
 CREATE OR REPLACE FUNCTION snowflake_sql.wait(shard integer, next_ms bigint, lead_ms bigint, at_mark boolean,
                                               waited bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
@@ -181,9 +182,10 @@ BEGIN
 END
 $$;
 
--- Draws the ticks after the newest tick of the counter, under the lock of the gate. If the ticks reach the mark, stores
--- a new mark first. Returns 0 ticks if the clock does not allow the `first` tick yet, which begins at `next_ms`.
--- `at_mark` is true if the counter has issued no id after the mark that it was raised to.
+-- Takes the time units (ticks) after the newest tick of the counter, while the table "gate" is locked. If the ticks
+-- reach the high-water mark, stores a later high-water mark first. Returns 0 ticks if the clock does not allow the
+-- `first` tick yet, which begins at `next_ms`. `at_mark` is true if the counter has issued no id since it was set to
+-- the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, mark bigint, now_ms bigint,
                                                     lead_ms bigint, OUT first bigint, OUT ticks bigint,
                                                     OUT next_ms bigint, OUT at_mark boolean)
@@ -195,7 +197,7 @@ BEGIN
   ticks := 1;
   first := latest >> {{TICK_SHIFT}};
   next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
-  -- If another session has opened a tick that is valid now and has free numbers, the present session uses that tick.
+  -- If another session has opened a tick that is valid now and has free numbers, uses this tick.
   IF wanted = 0 AND (latest & {{TICK_MASK}}) < {{PER_TICK}} AND next_ms < mark AND next_ms + {{TICK_MS}} > now_ms
      AND next_ms <= now_ms + lead_ms THEN
     RETURN;
@@ -218,9 +220,10 @@ BEGIN
 END
 $$;
 
--- Opens the counter's next tick for all sessions (wanted = 0), or takes up to `wanted` whole ticks for the caller.
--- Returns the `first` tick and the number of `ticks`. If the clock does not allow a tick yet, the function waits for a
--- short time and returns 0 ticks. The caller must then call the function again.
+-- With wanted = 0, opens the next time unit (tick) of the counter for all sessions. With wanted > 0, takes up to
+-- `wanted` whole ticks for the caller. Returns the `first` tick and the number of `ticks`. If the clock does not allow
+-- a tick yet, open_tick() waits for up to 10 ms and returns 0 ticks. The caller of open_tick() must then call
+-- open_tick() again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
@@ -237,7 +240,7 @@ BEGIN
   ELSIF shard IS NULL OR shard < 0 OR shard > {{LAST_SHARD}} THEN
     PERFORM snowflake_sql.check_shard(shard);
   END IF;
-  -- The subtransaction is always rolled back, which releases the lock, also after an error. setval() keeps its effect.
+  -- The subtransaction is always rolled back, to release the lock on "gate". The rollback does not undo setval().
   BEGIN
     LOCK TABLE snowflake_sql.gate IN EXCLUSIVE MODE;
     mark := pg_sequence_last_value('snowflake.high_water');
@@ -259,8 +262,8 @@ BEGIN
 END
 $$;
 
--- Makes every later id of a shard, or of all shards (null), lie after a tick. If `durable` is true, later ids lie after
--- the tick even after a crash.
+-- Makes every later id of a shard greater than all ids of a time unit (tick). If the shard is null, raises all shards.
+-- If `durable` is true, the effect survives a crash.
 CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
 AS $$
@@ -287,7 +290,7 @@ BEGIN
 END
 $$;
 
--- Raises the error of an id that is ahead of the clock.
+-- Raises the error that an id is ahead of the clock.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_id_ahead(id bigint, lead_ms bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE SET datestyle = 'ISO'
 AS $$
