@@ -1,4 +1,4 @@
--- Shows the ids of a column, and the ids that this database cannot have minted.
+-- audit() shows the regions and shards of a column's ids, and the ids that this database cannot have minted.
 
 CREATE FUNCTION snowflake.audited_column(relation regclass, id_column name) RETURNS name
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -25,7 +25,8 @@ COMMENT ON FUNCTION snowflake.audited_column(regclass, name) IS
 CREATE FUNCTION snowflake.refuse_views_of_others(relation regclass) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- audit() reads a view as the view's owner. Reading a view can run code of the owners of all tables below the view.
+  -- audit() reads a view as the view's owner. Reading a view can run code of the owners of all tables that the view
+  -- uses.
   IF EXISTS (WITH RECURSIVE used (oid) AS (
                SELECT relation::oid
                UNION
@@ -85,8 +86,8 @@ BEGIN
   column_name := snowflake.audited_column(relation, id_column);
   PERFORM snowflake.refuse_views_of_others(relation), snowflake.check_sample(relation, sample);
 
-  -- The function is STABLE, so the function reads the rows of the caller's snapshot. The mark is read after the
-  -- snapshot was taken, so every id of the rows is below the mark.
+  -- audit() is STABLE, so it reads the rows of the caller's snapshot. audit() reads the high-water mark after the
+  -- snapshot was taken, so every id of the rows is below the high-water mark.
   RETURN QUERY
     SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL

@@ -1,5 +1,5 @@
--- backfill() gives old rows ids that contain the time of the row. Ids of old rows need an *origin* (origins.sql),
--- because another region and shard may already have an id of the same time.
+-- backfill() gives old rows ids that contain the time of the row. Ids of old rows need a region and shard without other
+-- ids (an origin, see origins.sql). In other regions and shards, ids of the same time may already exist.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -58,8 +58,8 @@ COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean)
   'Internal: for backfill(): raises an error unless the time zone of a column is known, and the column has an index '
   'of the rows without an id';
 
--- Checks the arguments of backfill(). Returns the region of the origin and `upto`: backfill() gives ids only to rows
--- whose time is before `upto`.
+-- Checks the arguments of backfill(). Returns the region for the ids of old rows, and `upto`. backfill() gives ids only
+-- to rows whose time is before `upto`.
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer,
                                          region integer, utc boolean, batch integer, OUT origin_region integer,
                                          OUT upto timestamptz)
@@ -82,7 +82,7 @@ BEGIN
   PERFORM snowflake.refuse_inheritance(
     relation, 'backfill()', 'Move the rows of this table into a plain table, and call backfill() for that table.');
   PERFORM snowflake.check_backfilled(relation, id), snowflake.check_times(relation, made, id.attname, utc);
-  -- A caller without the owner's rights must not reserve an origin.
+  -- Only a caller with the rights of the table's owner may reserve a region and a shard.
   PERFORM snowflake.run_as(snowflake.owner_of(relation), format('SELECT FROM %s LIMIT 0', relation));
   SELECT r.chosen, r.upto INTO origin_region, upto
     FROM snowflake.reserve_origin(relation, id_column, shard, region) AS r;
@@ -113,7 +113,7 @@ BEGIN
       'FROM (SELECT ctid AS tid, %1$I AS at FROM %2$s WHERE %3$I IS NULL AND %1$I BETWEEN (%5$L::timestamptz%4$s) AND '
       '(%6$L::timestamptz%4$s) ORDER BY %1$I LIMIT %7$s %8$s SKIP LOCKED) AS s', created_at, relation, id_column, zone,
       since, newest, batch,
-      -- A column with a unique index is part of what foreign keys lock.
+      -- Foreign keys can refer to a column with a unique index, so a new value in the column needs the lock FOR UPDATE.
       CASE WHEN EXISTS (SELECT FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
                          WHERE indrelid = relation AND indisunique AND attname = id_column)
            THEN 'FOR UPDATE' ELSE 'FOR NO KEY UPDATE' END)) AS a (tids tid[], times timestamptz[]);
@@ -134,11 +134,11 @@ CREATE FUNCTION snowflake.place_batch(reserved snowflake.backfills, upto timesta
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   layout CONSTANT snowflake.layout := l FROM snowflake.layout AS l;
-  -- the first position whose tick is not before "upto"
+  -- The first position (id without region and shard) whose time is not before "upto".
   bound CONSTANT bigint := (floor(extract(epoch FROM upto - layout.epoch) * 1000 / layout.tick_ms)::bigint)
     << layout.sequence_bits;
 BEGIN
-  -- The last ticks before "upto" may have fewer ids than rows.
+  -- The last time units (ticks) before "upto" may have fewer ids than rows.
   SELECT array_agg(tid ORDER BY number) FILTER (WHERE position < bound), array_agg(snowflake.make_id(
            layout.epoch + (position >> layout.sequence_bits) * layout.tick_ms * interval '1 ms', reserved.shard,
            (position & ((1::bigint << layout.sequence_bits) - 1))::integer, reserved.region)
@@ -164,8 +164,8 @@ CREATE FUNCTION snowflake.write_batch(relation regclass, id_column name, tids ti
 DECLARE
   done integer;
 BEGIN
-  -- Counts the rows that have an id after the UPDATE, because a trigger may remove the new id again. If rows without an
-  -- id after the UPDATE were not detected, the loop would select the rows forever.
+  -- Counts the rows that have an id after the UPDATE, because a trigger may remove the new id again. If a trigger
+  -- removed every new id, backfill() would select the same rows forever.
   SELECT a.done INTO done FROM snowflake.query_as(snowflake.owner_of(relation), format(
       'WITH given AS (UPDATE %1$s AS t SET %2$I = v.id FROM ROWS FROM (unnest(%3$L::tid[]), unnest(%4$L::bigint[])) AS '
       'v (tid, id) WHERE t.ctid = v.tid RETURNING t.%2$I IS NOT DISTINCT FROM v.id AS has_it) SELECT count(*) FILTER '
@@ -183,7 +183,8 @@ $$;
 COMMENT ON FUNCTION snowflake.write_batch(regclass, name, tid[], bigint[]) IS
   'Internal: for backfill(): writes the ids of a batch. Raises an error if a trigger changes the ids';
 
--- Does not wait for locked rows, so backfill() cannot deadlock: the batch ends before the first locked row.
+-- A batch ends before the first row that another session has locked. backfill() does not wait for locked rows, so it
+-- cannot deadlock.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, origin_shard integer,
                                          origin_region integer, upto timestamptz, utc boolean, batch integer)
   RETURNS integer

@@ -1,5 +1,6 @@
 
--- The planner of a query evaluates predicates and checks. The functions of this file read the column without a query.
+-- Planning a query can run code of a table's owner, in index predicates and check constraints. The functions of this
+-- file read a column without a query.
 CREATE FUNCTION snowflake.ends_of(relation regclass, id_column name, OUT lowest bigint, OUT highest bigint)
   AS 'MODULE_PATHNAME', 'snowflake_ends_of'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE SET row_security = off;

@@ -1,4 +1,4 @@
--- Functions that read ids, for servers that do not have the extension.
+-- decoder_sql() prints functions that read ids, for servers without the extension.
 
 CREATE FUNCTION snowflake.decoder_sql(schema name DEFAULT 'snowflake') RETURNS text
   LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC'

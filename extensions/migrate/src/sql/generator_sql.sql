@@ -1,7 +1,7 @@
--- Minting for servers where the library cannot be installed: the SQL engine.
+-- The SQL engine mints ids on servers where the library cannot be installed.
 
--- A position has 63 bits. The upper bits are a tick, the lower bits a number in the tick. If a number is greater than
--- every sequence number of an id, the number belongs to the overflow of the tick.
+-- A position of the SQL engine has 63 bits. The upper bits contain a time unit (tick), and the lower bits contain a
+-- number in the tick. Numbers that do not fit into the sequence bits of an id are the overflow of the tick.
 CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END
@@ -37,8 +37,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_engine(snowflake.layout, integer, interval, interval, interval) IS
   'Internal: for generator_sql(): raises an error if the SQL engine does not support a layout, a region or a time';
 
--- The number of counters is a power of two up to 32: the least number that allows a million ids a second, or that is
--- not less than the number of shards.
+-- The SQL engine has 1 to 32 counters, a power of two. The number of counters is the least that allows a million ids
+-- per second, or that gives each shard its own counter.
 CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT json_build_object(

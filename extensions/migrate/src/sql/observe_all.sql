@@ -1,5 +1,4 @@
--- Finds the columns that mint, by the dependencies of the columns' defaults and triggers. Finds the greatest id in all
--- these columns.
+-- observe_all() finds the columns whose default or trigger mints ids, and reads the greatest id of these columns.
 
 CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute name)
   RETURNS SETOF record
@@ -51,7 +50,7 @@ $$;
 COMMENT ON FUNCTION snowflake.warn_of_unread() IS
   'Internal: for observe_all(): raises a warning with the columns whose ids observe_all() cannot read';
 
--- Reads the child tables through their parent table.
+-- Reads the ids of child tables through their parent table.
 CREATE FUNCTION snowflake.observe_all() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -88,5 +87,5 @@ COMMENT ON FUNCTION snowflake.observe_all() IS
   'Makes every later id of this database greater than all ids in columns that mint. Returns the greatest of these '
   'ids, or null. Raises an error if the caller may not read such a column. Raises a warning for columns of views and '
   'of types other than bigint whose default mints';
--- The function needs the same privileges as observe().
+-- Calling observe_all() needs the same privileges as observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

@@ -1,8 +1,9 @@
--- Reserves origins for ids of the past. An origin is a region and a shard without minted ids. backfill() and late_id()
--- take one origin each.
+-- Reserves a region and a shard for ids of old rows. Such a pair of region and shard is an origin, in which no other id
+-- exists. backfill() and late_id() never share an origin.
 --
--- The time in each id of a reserved origin is before "until". The high-water mark is raised to "until" first, so later
--- ids are greater in every region. Existing ids of the origin are searched only after that.
+-- Each id of a reserved origin has a time before "until". The high-water mark is first raised to "until", so ids that
+-- are minted later are greater in every region. Existing ids of the origin are searched only after the high-water mark
+-- is raised.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -128,7 +129,7 @@ COMMENT ON FUNCTION snowflake.refuse_origin(integer, integer, integer, snowflake
   'Internal: for backfill(): raises an error if this server mints in the region, if region and shard are reserved for '
   'another column, or if ids of both exist';
 
--- If two sessions choose the same origin, the primary key refuses one session, which chooses again.
+-- If two sessions choose the same region and shard, the primary key refuses one row, and its session chooses again.
 CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,
                                          OUT chosen integer, OUT upto timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -140,8 +141,8 @@ BEGIN
   -- The start of a tick.
   upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
   PERFORM snowflake.observe(snowflake.last_id_before(upto));
-  -- The region of the database. If a newer session changes the region of the database, ids of the new region are
-  -- greater than "upto".
+  -- Reads the region of the database. If another session changes the region later, ids of the new region are greater
+  -- than "upto".
   own := coalesce((SELECT d.region FROM snowflake.databases AS d WHERE d.database = current_database()),
                   nullif(current_setting('snowflake.region')::integer, -1));
 
@@ -157,7 +158,8 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- The last_position of an unused origin is -1. late_id() uses its origin at once.
+      -- A row with last_position -1 has given no id. late_id() gives an id at once, so its row begins with
+      -- last_position 0.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)
@@ -207,7 +209,7 @@ BEGIN
     IF NOT FOUND THEN
       SELECT r.chosen, r.upto INTO origin.region, origin.until
         FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
-      -- If the time is in the current tick, the id gets the last tick before `until`.
+      -- If `at` is in the current time unit (tick), the id gets the last tick before `until`.
       at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
     END IF;
     first := snowflake.make_id(at, shard, 0, origin.region);
@@ -220,7 +222,7 @@ BEGIN
     IF FOUND THEN
       RETURN first;
     END IF;
-    -- The tick is full, or another session was faster.
+    -- The tick has no free id, or another session has taken the same id.
     IF EXISTS (SELECT FROM snowflake.late_ids WHERE id = last) THEN
       at := at + tick;
     END IF;

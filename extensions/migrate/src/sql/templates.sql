@@ -1,4 +1,4 @@
--- The templates in engine/, from which decoder_sql() and generator_sql() make scripts of plain SQL.
+-- Contains the templates of engine/, from which decoder_sql() and generator_sql() make scripts of plain SQL.
 
 CREATE FUNCTION snowflake.template_sql(part text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -28,7 +28,8 @@ $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
   'Internal: for decoder_sql() and generator_sql(): the templates of the printed scripts';
 
--- Replaces each {{NAME}} in the order of `words`. So a value can contain a {{NAME}} that comes later.
+-- Replaces each {{NAME}} by its value, in the order of `words`. A value can contain a {{NAME}} that comes later in
+-- `words`.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,12 +54,12 @@ AS $$
     'SHARD_BITS', l.shard_bits, 'SEQUENCE_BITS', l.sequence_bits, 'TICK_MS', l.tick_ms, 'TICK_US', l.tick_ms * 1000,
     'EPOCH_MS', epoch_ms, 'END_MS', epoch_ms + ticks * l.tick_ms,
     'LAYOUT', format('%s, tick %s ms, epoch %s UTC', l.bits, l.tick_ms, to_char(l.epoch, 'YYYY-MM-DD HH24:MI:SS.MS')),
-    -- If a layout has 64 bits, the number after the last id exceeds bigint, so the templates receive the last id.
+    -- In a layout of 64 bits, the number after the last id exceeds bigint, so the templates receive the last id.
     'LAST_ID', (ticks - 1) << below | mask, 'TICKS', ticks, 'BELOW_BITS', below, 'BELOW_MASK', mask,
     'REGION_SHIFT', l.shard_bits + l.sequence_bits, 'LAST_REGION', l.regions - 1, 'LAST_SHARD', l.shards - 1,
     'NO_SHARD', -l.shards, 'SHARDS', l.shards, 'LAST_SEQUENCE', (1::bigint << l.sequence_bits) - 1)
     FROM CAST(l.region_bits + l.shard_bits + l.sequence_bits AS integer) AS below,
-         -- If the bits of the layout add up to 64, only the first half of the ticks fits into bigint.
+         -- In a layout of 64 bits, only the first half of the times fits into a bigint.
          CAST(1::bigint << l.time_bits - CASE l.time_bits + below WHEN 64 THEN 1 ELSE 0 END AS bigint) AS ticks,
          CAST((1::bigint << below) - 1 AS bigint) AS mask,
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
