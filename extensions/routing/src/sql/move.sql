@@ -1,6 +1,7 @@
--- The records of the program snowflake-move-shard in the databases. The program moves a shard's schema to another
--- server. The target subscribes to the source's tables. After the target has received all rows, the source is fenced.
--- Then the target takes over, the map is changed, and the source's schema is renamed. The renamed schema stays fenced.
+-- The program snowflake-move-shard records its moves in the following tables. A move takes the schema of a shard to
+-- another server. The target server subscribes to the tables of the source server. After the target has received all
+-- rows, the source refuses writes (the fence). The target then takes over the shard, the map is changed, and the schema
+-- of the source is renamed. The renamed schema still refuses writes.
 
 CREATE TABLE snowflake_fleet.moving (
   id uuid PRIMARY KEY DEFAULT pg_catalog.gen_random_uuid(),
@@ -20,7 +21,7 @@ CREATE TABLE snowflake_fleet.moving (
   CHECK (side OPERATOR(pg_catalog.=) 'source' AND state OPERATOR(pg_catalog.~) '^(copying|fenced|kept)$'
       OR side OPERATOR(pg_catalog.=) 'target' AND state OPERATOR(pg_catalog.~) '^(arriving|level|here)$')
 );
--- A shard has at most one open move as a source, and at most one open move as a target.
+-- In a database, a shard has at most one open move as the source, and at most one as the target.
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
@@ -29,8 +30,9 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'If the identity of that side changes, the copy starts again. `fence` is the result of fence_shard(). On the source, '
   'its key `compared` has the differences between the rows of both sides, and is empty if there are none';
 
--- The table has one row for each session that moves a shard. A row counts while the backend of the session lives. Any
--- role can take an advisory lock, and a row lock would delay the replication slots of other moves.
+-- move_holder has one row for each session that moves a shard. A row is valid while the backend of the session exists.
+-- An advisory lock is no alternative, because any role can take it. A row lock is no alternative, because it would
+-- delay the replication slots of other moves.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -41,7 +43,8 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The session of snowflake-move-shard that moves a shard. A row is valid while its backend runs';
 
--- The identity changes if the server is promoted, restored, copied or restarted. Restoring a disk needs a restart.
+-- The identity of a server changes when the server is promoted, restored, copied or restarted. A restart is needed to
+-- restore a disk, so the identity also shows a restored disk.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),
@@ -91,8 +94,7 @@ CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
 $$;
 COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Internal: for snowflake-move-shard: the tables of a schema';
 
--- After the apply worker has applied everything before a WAL position, the apply worker reports the position to the
--- source.
+-- Returns whether the apply worker has reported to the source that it has applied everything before a WAL position.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
   LANGUAGE sql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(bool_and(
@@ -122,8 +124,8 @@ COMMENT ON VIEW snowflake_fleet.moves IS
   'Open moves of shards, and schemas that are kept after a move. Shows whether a program runs, whether the '
   'replication slot is lost, and the bytes of WAL that the slot holds';
 
--- snowflake-move-shard runs statements from the following tables as a superuser. So the policies forbid members of
--- pg_write_all_data to write the tables. The policies do not apply to the owner and to superusers.
+-- snowflake-move-shard runs statements from the following tables as a superuser, so members of pg_write_all_data must
+-- not write the tables. The policies do not apply to the owner of the tables and to superusers.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

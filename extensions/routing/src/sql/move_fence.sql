@@ -1,8 +1,8 @@
--- The three calls of a move: fence_shard(), take_over() and release_shard(). The program snowflake-move-shard makes the
--- three calls of a move. If you replicate the tables by other means, you can make the three calls yourself.
+-- For each move, the program snowflake-move-shard calls fence_shard(), take_over() and release_shard(). If you
+-- replicate the tables by other means, you can call the three functions yourself.
 
--- If the fence refuses a write, the client must read the map of shards again and retry the client's transaction. The
--- SQLSTATE is the SQLSTATE of a serialization failure, because applications and drivers retry after a serialization
+-- If the schema of a shard refuses a write, the client must read the map of shards again and retry its transaction. The
+-- error has the SQLSTATE of a serialization failure, because applications and drivers retry after a serialization
 -- failure.
 CREATE FUNCTION snowflake_fleet.refuse_write() RETURNS trigger
   LANGUAGE plpgsql AS $$
@@ -15,7 +15,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS 'Internal: the trigger that fences the tables of a shard';
 
--- `bound` is the last value of a sequence with NO CYCLE.
+-- `bound` is the last value of a sequence, after which nextval() fails with NO CYCLE.
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
   RETURNS TABLE (name name, of text[], bound bigint, cache bigint, cycle boolean, last bigint, called boolean)
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -52,7 +52,7 @@ BEGIN
                        true);
     EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', name, mode);
   END LOOP;
-  -- LOCK TABLE finds tables by name, and another table may have got the name in the meantime.
+  -- Checks the locks by oid, because LOCK TABLE finds tables by name, and another table may have got the name.
   IF EXISTS (SELECT FROM snowflake_fleet.tables_of(schema) AS t WHERE NOT EXISTS (
                SELECT FROM pg_locks
                 WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation = t AND granted
@@ -69,8 +69,8 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- If a transaction is older than the row of the move, the snapshot of the transaction may lack the row. Event
-  -- triggers miss DDL of a transaction that is older than the row of the move.
+  -- Event triggers do not detect DDL in a transaction that began before the move. The snapshot of the transaction may
+  -- lack the row of the move.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -78,7 +78,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
       MESSAGE = format('process %s has a transaction from before the move', this.pid);
   END IF;
-  -- The fence is a statement trigger, and workers of subscriptions do not fire statement triggers.
+  -- Workers of subscriptions could write to the fenced tables, because they do not fire statement triggers.
   SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
    WHERE srrelid IN (SELECT t FROM snowflake_fleet.tables_of(moving.schema) AS t);
   IF FOUND THEN
@@ -97,7 +97,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
   'Internal: an error if a schema that moves is not any more what it was when the move began';
 
--- Returns the tables of each publication that are published with all rows, columns and operations.
+-- Returns for each publication the tables that it publishes with all rows, columns and operations.
 CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT coalesce(jsonb_object_agg(pubname, tables), '{}') FROM (
@@ -118,8 +118,8 @@ DECLARE
   this record;
   every jsonb;
 BEGIN
-  -- The ALTER statement changes nothing, but waits for transactions that have used the sequence. So the ALTER statement
-  -- precedes sequences_of().
+  -- The ALTER statement changes nothing, but waits for transactions that have used the sequence. The values of
+  -- sequences are read after all ALTER statements.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
                        true);
@@ -127,7 +127,7 @@ BEGIN
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
   -- RESTART gives the sequence a new file, so a rollback restores the old file. RESTART also discards the numbers that
-  -- sessions have cached. After RESTART, the sequence stands at its last value, so nextval() fails.
+  -- sessions have cached. After RESTART, the sequence is at its last value, so nextval() fails.
   FOR this IN SELECT * FROM jsonb_to_recordset(every) AS s (name name, bound bigint) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s NO CYCLE', schema, this.name, this.bound);
     PERFORM setval(format('%I.%I', schema, this.name), this.bound, true);
@@ -138,14 +138,14 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
   'Internal: the sequences of a schema give no more numbers; returns where they were';
 
--- The function is written in PL/pgSQL, because an SQL function could not be created in a control database without
+-- last_id() is written in PL/pgSQL, because an SQL function could not be created in a control database without the
 -- extension snowflake.
 CREATE FUNCTION snowflake_fleet.last_id(shard integer) RETURNS bigint
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN snowflake.max_id(snowflake.time_of(snowflake.next_id(shard)));
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
-  -- next_id() fails, for example, if the server does not own the shard any more.
+  -- next_id() fails, for example, if the server no longer owns the shard.
   RETURN snowflake.max_id(clock_timestamp());
 END
 $$;
@@ -166,9 +166,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: creates the triggers of the fence';
 
--- Locks and fences the tables in the caller's transaction. EXCLUSIVE waits until all transactions that have written to
--- the tables have ended, including prepared ones. Readers continue. SHARE UPDATE EXCLUSIVE is taken first. It waits for
--- VACUUM, and writers continue in the meantime.
+-- Locks and fences the tables in the caller's transaction: triggers then refuse writes. The lock EXCLUSIVE waits for
+-- all transactions that have written to the tables, including prepared transactions, but readers continue.
+-- fence_shard() first takes the lock SHARE UPDATE EXCLUSIVE, which waits for VACUUM while writers continue.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
   RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -276,7 +276,7 @@ BEGIN
     EXECUTE stated;
   END LOOP;
   PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  -- The target may have given the sequence of an identity column another name.
+  -- On the target, the sequence of an identity column may have another name.
   PERFORM setval(CASE WHEN of IS NULL THEN format('%I.%I', schema, name)
                       ELSE pg_get_serial_sequence(format('%I.%I', schema, of[1]), of[2]) END, last, called)
      FROM jsonb_to_recordset(fence -> 'sequences') AS s (name text, of text[], last bigint, called boolean);
@@ -338,7 +338,7 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- Change the row of the move first. The event triggers refuse other changes before the row of the move has changed.
+  -- Changes the row of the move first, because the event triggers refuse other changes until then.
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.slots IS NULL;
   UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp()
    WHERE m.id = moving.id;

@@ -1,6 +1,7 @@
 -- Removes the records of a move, and the copied rows, from one server.
 
--- Drops without CASCADE. If another object depends on the schema, the error names that object and all tables stay.
+-- Drops a schema without CASCADE. If an object outside the schema depends on it, the error names the object, and all
+-- tables stay.
 CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -30,7 +31,7 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM pg_subscription
               WHERE subname = name AND subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
-    -- With this connection string, DROP SUBSCRIPTION does not wait for the source.
+    -- Sets a connection string that fails at once, so that DROP SUBSCRIPTION does not wait for the source.
     EXECUTE format('ALTER SUBSCRIPTION %I CONNECTION %L', name, 'host=/nowhere');
     EXECUTE format('ALTER SUBSCRIPTION %I DISABLE', name);
     EXECUTE format('ALTER SUBSCRIPTION %I SET (slot_name = NONE)', name);
@@ -64,8 +65,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS
   'Internal: forget_move() on a target';
 
--- Removes the records of a move only on this server, because the other server may no longer exist. Rows are dropped
--- only with drop_rows.
+-- Removes the records of a move only on this server, because the other server may no longer exist. forget_move() drops
+-- rows only with drop_rows => true.
 CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -88,8 +89,8 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- If the target runs, the target's worker connects again after wal_retrieve_retry_interval. A timeout argument of
-  -- pg_terminate_backend() would check only every 100 ms whether the process has ended.
+  -- While the target runs, its worker connects to the slot again after wal_retrieve_retry_interval. The timeout of
+  -- pg_terminate_backend() is not used, because it would check only every 100 ms whether the worker has ended.
   FOR attempt IN 1 .. 60 LOOP
     BEGIN
       PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots

@@ -1,8 +1,9 @@
--- Refuses DDL that changes a schema while the schema moves. To detect a change, the event triggers compare catalogue
--- rows. The event triggers do not parse the statement.
+-- Refuses DDL that changes a schema while the schema moves to another server. The event triggers compare catalogue rows
+-- to detect a change, and do not parse the statement.
 
--- Hashes the schema's objects that cannot move, and the schema's catalogue rows. Leaves out columns that change by
--- themselves or by the fence. The hash locks no table, because sessions that run DDL on other schemas must not wait.
+-- Returns a hash of the schema's catalogue rows, and of the schema's objects that cannot move. Leaves out columns that
+-- change without DDL, and columns that fence_shard() changes. fingerprint() locks no table, because sessions that run
+-- DDL on other schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
@@ -50,10 +51,10 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: whether a schema was altered since its row was written';
 
--- Runs with the owner's rights, because sessions that run DDL may not read the table. Event triggers do not detect
--- REINDEX CONCURRENTLY, or DDL in a snapshot from before the move. The fence detects REINDEX CONCURRENTLY and DDL in a
--- snapshot from before the move. refuse_ddl() does not refuse a command because of schemas that were altered before the
--- command.
+-- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. Event
+-- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move.
+-- fence_shard() detects both changes. refuse_ddl() does not refuse a command because of schemas that an earlier command
+-- has altered.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -65,7 +66,7 @@ BEGIN
   IF snowflake_fleet.holds_move() THEN
     RETURN;
   END IF;
-  -- Hundreds of schemas may be kept, so a kept schema is compared only if the query names the schema.
+  -- A schema that was moved away is compared only if the query names it, because hundreds of such schemas may exist.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(query, m.schema) > 0)
@@ -76,10 +77,10 @@ BEGIN
     CONTINUE WHEN CASE tg_event
       WHEN 'ddl_command_end' THEN NOT snowflake_fleet.is_altered(this) OR strpos(
         current_setting('snowflake_fleet.altered', true), concat(statement_timestamp(), this.id)) > 0
-      -- A rewrite may change rows, and logical replication does not send the changed rows.
+      -- A table rewrite may change rows, and logical replication does not send these changes.
       WHEN 'table_rewrite' THEN this.state = 'kept' OR NOT EXISTS (
         SELECT FROM pg_class WHERE oid = rewritten AND relnamespace = to_regnamespace(quote_ident(this.schema)))
-      -- CONCURRENTLY commits before the command ends, so an error at the end could not roll back the command.
+      -- A command with CONCURRENTLY commits before it ends, so an error at its end could not roll it back.
       ELSE tg_tag NOT IN ('CREATE INDEX', 'DROP INDEX', 'ALTER TABLE') OR query !~* '\mconcurrently\M'
         OR strpos(query, this.schema) = 0 END;
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',

@@ -1,9 +1,9 @@
--- Decides whether a schema can move. The schema may contain objects that create_shards() creates, and may use objects
--- that exist on source and target. The functions return the objects that prevent a move, the shared objects, and the
--- statements that create the schema on the target.
+-- Decides whether the schema of a shard can move to another server. The schema may contain only objects that
+-- create_shards() creates, and may use only objects that exist on both servers. The functions return the objects that
+-- prevent a move, the objects that both servers must have, and the statements that create the schema.
 
--- Only superusers can alter a trusted object. A trusted object is built into the server, or belongs to a listed
--- extension and to a superuser.
+-- Returns whether only superusers can alter an object. A trusted object is built into the server, or is a member of a
+-- listed extension and belongs to a superuser.
 CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT object < 16384
@@ -42,7 +42,7 @@ CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: what may be in a schema that moves, and there is';
 
--- The types of columns, including the base types of domains and the element types of arrays.
+-- Returns the types of columns, including the base types of domains and the element types of arrays.
 CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH RECURSIVE used (col, type) AS (
@@ -175,8 +175,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none if it can be moved';
 
--- Describes an object that must have the same name and definition on the source and on the target. The program compares
--- the descriptions of the source and the target.
+-- Describes an object that must have the same name and definition on both servers. The program snowflake-move-shard
+-- compares the descriptions.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
@@ -246,8 +246,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS
   'Internal: the privileges that a role needs to make a schema again';
 
--- Returns the statements for the schema, and for sequences that do not belong to an identity column. The steps have the
--- numbers of the steps in snowflake.statements_of(table).
+-- Returns the statements that create the schema, and the sequences that do not belong to an identity column. The
+-- numbers of the steps have the same meaning as in snowflake.statements_of(table).
 CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH sequence AS (
@@ -290,7 +290,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS
   'Internal: the statements that make a schema and its sequences again';
 
--- The statements run with only the schema in search_path. The target runs steps 6 and later when it takes over.
+-- The target runs the statements with only the schema in search_path. Steps 6 and later run when the target takes over
+-- the shard.
 CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -304,8 +305,8 @@ BEGIN
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole)
     FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- If an owner has all privileges that exist on this server, the owner also gets the privileges that exist only on a
-  -- newer target.
+  -- If a table's owner has all privileges of this PostgreSQL version, the owner also gets the additional privileges of
+  -- a newer target.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole)
     FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL
@@ -318,9 +319,9 @@ COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give '
   'it its owners and privileges';
 
--- The target creates the schema as the role of the move. The role owns the schema. The role of the move has only the
--- privileges that the statements need, and only while the statements run. A superuser must not run the statements.
--- Another role may have replaced an object that a statement names, and planning would run code of that role.
+-- The target creates the schema as the role of the move, which then owns the schema. The role of the move has only the
+-- privileges that the statements need, and only while the statements run. A superuser must not run the statements,
+-- because planning a statement can run code. Another role may have replaced an object that a statement names.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
