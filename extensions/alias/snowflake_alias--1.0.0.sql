@@ -3,9 +3,9 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
--- STABLE, not IMMUTABLE, because a reload may change the keys. An alias can be looked up by an index over the id, but
--- must not be stored. The function is PARALLEL RESTRICTED, because a parallel worker would read the key file again. If
--- the file has changed, one statement would use two versions of a key.
+-- alias() is STABLE, not IMMUTABLE, because a reload of the configuration may change the keys. An index on the id can
+-- find the row of an alias, but an alias must not be stored. alias() is PARALLEL RESTRICTED, because a parallel worker
+-- would read the key file again. If the key file has changed, one statement would use two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
@@ -127,9 +127,8 @@ CREATE FUNCTION snowflake.alias_keys(OUT name text, OUT version integer, OUT wri
 COMMENT ON FUNCTION snowflake.alias_keys() IS
   'The keys that this session has read. If check_value is equal on two servers, both have the same key';
 
--- Text for people and for systems with ULIDs. The text forms for people need no key and reveal everything that the id
--- reveals. The C functions of the text forms are in the library of the generator, next to the functions of base62 and
--- UUIDs.
+-- Functions that convert ids to texts for people, and to ULIDs. The texts need no key, and reveal everything that the
+-- id reveals. The C functions are in the library of the extension snowflake, next to the functions of base62 and UUIDs.
 
 CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
   AS 'snowflake', 'snowflake_to_base32'
@@ -158,8 +157,8 @@ COMMENT ON FUNCTION snowflake.from_ulid(text) IS
   'Returns the id from which to_ulid() made a ULID. Accepts the same spellings as from_base32(). Any other ULID is an '
   'error';
 
--- A role that may call the reading functions can turn any alias into its id. So by default no role may call the reading
--- functions.
+-- By default only the owner of the extension may call the alias functions, because from_alias() converts any alias to
+-- its id.
 REVOKE ALL ON FUNCTION
   snowflake.alias(bigint, text), snowflake.alias(bigint, text, text),
   snowflake.from_alias(text, text), snowflake.from_alias(text, text, text),

@@ -1,4 +1,4 @@
--- Without an extension, if no files can be installed on the server: in every database that routes or has shards,
+-- If no files can be installed on the server, run this script in every database that routes or has shards:
 --
 --   psql -f extensions/lease/snowflake_fleet.sql -f extensions/routing/snowflake_routing.sql
 --

@@ -1,5 +1,5 @@
--- Records the objects that are already in the schema. The objects already in the schema belong to the leases, so
--- privileges.sql does not change the privileges of these objects.
+-- Records the objects that are already in the schema snowflake_fleet. Existing objects belong to the extension
+-- snowflake_fleet, so privileges.sql does not change their privileges.
 
 DO $$
 BEGIN

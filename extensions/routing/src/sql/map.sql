@@ -1,5 +1,5 @@
--- The map: which server has the rows of which shard. Only the control database changes the map. Every data server and
--- router has a copy, so routing needs no remote query. A newer map replaces the whole copy.
+-- The map contains the server of each shard. Only the control database changes the map. Every data server and router
+-- has a copy of the map, so routing needs no remote query. A newer map replaces the whole copy.
 
 CREATE TABLE snowflake_fleet.map_state (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -72,7 +72,7 @@ COMMENT ON FUNCTION snowflake_fleet.map_version() IS
   'Returns the version of the map in this database. If a client has cached another version, it must read the map '
   'again';
 
--- The rows of an id.
+-- Functions that return the server of a shard or of an id.
 
 CREATE FUNCTION snowflake_fleet.server_of_shard(shard integer) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
@@ -109,10 +109,11 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
   'Returns the name of the server that has the row of an id. Needs extension snowflake in this database';
 
--- Functions that change the map. The operator calls the functions that change the map in the control database.
+-- The operator calls the following functions in the control database, to change the map.
 
--- If the control database was restored, recovered or promoted, the map may be from before a move. A change would give
--- the old map a higher version than the copies have. Routers would then look for rows on the wrong server.
+-- If the control database was restored, recovered or promoted, its map may be from before the move of a shard. A change
+-- of an old map would give it a higher version than the copies have. Routers would then look for rows on the wrong
+-- server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -141,7 +142,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
   'Internal: refuses (55000) a change of a map that may be older than copies of it';
 
--- Locks the row of map_state. Without the lock on map_state, two changes at the same time would get the same version.
+-- Locks the row of map_state, because two changes at the same time would otherwise get the same version of the map.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -181,7 +182,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
   'Internal: for change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
 
--- Lists the allowed options, because a later libpq may add secret options.
+-- Lists the options that a connection string may contain. All other options are refused, because a later libpq may add
+-- options that contain secrets.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT '{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,

@@ -1,8 +1,8 @@
 -- Copies of the map on data servers and routers. A newer map arrives as one document and replaces the whole copy.
 
--- The options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash escapes
--- the next character. URIs are refused. An error does not show the connection string, because the string may contain a
--- password.
+-- Returns the options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash
+-- escapes the next character. URIs are refused. The error does not show the connection string, because the string may
+-- contain a password.
 CREATE FUNCTION snowflake_fleet.options_of(conninfo text)
   RETURNS TABLE (option text, value text)
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -28,8 +28,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: the options of a connection string in libpq''s form name=value';
 
--- The added time limits precede all other options. If an option appears twice, libpq uses the last value, so the
--- caller's own limits apply. In a URI, the password may contain a question mark.
+-- with_timeouts() puts its time limits before the other options. If an option appears twice, libpq uses the last value,
+-- so the caller's own limits apply. The password in a URI may contain a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
@@ -108,8 +108,8 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- A history has at most 1000 versions. If the history is full, the new map replaces every copy that is older than the
-  -- first version in the history.
+  -- The history of a map has at most 1000 versions. If the history is full, the map replaces every copy that is older
+  -- than the first version in the history.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -1,6 +1,6 @@
--- The cluster functions that PL/Proxy calls. The cluster functions read the map.
+-- PL/Proxy calls the cluster functions, which read the map of shards.
 --
--- A cluster has one partition for each shard of the layout, in the order of the shards. So RUN ON
+-- A PL/Proxy cluster has one partition for each shard of the layout, in the order of the shards. RUN ON
 -- snowflake.shard_of(id) selects the partition of the id's shard. If a shard is not in the map, the connection string
 -- of the shard's partition is invalid and contains the reason. snowflake_fleet.run_on(id) refuses a shard outside the
 -- map with an error.
@@ -51,7 +51,7 @@ BEGIN
       HINT = 'Drop these cluster functions, or change them so that they return the rows of '
              'snowflake_fleet.partitions().';
   END IF;
-  -- The owner of the schema or of the functions can change the functions at any time.
+  -- Another role that owns the schema plproxy or its functions could change the functions at any time.
   SELECT o.what, r.rolname INTO other
     FROM (SELECT 'schema plproxy' AS what, nspowner AS owner FROM pg_namespace WHERE nspname = 'plproxy'
           UNION ALL
@@ -77,8 +77,8 @@ BEGIN
   IF to_regnamespace('plproxy') IS NULL THEN
     CREATE SCHEMA plproxy;
   END IF;
-  -- PL/Proxy calls the cluster functions with the rights of the role that calls PL/Proxy. All roles may read the map,
-  -- so all roles get USAGE on the schema, unless the schema contains other objects or has privileges already.
+  -- PL/Proxy calls the cluster functions with the rights of its caller, so all roles get USAGE on the schema plproxy.
+  -- If the schema contains other objects, or has privileges already, its privileges stay.
   IF NOT EXISTS (SELECT FROM pg_depend
                   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
                     AND NOT (classid = 'pg_proc'::regclass AND objid IN
@@ -100,7 +100,7 @@ COMMENT ON FUNCTION snowflake_fleet.open_plproxy(text) IS
 CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  -- The first line of each function, which identifies ours.
+  -- The first line of each cluster function shows that use_plproxy() has created the function.
   mark CONSTANT text := '-- made by snowflake_fleet.use_plproxy()';
   body CONSTANT text := E'\nBEGIN\n  ' || mark || E'\n'
     '  IF cluster_name IS DISTINCT FROM %1$L THEN\n'
@@ -124,7 +124,7 @@ BEGIN
       HINT = 'Run CREATE EXTENSION plproxy and CREATE EXTENSION snowflake.';
   END IF;
   PERFORM snowflake_fleet.check_plproxy(mark), snowflake_fleet.open_plproxy(mark);
-  -- PL/Proxy only compares version numbers for equality. The version does not fit PL/Proxy's integer.
+  -- PL/Proxy only compares two versions for equality, so a remainder of the version is enough.
   EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_version(cluster_name text) RETURNS integer '
     'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
     format(body, cluster, 'RETURN snowflake_fleet.map_version() % 2147483647;'));

@@ -1,10 +1,10 @@
--- postgres_fdw: a table that is PARTITION BY HASH (id snowflake.by_shard). The partitions are foreign tables, one
--- foreign table for each shard of the map. For a query by id, PostgreSQL contacts only the server that has the row.
+-- With postgres_fdw, a table of the router is PARTITION BY HASH (id snowflake.by_shard). Each shard of the map has one
+-- partition, which is a foreign table. For a query by id, PostgreSQL contacts only the server that has the row.
 --
 -- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
--- foreign server change. No table is locked, and sessions reconnect with their next transaction. A foreign server for
--- each server of the map would need fewer connections. But a foreign table gets another server only if the foreign
--- table is created again. The creation would wait for all readers of the whole table.
+-- foreign server change. A change of options locks no table, and sessions reconnect with their next transaction. A
+-- foreign server for each server of the map would need fewer connections. But a foreign table cannot change its foreign
+-- server, and creating a new foreign table would wait for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -12,7 +12,8 @@ CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
 COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: the name of a shard''s foreign server';
 
--- The map determines the libpq options of each foreign server. Options of postgres_fdw, such as fetch_size, stay.
+-- follow_map() sets the libpq options of each foreign server from the map. Options of postgres_fdw, such as fetch_size,
+-- stay.
 CREATE FUNCTION snowflake_fleet.follow_map() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -46,7 +47,7 @@ BEGIN
     IF changes IS NOT NULL THEN
       EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
     END IF;
-    -- Only the user mapping of the foreign server's owner gets the user of the map. Mappings of other roles stay.
+    -- Only the user mapping of the foreign server's owner gets the user of the map. User mappings of other roles stay.
     IF this.mapped ->> 'user' <> this.login THEN
       EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;
@@ -119,7 +120,7 @@ COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
   'Internal: for snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs '
   'to another role that is no superuser';
 
--- The remote table of a shard: %s in `remote` is the shard's number.
+-- Returns the remote table of a shard. In `remote`, %s stands for the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -199,7 +200,7 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
   'Internal: for snowflake_fleet.use_postgres_fdw: raises an error for partitions that differ from its own';
 
--- Each attempt is short, because all later sessions wait behind the attempt.
+-- Each attempt to lock the table is short, because all later sessions wait behind the attempt.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -282,7 +283,7 @@ BEGIN
     ), parent AS (
       SELECT inhparent, count(*) AS partitions FROM partition GROUP BY 1
     )
-    -- The pattern of the remote names: the number of the shard is in the schema, in the table, or in both.
+    -- Finds the pattern of the remote names. The shard's number is in the schema name, in the table name, or in both.
     SELECT o.inhparent::regclass AS parent, min(v.pattern) AS pattern
       FROM parent AS o CROSS JOIN LATERAL (
         SELECT c.pattern

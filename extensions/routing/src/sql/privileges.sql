@@ -1,5 +1,5 @@
--- All privileges are granted here, after the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES are revoked. A role
--- that can write the map can direct other roles to a server of its choice.
+-- Revokes the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES, and then grants all privileges. A role that can
+-- write the map can direct other roles to a server of its choice.
 
 DO $$
 DECLARE
