@@ -1,20 +1,19 @@
 // Detects jumps of the wall clock by its offset from the time since boot, which is never stepped.
-// The *clock base* is the offset of the wall clock when the server started, or when an operator
-// confirmed the clock. A jump of the wall clock is a difference between its present offset and the
-// clock base.
+// ClockBase records this offset when the server starts, and when an operator confirms the clock. A
+// jump of the wall clock is a difference between its present offset and the recorded offset.
 //
 // A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
 // is far ahead of a clock that was not stepped since the server started, an earlier server run
 // wrote the mark. If the high-water mark of an earlier server run is far ahead, the clock was
-// behind at server start, and the clock base becomes *void*. A void clock base is recorded again
-// when the clock reaches the high-water mark. While the clock base is void, a step of the clock
-// counts as a jump in two cases:
+// behind at server start, and the recorded clock offset becomes unreliable (*void*). A void clock
+// offset is recorded again when the clock reaches the high-water mark. While the recorded clock
+// offset is void, a step of the clock counts as a jump in two cases:
 //  - After the step, the clock is still before the high-water mark.
 //  - The server minted ids before the step, so the high-water mark may be wrong and the clock
 //    right.
 //
-// The clock base is in the postmaster's memory. A process that is writing the clock base may be
-// killed at any instant.
+// The recorded clock offset is stored in the postmaster's memory. A process that is writing the
+// clock offset may be killed at any instant.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -35,14 +34,14 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // Returns by how many us the wall clock was stepped since the clock base was recorded; negative:
+  // Returns by how many us the wall clock was stepped since the offset was recorded; negative:
   // back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
   // Records that ids were minted with the present clock. After record_use() was called, no
-  // high-water mark can make the clock base void.
+  // high-water mark can make the recorded clock offset void.
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -50,30 +49,31 @@ class ClockBase {
     return void_until_ms_.load(std::memory_order_relaxed) == kInUse;
   }
 
-  // Records the present offset as the clock base after an operator has confirmed the clock.
+  // Records the present offset of the wall clock after an operator has confirmed the clock.
   void accept(int64_t offset_us) noexcept {
     record_use();
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
-  // Makes the clock base void if the high-water mark of a database is too far ahead of the clock. A
-  // server writes a high-water mark at most `ahead_ms` ahead of its clock. `jump_ms` is the largest
-  // step of the clock that needs no confirmation.
+  // Makes the recorded clock offset void if the high-water mark of a database is too far ahead of
+  // the clock. A server writes a high-water mark at most `ahead_ms` ahead of its clock. `jump_ms`
+  // is the largest step of the clock that needs no confirmation.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // True if the clock base is void and the clock is at most `ahead_ms` before the high-water mark.
+  // True if the recorded clock offset is void and the clock is at most `ahead_ms` before the
+  // high-water mark.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
-  // Records the present offset as the clock base if may_be_replaced() is true. If the process is
-  // killed in the middle of replace(), the old clock base stays valid, and an operator must confirm
-  // the step of the clock.
+  // Records the present offset of the wall clock if may_be_replaced() is true. If the process is
+  // killed in the middle of replace(), the old clock offset stays valid, and an operator must
+  // confirm the step of the clock.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -82,7 +82,8 @@ class ClockBase {
   }
 
  private:
-  // The state of the clock base changes only in this order: undecided, void (a time in ms), in use.
+  // The state of the recorded clock offset changes only in this order: undecided, void (a time in
+  // ms), in use.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 
