@@ -72,14 +72,15 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// The fleet number of a database until a lease server has answered for the first time. Real fleet
-// numbers are below 2^48. kUnheardFleet is far below INT64_MAX, because monitoring tools report
-// sequences near their maximum.
+// The number of a database's fleet (group of servers) until a lease server has answered for the
+// first time. Real numbers of fleets are below 2^48. kUnheardFleet is far below INT64_MAX, because
+// monitoring tools report sequences near their maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
-// (groups of servers). `remembered` is the number of the fleet whose leases the database has used;
-// 0: no leases. `present` is the number of the present lease server's fleet; 0: unknown.
+// (groups of servers). `remembered` is the number of the fleet (group of servers) whose leases the
+// database has used; 0: no leases. `present` is the number of the fleet to which the present lease
+// server belongs; 0: unknown.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;

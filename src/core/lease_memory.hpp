@@ -116,14 +116,14 @@ class BasicLeaseMemory {
   }
 
   // Begins a new incarnation (server run) and clears the lease state of the old incarnation.
-  // `newest` is the answer of the lease server that ended the old incarnation. The function
-  // `end_limits` withdraws the published limits of all databases. REQUIRES the lock.
+  // `newest` is the answer of the lease server that ended the old incarnation (server run). The
+  // function `end_limits` withdraws the published limits of all databases. REQUIRES the lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
-    // Stores the new incarnation before the other members of the lease state are cleared. If the
-    // other members were cleared first, a worker killed in between could lease the region again
-    // without a record of published limits.
+    // Stores the new incarnation (server run) before the other members of the lease state are
+    // cleared. If the other members were cleared first, a worker killed in between could lease the
+    // region again without a record of published limits.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

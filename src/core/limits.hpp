@@ -1,6 +1,6 @@
 // The published limit of a database is in shared memory. Sessions of the database may claim only
 // ids below the published limit. The published limit is computed from the high-water mark and the
-// lease.
+// end of the lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
 //  - *the lock* serializes bind(), publish(), withdraw(), end_region(), and the members of
@@ -8,10 +8,10 @@
 //  - *the page lock* serializes adopt() and record_written() for one high-water mark.
 //
 // Invariants:
-//  1. A limit belongs to a generation (a number), and is valid only while the generation is
-//     current. withdraw() increases the generation before it clears the limit. A session first
-//     reads the limit, and then checks that the generation is still current.
-//  2. The limit never decreases while the generation stays the same.
+//  1. Each limit is published with a generation number, and is valid only until the number changes.
+//     withdraw() increases the generation number before it clears the limit. A session first reads
+//     the limit, and then checks that the generation number has not changed.
+//  2. The limit never decreases while the generation number stays the same.
 //  3. Before a limit is published (release), all shard counters are raised to the high-water mark
 //     and to the start of the region. A session that claims ids reads the limit (acquire) before
 //     the shard counter.
@@ -30,8 +30,8 @@
 
 namespace snowflake {
 
-// The state of a session that is attached to the high-water mark of its database. A session mints
-// in `region` as long as `generation` is current.
+// What a session must store about the high-water mark of its database to mint. A session mints in
+// `region` until the generation number of the database is no longer `generation`.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -42,15 +42,15 @@ struct MarkBinding {
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Attaches a session to the high-water mark of its database. `mark` is a number other than 0 that
-  // identifies the high-water mark, and `stored_ms` is its stored value. bind() ends the generation
-  // if the published limit was computed from another mark or from a value after `stored_ms`. The
-  // first call of bind() after a region was taken sets the start of the region, and later calls do
-  // not change it. REQUIRES the lock.
+  // Connects a session with the high-water mark of its database. `mark` is a number other than 0
+  // that identifies the high-water mark, and `stored_ms` is its stored value. bind() calls
+  // withdraw() if the published limit was computed from another mark or from a value after
+  // `stored_ms`. The first call of bind() after a region was leased sets the start of the region,
+  // and later calls do not change it. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered high-water mark ends the generation only while a limit is published. If a lowered
-    // mark always ended the generation, each session that attaches to the mark would invalidate the
-    // limits of all other sessions.
+    // A lowered high-water mark changes the generation number only while a limit is published. If a
+    // lowered mark always changed the generation number, each session that calls bind() would
+    // invalidate the limits of all other sessions.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -62,9 +62,9 @@ class BasicLimits {
     return {generation_.load(std::memory_order_relaxed), held};
   }
 
-  // Publishes the limit that follows from the high-water mark and the lease. `lease` is null if the
-  // region is static (not leased). Returns false if the generation of the session has ended.
-  // REQUIRES the lock.
+  // Publishes the limit below which sessions may claim ids, as computed from the high-water mark
+  // and the lease. `lease` is null if the region is static (not leased). Returns false if the
+  // generation number has changed since the session read it. REQUIRES the lock.
   template <class Lease>
   bool publish(const Layout& layout, uint32_t generation, int64_t mark_ms, Lease* lease) noexcept {
     if (!is_current(generation)) return false;
@@ -76,12 +76,12 @@ class BasicLimits {
     return true;
   }
 
-  // Ends the generation of the published limit, so that every session must attach to the high-water
-  // mark again. REQUIRES the lock.
+  // Changes the generation number and clears the published limit, so that every session must call
+  // bind() again. REQUIRES the lock.
   void withdraw() noexcept {
-    // Only withdraw() changes the generation, under the lock, so load and store need not be one
-    // atomic operation. A session that reads a later limit also sees the new generation, because
-    // publish() holds the lock and stores with release.
+    // Only withdraw() changes the generation number, under the lock, so load and store need not be
+    // one atomic operation. A session that reads a later limit also sees the new generation number,
+    // because publish() holds the lock and stores with release.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
@@ -93,14 +93,14 @@ class BasicLimits {
     begin_ms_.store(0, std::memory_order_relaxed);
   }
 
-  // True if a high-water mark of `stored_ms` or later was written or adopted since shared memory
-  // was created.
+  // True if a high-water mark of `stored_ms` or later was written or passed to adopt() since shared
+  // memory was created.
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
-  // Adopts a high-water mark that was not written through this object, such as the mark of an
-  // earlier server run. `raise_counters` raises all shard counters of the database to at least its
-  // argument. REQUIRES the page lock: other sessions must not see has_recorded() true before the
-  // shard counters are raised.
+  // Raises the shard counters to a high-water mark that was not written through this object, such
+  // as the mark of an earlier server run. `raise_counters` raises all shard counters of the
+  // database to at least its argument. REQUIRES the page lock: other sessions must not see
+  // has_recorded() true before the shard counters are raised.
   template <class RaiseCounters>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {
     if (has_recorded(stored_ms)) return;
@@ -114,37 +114,37 @@ class BasicLimits {
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region in this database. Without raised counters,
-  // ids from before a crash, or ids of another database of this server, could repeat. A session
-  // with a region must call reopen() directly after bind().
+  // ids from before a crash, or ids of another database of this server, could repeat. If the
+  // session has a region, the session must call reopen() directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
     raise_counters(position_from(layout, binding.region.begin_ms));
   }
 
-  // Returns the published limit, or no value if the session's generation has ended.
+  // Returns the published limit, or no value if the session's generation number is out of date.
   std::optional<uint64_t> take(uint32_t generation) const noexcept {
     const uint64_t limit = read();
     if (!is_current(generation)) return std::nullopt;
     return limit;
   }
 
-  // Returns the published limit of any generation, or 0. A session that claims ids must call take()
-  // instead of read().
+  // Returns the published limit for any generation number, or 0. A session that claims ids must
+  // call take() instead of read().
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // A relaxed load is safe, because a session that misses the end of a generation has read a limit
-  // that covers its ids.
+  // A relaxed load is safe, because a session that misses a change of the generation number has
+  // read a limit that covers its ids.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // Identifies the high-water mark from which the limit was computed; 0: none. REQUIRES the lock in
-  // shared mode.
+  // Identifies the high-water mark from which the limit was computed; 0: none. REQUIRES the lock
+  // (shared).
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // highest_ms() is the greatest high-water mark that was written or adopted, and floor_ms() is the
-  // greatest that was adopted; 0: none.
+  // highest_ms() is the greatest high-water mark that was written or passed to adopt(), and
+  // floor_ms() is the greatest that was passed to adopt(); 0: none.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
   // Returns the time at which the ids of the region begin in this database; 0: not set.

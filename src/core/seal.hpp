@@ -65,7 +65,7 @@ constexpr Layout layout_of(int64_t value) noexcept {
 struct Seals {
   int64_t local;
   int64_t dumped;
-  bool used;         // ids may exist, so the seal can no longer change
+  bool used;         // ids may exist, so the layout can no longer change
   bool uncommitted;  // transaction may still roll back
 };
 

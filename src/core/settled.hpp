@@ -3,10 +3,11 @@
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // Rows that become visible late have ids above two lower bounds, and S is the smaller bound:
-//  - the least tick that a session has stored in its slot. When a transaction claims its first id,
-//    the session stores the tick of the clock in its slot (OpenMints).
-//  - the floor, a tick to which settle() raises all shard counters, so that later claims get higher
-//    ids.
+//  - the least tick that a session has stored in its variable in shared memory (slot). When a
+//    transaction claims its first id, the session stores the tick of the clock in its slot in
+//    shared memory (OpenMints).
+//  - the floor, a tick (time unit) to which settle() raises all shard counters, so that later
+//    claims get higher ids.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
 // tick before S. The guarantee of settle() requires that the transaction that inserts a row also
@@ -43,15 +44,16 @@
 
 namespace snowflake {
 
-// The slot of a session in shared memory shows whether its open transaction has claimed ids. The
-// slot contains a tick (time unit) that is not after the time of any id claimed by the session's
-// open transaction. Only the session itself writes its slot, but all sessions read it.
+// Each session has a variable in shared memory (slot) that shows whether its open transaction has
+// claimed ids. The slot contains a tick (time unit) that is not after the time of any id claimed by
+// the session's open transaction. Only the session itself writes its slot, but all sessions read
+// it.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  // Returns the tick in the slot, or kNone if the session has no open transaction that has claimed
-  // ids. The acquire load pairs with the release stores in open() and close().
+  // Returns the tick (time unit) in the slot, or kNone if the session has no open transaction that
+  // has claimed ids. The acquire load pairs with the release stores in open() and close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
   // open() must be called before the session claims an id. The store is a release, so that a reader

@@ -9,7 +9,7 @@
 //  1. No position is claimed twice, and later claims get higher positions. A claim sets the shard
 //     counter to the last claimed position with one compare-and-swap.
 //  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
-//  3. A claimed position is below the limit that the caller passed.
+//  3. A claimed position is below the limit that the caller passed to claim().
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
 // Memory order: relaxed operations on the shard counter are enough to make positions unique.
@@ -135,14 +135,15 @@ class alignas(64) Shard {
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
-  // Returns the last position that was claimed, or that was skipped when the floor was raised.
+  // Returns the last position that was claimed, or that was skipped when the shard counter was
+  // raised.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters statistics;
 
  private:
-  // Checks the lead before the limit, because a claim that must wait for the clock must not raise
-  // the high-water mark.
+  // Compares with the lead before the limit, because a claim that must wait for the clock must not
+  // raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
