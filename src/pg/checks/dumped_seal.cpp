@@ -3,7 +3,7 @@
 // database. Every role may insert into the table snowflake.dumped_seal. pg_restore
 // --disable-triggers disables the trigger, so a CHECK constraint compares the layouts, too.
 //
-// If no id of the database was minted or decoded before, the database adopts the layout of the
+// If no id of the database was minted or decoded before, the database takes over the layout of the
 // dump. Rows of a dump may already have been decoded with the wrong layout. If ids were minted or
 // decoded before a dump with another layout is restored, every function raises an error.
 
@@ -80,7 +80,7 @@ void reseal(Oid oid, int64_t seal) {
 }
 
 // Adopts the layout of a dump if no id was minted or decoded and no dump was restored before. Other
-// sessions wait until the end of the transaction that adopts a layout. A role needs the CREATE
+// sessions wait until the end of the transaction that takes over a layout. A role needs the CREATE
 // privilege on the database, because the layout concerns all tables.
 bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
@@ -109,7 +109,7 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   return sealed;
 }
 
-// Returns true if the database adopts the inserted layout, and false if the layout is the same.
+// Returns true if the database takes over the inserted layout, and false if the layout is the same.
 // `table` is null if a CHECK constraint calls the function.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);

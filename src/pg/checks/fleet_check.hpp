@@ -1,16 +1,16 @@
 // Sequence snowflake.fleet stores the number of the fleet (group of servers) whose leases cover the
-// database's ids, or 0.
-// 0. A base backup contains the fleet number, so a clone that starts without lease settings does
-// not mint. pg_dump does not dump the sequences fleet and seal_local.
+// database's ids, or 0. A base backup contains the number of the fleet, so a clone that starts
+// without lease settings does not mint. pg_dump does not dump the sequences fleet and seal_local.
 #pragma once
 
 #include "pg/checks/state_sequences.hpp"
 
 namespace snowflake::pg {
 
-// Stores the fleet number of this server durably, unless the database has already stored a fleet
-// number. *remembered receives the stored fleet. Returns false if DROP EXTENSION has removed the
-// sequence snowflake.fleet. REQUIRES that this server holds a lease, if the server leases regions.
+// Stores the number of this server's fleet (group of servers) durably, unless the database has
+// already stored such a number. *remembered receives the stored fleet. Returns false if DROP
+// EXTENSION has removed the sequence snowflake.fleet. REQUIRES that this server holds a lease, if
+// the server leases regions.
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
 // Returns false only if the fleet number in the database differs from the fleet number of this

@@ -185,9 +185,9 @@ void require_seal_slowly(SealUse use) {
   install_session_events();
 
   // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Until
-  // pg_upgrade restores the sequences, no seal is valid, but functions run, for example to compare
-  // constraints with partition bounds. During pg_upgrade, tables are empty and computed values are
-  // copied, so no function needs the seal.
+  // pg_upgrade restores the sequences, no stored layout (seal) is valid, but functions run, for
+  // example to compare constraints with partition bounds. During pg_upgrade, tables are empty and
+  // computed values are copied, so no function needs the stored layout (seal).
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;

@@ -14,46 +14,46 @@
 namespace snowflake::pg {
 
 // Returns a blocker (state that prevents minting) if the stored layout (seal) is invalid. If the
-// seal is valid, the session switches to the layout of the seal. If the result is seal_gone, the
-// caller must look up the extension's sequences again.
+// stored layout is valid, the session switches to it. If the result is seal_gone, the caller must
+// look up the extension's sequences again.
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
-// Checks the seal like seal_blocker(), and records that ids were minted or decoded with the seal. A
-// restored dump cannot replace a seal that was used (dumped_seal.cpp). The column is_called of the
-// sequence snowflake.seal_local shows that the seal is used. Setting is_called needs no flush,
-// because every row with an id comes later in the WAL.
+// Checks the stored layout like seal_blocker(), and records that ids were minted or decoded with
+// the layout. A restored dump cannot replace a stored layout (seal) that was used for ids
+// (dumped_seal.cpp). The column is_called of the sequence snowflake.seal_local shows that the seal
+// is used. Setting is_called needs no flush, because every row with an id comes later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence snowflake.seal_local was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);
 
-// Checks the seal like seal_blocker() without waiting. Returns false if the stored layout (seal) is
-// locked or invalid.
+// Checks the stored layout like seal_blocker(), but without waiting. Returns false if the stored
+// layout (seal) is locked or invalid.
 bool try_go_by_seal();
 
-// Checks the seal without waiting. seal_still_holds() returns false only if the two layouts of the
-// database differ. A transaction that has locked the seal may drop the seal, but does not change
-// the seal.
+// Checks the stored layout without waiting. seal_still_holds() returns false only if the two
+// layouts of the database differ. A transaction that has locked the stored layout (seal) may drop
+// it, but does not change it.
 bool seal_still_holds(const StateSequences& sequences);
 
-// seal_checked_lately() returns whether a session has found the seal valid within the last second.
-// record_seal_checked() ignores a seal that this transaction has adopted, because a rollback may
-// follow.
+// seal_checked_lately() returns whether a session has found the stored layout valid within the last
+// second. record_seal_checked() ignores a layout that this transaction has stored, because a
+// rollback may follow.
 bool seal_checked_lately(const DatabaseState& state);
 void record_seal_checked(DatabaseState& state, const Seals& seals);
 
-// all_checked_lately() and record_all_checked() concern checks of both the seal and the fleet
-// number.
+// all_checked_lately() and record_all_checked() concern checks of both the stored layout (seal) and
+// the fleet number.
 bool all_checked_lately(const DatabaseState& state);
 void record_all_checked(DatabaseState& state, const Seals& seals);
 
-// Switches the session to the layout of a seal. If the layout changes, the session must attach to
-// the high-water mark again before it mints.
+// Switches the session to a stored layout (seal). If the layout changes, the session must call
+// attach() again before it mints.
 void use_seal(int64_t seal);
 
-// Switches to the layout of the seal, if a session has found the seal valid within the last second.
+// Switches to the stored layout (seal), if a session has found it valid within the last second.
 bool go_by_checked_seal(const DatabaseState& state);
 
-// True if this transaction has found the seal valid.
+// True if this transaction has found the stored layout (seal) valid.
 extern bool seal_is_good;
 inline void reset_seal() {
   seal_is_good = false;
@@ -61,15 +61,16 @@ inline void reset_seal() {
 
 enum class SealUse { ids, none };
 
-// Functions that do not mint check the seal once per transaction. In a database that mints, the
-// seal is checked at most once per second.
+// Functions that do not mint check the stored layout (seal) once per transaction. In a database
+// that mints, the stored layout (seal) is checked at most once per second.
 void require_seal_slowly(SealUse use = SealUse::ids);
 inline void require_seal(SealUse use = SealUse::ids) {
   if (!seal_is_good) [[unlikely]]
     require_seal_slowly(use);
 }
 
-// Returns false without waiting if the seal is locked, for example by DROP EXTENSION.
+// Returns false without waiting if the stored layout (seal) is locked, for example by DROP
+// EXTENSION.
 bool try_require_seal();
 
 }  // namespace snowflake::pg

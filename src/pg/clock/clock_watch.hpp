@@ -1,9 +1,10 @@
 // Counts and logs steps of the wall clock, and prevents minting after large steps ahead.
 //
 // The wall clock is compared with the time since boot, which is never stepped. The clock base is
-// the offset between the wall clock and the time since boot at server start. The clock base is in
-// the postmaster's memory, so a crash restart neither accepts a jump nor undoes accept_clock().
-// core/clock_base.hpp defines when a clock that was wrong at server start is accepted.
+// the difference between the wall clock and the time since boot at server start. The clock base is
+// stored in the postmaster's memory, so a crash restart neither accepts a jump nor undoes
+// accept_clock(). core/clock_base.hpp defines when a clock that was wrong at server start is
+// accepted.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ void check_clock();
 // synchronization and source, and a layout whose time range ends within a year.
 void check_clock_error();
 
-// Returns whether the clock has jumped ahead of the clock base by more than
-// "snowflake.max_forward_jump".
+// Returns whether the clock has jumped ahead by more than "snowflake.max_forward_jump" since the
+// clock base was recorded.
 bool clock_jumped_ahead();
 void accept_clock();
 // Records a high-water mark, because a stored mark can show that the clock was wrong at server

@@ -14,9 +14,9 @@
 
 namespace snowflake::pg {
 
-// hold_prepared_mint() must be called before PREPARE TRANSACTION, while the session's slot of
-// open_mints.hpp is in use. The session's slot remains in use until the locks belong to the
-// prepared transaction.
+// hold_prepared_mint() must be called before PREPARE TRANSACTION, while the session's slot
+// (open_mints.hpp) contains the tick of its first id. The session's slot keeps its value until the
+// locks belong to the prepared transaction.
 void hold_prepared_mint();
 
 // Finds the prepared transaction of the current database that minted first. `since` is

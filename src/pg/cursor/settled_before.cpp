@@ -75,8 +75,8 @@ SettledAnswer settled() {
     tick = state->settled.settle(layout, state->shard_counters(), target, open_since,
                                  prepared_since, sequence_starts);
   } else {
-    // No session has minted in this server run. The first session that mints adopts the high-water
-    // mark before its first id.
+    // No session has minted in this server run. The first session that mints raises the shard
+    // counters to the high-water mark before its first id.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);

@@ -50,8 +50,8 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  // Before the session is attached, the owned shards are unknown, so claim() checks the shard
-  // again.
+  // Before the session has called attach(), the owned shards are unknown, so claim() checks the
+  // shard again.
   if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
     error_shard_not_owned(shard, owned_shards);
 }

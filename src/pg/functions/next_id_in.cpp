@@ -64,8 +64,7 @@ uint32_t start_of(const Range& range) {
 uint32_t choose(const Range& range) {
   const uint32_t start = range.contains(last_used) ? last_used : start_of(range);
   const int64_t clock_ms = wall_clock_ms();
-  // next_id() attaches the session if necessary, and raises the error if the clock is before the
-  // epoch.
+  // next_id() calls attach() if necessary, and raises the error if the clock is before the epoch.
   const bool after_epoch = hold.good() && clock_ms >= layout.epoch_ms;
   const uint64_t now = after_epoch ? layout.tick_at(clock_ms) : 0;
   uint32_t best = UINT32_MAX;

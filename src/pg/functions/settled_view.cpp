@@ -26,8 +26,8 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// If the seal is locked, the answer names the high-water mark, because a transaction that locks the
-// seal also locks the mark.
+// If the stored layout (seal) is locked, the answer names the high-water mark, because a
+// transaction that locks the layout also locks the mark.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

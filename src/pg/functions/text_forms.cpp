@@ -1,5 +1,5 @@
 // Text forms of ids do not depend on the layout, so the functions of this file do not check the
-// seal.
+// stored layout (seal).
 
 #include "pg/server/datum.hpp"
 #include "pg/errors/errors_outside.hpp"

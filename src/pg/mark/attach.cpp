@@ -20,8 +20,8 @@ namespace snowflake::pg {
 namespace {
 
 // Opens the sequence of the high-water mark without a look-up if another session has looked up the
-// sequence within the last second. Looking up the sequences and reading the seal is most of the
-// cost of a session's first call.
+// sequence within the last second. Looking up the sequences and reading the stored layout (seal) is
+// most of the cost of a session's first call.
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();
@@ -52,7 +52,8 @@ void check_clock_by_mark() {
 
 struct Attachment {
   bool to_claim;
-  // True if another session has checked seal, fleet and origin fingerprint within the last second.
+  // True if another session has checked the stored layout, fleet number and origin fingerprint
+  // within the last second.
   bool all_checked;
   Facts facts;
   StateSequences sequences;
@@ -70,8 +71,8 @@ Next check_server(Attachment& a) {
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
-  // If the clock is outside the layout's time range, the error names the time range, even for an
-  // invalid seal.
+  // If the clock is outside the layout's time range, the error names the time range, even if the
+  // stored layout (seal) is invalid.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }

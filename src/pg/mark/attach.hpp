@@ -5,12 +5,12 @@
 namespace snowflake::pg {
 
 // Makes all checks that must pass before a session mints, and attaches the session to the
-// high-water mark. If the high-water mark is new in this server run, attach() raises the shard
-// counters to the mark. attach() does not write the mark.
+// high-water mark (bind_mark()). If the high-water mark is new in this server run, attach() raises
+// the shard counters to the mark. attach() does not write the mark.
 //
-// If the session is not attached after attach() has returned, the caller must call attach() again.
-// If `to_claim` is set and no lease covers the present time, attach() waits or raises an error.
-// Callers that only raise the high-water mark need no lease.
+// If the session is not attached to the mark after attach() has returned, the caller must call
+// attach() again. If `to_claim` is set and no lease covers the present time, attach() waits or
+// raises an error. Callers that only raise the high-water mark need no lease.
 void attach(WaitBudget& budget, bool to_claim = true);
 
 }  // namespace snowflake::pg

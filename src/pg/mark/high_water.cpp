@@ -122,8 +122,8 @@ void record_minting() {
   check_same_ids(*hold.state);
 }
 
-// Makes every session attach again, because the sequence snowflake.high_water was replaced or
-// altered.
+// Makes every session call attach() again, because the sequence snowflake.high_water was replaced
+// or altered.
 void give_up_mark() {
   withdraw_limit(*hold.state);
   reset_hold();

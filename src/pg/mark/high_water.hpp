@@ -13,14 +13,14 @@
 //     session that claims ids reads the limit (acquire) before the shard counter.
 //  3. Only set_mark() lowers the stored mark. If a role lowers the sequence's value, the second
 //     copy of the mark (the witness, sequence_page.hpp) still contains the old value. A session
-//     that finds a lower value withdraws the limit, which begins a new generation, and writes the
-//     old value again.
+//     that finds a lower value withdraws the published limit, which changes the generation number,
+//     and writes the old value again.
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
-//  5. If the stored mark is more than max_lead ahead of the clock, the stored mark is not adopted,
-//     and no mark or limit is written. Calls that mint wait until the clock reaches the high-water
-//     mark. If set_mark() lowers a mark that no session has adopted, the high value has had no
-//     effect.
+//  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to
+//     the mark, and no mark or limit is written. Calls that mint wait until the clock reaches the
+//     high-water mark. If set_mark() lowers a mark to which no shard counter was raised, the high
+//     value has had no effect.
 #pragma once
 
 #include <cstdint>

@@ -123,9 +123,9 @@ dsm_segment* make_state() {
   return segment;
 }
 
-// Shard counters are valid for only one layout, so the new shared state must adopt the high-water
-// mark again. The high-water marks of dropped extensions are recorded outside the shared state of a
-// database. REQUIRES shared_state->lock in exclusive mode.
+// Shard counters are valid for only one layout, so the counters in new shared state must be raised
+// to the high-water mark again. The high-water marks of dropped extensions are recorded outside the
+// shared state of a database. REQUIRES shared_state->lock in exclusive mode.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);

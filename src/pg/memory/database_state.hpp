@@ -38,8 +38,8 @@ struct MarkIdentity {
   bool operator==(const MarkIdentity&) const = default;
 };
 
-// A slot records whether the open transaction of a session has minted (open_mints.hpp). Backends
-// with the same process number use the same slot one after another.
+// A slot in shared memory records whether the open transaction of a session has minted
+// (open_mints.hpp). Backends with the same process number use the same slot one after another.
 struct alignas(64) MintSlot {
   OpenMints mints;
   std::atomic<int> pid;
@@ -60,8 +60,8 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
-  // After reset_checks(), the next session that attaches must check the seal and the fleet number
-  // again.
+  // After reset_checks(), the next session that calls attach() must check the stored layout and the
+  // fleet number again.
   void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
@@ -101,8 +101,8 @@ void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
 
-// Contains the shards that the database owned when this session last attached. Empty before the
-// first attach.
+// Contains the shards that the database owned when this session last called attach(). Empty before
+// the first attach.
 extern ShardSet owned_shards;
 
 // Returns region and shards of the database, or the settings of this session before the database's

@@ -21,7 +21,8 @@ bool reports_region();
 bool lease_worker_runs();
 
 // Returns the number of the fleet (group of servers) that a database stores before its first id, or
-// 0 without leases. The fleet number is kUnheardFleet until a lease server has answered.
+// 0 without leases. The number is kUnheardFleet until a lease server has answered for the first
+// time.
 int64_t fleet_to_remember();
 
 int64_t lease_age_ms();
@@ -43,7 +44,7 @@ int64_t lease_until_ms();
 // REQUIRES shared_state->lock.
 RegionHold leased_region_under_lock();
 
-// Returns the lease that bounds published limits, or null if the region is not leased.
+// Returns the lease that bounds published limits, or null if the region is static (not leased).
 LeaseMemory* limiting_lease();
 
 void wake_lease_worker();

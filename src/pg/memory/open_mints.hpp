@@ -10,15 +10,16 @@ namespace snowflake::pg {
 
 extern MintRecord mint_record;
 
-// Returns the slot in which this session must record the first id of its transaction.
+// Returns the slot in shared memory in which this session must record the first id of its
+// transaction.
 OpenMints& own_mint_slot();
 
 // leave_mint_slot() must be called before the session uses the shared state of another layout.
 void leave_mint_slot();
 
-// Closes the slot after the transaction has ended and new snapshots include its result. If a
-// session ends within a transaction, the slot is closed during the rollback, while the segment is
-// mapped. When callbacks of on_shmem_exit() run, the segment may already be unmapped.
+// Clears the session's slot after the transaction has ended and new snapshots include its result.
+// If a session ends within a transaction, its slot is closed during the rollback, while the segment
+// is mapped. When callbacks of on_shmem_exit() run, the segment may already be unmapped.
 void end_open_mints();
 
 // Finds the open transaction of a database that was the first to mint. `since` is OpenMints::kNone

@@ -1,7 +1,7 @@
 // Counts ids in the session before the counts are added to the statistics in shared memory. An
 // addition in shared memory for each id would cost more than the id itself. The counts of a session
-// are added at the end of the transaction, or when another shard needs the slot. Up to 256 shards
-// with consecutive numbers have different slots.
+// are added at the end of the transaction, or when another shard needs the same entry. Up to 256
+// shards with consecutive numbers have different entries in the session's table.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ extern PendingCounters pending[kPendingSlots];
 // The greatest id of the current transaction in all shards, or 0, for "snowflake.commit_wait".
 extern uint64_t highest_id_of_transaction;
 
-// REQUIRES that the slot is empty or counts ids of another shard.
+// REQUIRES that `slot` is empty or counts ids of another shard.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();

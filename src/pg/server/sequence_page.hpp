@@ -15,17 +15,17 @@ namespace snowflake::pg {
 // A sequence has only one page, which stays pinned and locked until close(). SequencePage needs no
 // destructor, because PostgreSQL releases buffer pins and locks after an error.
 //
-// The page contains the high-water mark twice: as the sequence's value, and as the *witness* in the
-// same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can lower the value
-// with setval(). setval() and ALTER SEQUENCE keep the witness, because PostgreSQL copies the whole
-// tuple. Calls of setval() can therefore not lower the high-water mark.
+// The page contains the high-water mark twice: as the sequence's value, and as a second copy
+// (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
+// lower the value with setval(). setval() and ALTER SEQUENCE keep the witness, because PostgreSQL
+// copies the whole tuple. Calls of setval() can therefore not lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
   // Returns false without waiting if another session has locked the page.
   static bool try_open(Relation relation, SequencePage* page);
-  // Returns the sequence's value, without the witness.
+  // Returns the sequence's value, without the second copy (witness).
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 
@@ -35,12 +35,13 @@ struct SequencePage {
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   XLogRecPtr write(Relation relation, int64_t value);
 
-  // Returns the greater of the sequence's value and the witness.
+  // Returns the greater of the sequence's value and the second copy (witness).
   int64_t mark() const;
-  // Returns the high-water mark in any sequence, or 0 if the sequence has no witness.
+  // Returns the high-water mark in any sequence, or 0 if the sequence has no second copy of a mark
+  // (witness).
   static int64_t mark_of_any(Relation relation);
-  // Writes the sequence's value and the witness. write() and write_mark() REQUIRE an exclusive lock
-  // on the page, and return the LSN of the WAL record.
+  // Writes the sequence's value and the second copy (witness). write() and write_mark() REQUIRE an
+  // exclusive lock on the page, and return the LSN of the WAL record.
   XLogRecPtr write_mark(Relation relation, int64_t mark);
 };
 

@@ -7,8 +7,8 @@
 namespace snowflake::pg {
 
 // After the session has read the stored layout (seal), `layout` is the layout of the database.
-// Before the session has read the seal, `layout` is the layout of the settings. Only
-// checks/seal_check calls use_layout().
+// Before the session has read the stored layout (seal), `layout` is the layout of the settings.
+// Only checks/seal_check calls use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
 // Returns the layout of the settings for the next CREATE EXTENSION. Raises an error if the layout
