@@ -1,5 +1,5 @@
-# Makes faults that copy a database: standbys, backups, dumps, templates. A copy contains the ids that were minted
-# before a certain time. The fault passes this time to the checker.
+# Makes torture faults that copy a database: by standbys, backups, dumps and templates. A copy contains the ids that
+# were minted before a certain time. Each fault tells this time to the checker of ids.
 package Copies;
 
 use strict;
@@ -39,8 +39,8 @@ sub standby_of
 	return $standby;
 }
 
-# Checks that a standby does not mint. Calls on a standby must not prevent the standby from reading the high-water mark
-# after its promotion.
+# Checks that a standby does not mint. This call on the standby must not prevent the standby from reading the new
+# high-water mark after its promotion.
 sub ask_standby
 {
 	my ($w, $standby) = @_;
@@ -54,7 +54,8 @@ sub ask_standby
 	return;
 }
 
-# Moves the clients and the world to another server, whose clock may be wrong for a while.
+# Makes another server the main server of the run, and restarts all clients there. The clock of the other server may be
+# wrong for a while.
 sub move
 {
 	my ($w, $to, $fork, $mode, $hold) = @_;
@@ -90,7 +91,7 @@ sub failover
 	}
 	else
 	{
-		# Keeps the standby from receiving for a while, so that some commits are lost.
+		# Stops the WAL receiver of the standby for a while, so that the failover loses some commits.
 		my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 		kill 'STOP', $receiver if $receiver;
 		sleep $lag;
@@ -100,7 +101,7 @@ sub failover
 	}
 	$old->kill_all if $sync;
 	$standby->promote;
-	# If the clock is not behind, new ids are above everything that the standby never received.
+	# If the clock of the promoted standby is ahead, all new ids are above the ids that the standby never received.
 	$fork = undef if $behind > 0;
 	$w->{base} += $behind if $behind > 0;
 	move($w, $standby, $fork, $sync ? 'committed' : 'plain', $hold);
@@ -121,7 +122,7 @@ sub fail_back
 {
 	my ($w, $old, $new, $behind) = @_;
 	$w->must($new, 'postgres', 'CHECKPOINT');
-	# pg_rewind first lets a killed server recover.
+	# Removes standby.signal, because pg_rewind first runs the crash recovery of a killed server.
 	unlink $old->data_dir . '/standby.signal';
 	$old->append_conf('postgresql.conf', "synchronous_standby_names = ''");
 	$old->append_conf('postgresql.auto.conf', "synchronous_standby_names = ''");
@@ -137,13 +138,14 @@ sub fail_back
 	return;
 }
 
-# A planned switch-over loses no commit, so the checker's line of history continues.
+# Promotes a standby after a clean stop of the primary, which loses no commit. The checker therefore continues the same
+# history of ids.
 sub planned
 {
 	my ($w, $standby, $behind, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
-	sleep 1;    # waits until the session's cached checks are out of date, after a second
+	sleep 1;    # waits until the checks that a session caches for a second are out of date
 	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
@@ -161,8 +163,8 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# Starts a copy while the original continues. After the start the history has two lines, and the checker checks both
-# lines.
+# Starts a copy of the server while the original continues. From this time on, the checker keeps two histories of ids,
+# one for each server.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;
@@ -259,7 +261,7 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# Makes a copy of a database within the server. The copied high-water mark must be above the ids of the original.
+# Copies a database within the server. The copied high-water mark must be above all ids of the original database.
 sub template
 {
 	my ($w) = @_;
@@ -286,8 +288,8 @@ sub template
 	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
 }
 
-# Fills the file system of the WAL. If PostgreSQL cannot write WAL, the server stops with a PANIC. No earlier id may
-# repeat, and minting must continue when the disk has space again.
+# Fills the disk of the WAL. If PostgreSQL cannot write WAL, the server stops with a PANIC. No earlier id may be minted
+# again, and minting must continue when the disk has free space again.
 sub disk_full
 {
 	my ($w) = @_;
@@ -307,8 +309,7 @@ sub disk_full
 	my $noticed = 0;
 	for (1 .. 200)
 	{
-		# A checkpoint may free space, and clients may write almost no WAL. The loop therefore fills the disk
-		# repeatedly.
+		# Fills the disk repeatedly, because a checkpoint may free space, and clients may write almost no WAL.
 		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
 		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
 		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");
@@ -333,8 +334,8 @@ sub disk_full
 	return "the disk of the WAL full, clock $step s afterwards";
 }
 
-# Fills the file system of the shared memory. A database that mints continues. In another database the first call fails
-# and leaves no memory behind. When the disk has space again, the call succeeds.
+# Fills the disk of the shared memory. A database that already mints must continue. The first call in another database
+# must fail without leaving shared memory behind. When the disk has free space again, this call must succeed.
 sub memory_full
 {
 	my ($w) = @_;

@@ -1,8 +1,8 @@
-# Makes faults that end a server run, and steps of the clock during a run and between two runs.
+# Makes torture faults that stop the server, and faults that step the clock while the server runs or is stopped.
 #
-# Each fault draws its parameters first, so that only the seed decides them. Then the fault prints its parameters. After
-# each fault the server runs with a right clock. A fault corrects a wrong clock only after a while, because ids could
-# repeat in that time.
+# Each fault draws its random parameters first, so that only the seed decides them. The description that a fault returns
+# contains the parameters. After each fault the clock of the server is right again. Before a fault corrects a wrong
+# clock, clients mint for a while, because a faulty server could mint duplicate ids in this time.
 package Crashes;
 
 use strict;
@@ -29,7 +29,7 @@ my @forward = (2, 3599);
 
 sub pick { my @choices = @_; return $choices[ rand @choices ]; }
 
-# Returns a step of the clock: a random step, or the value of --step.
+# Returns a random step of the clock, or the value of the option --step.
 sub step
 {
 	my ($w, @choices) = @_;
@@ -54,7 +54,7 @@ sub backend_kill
 	return "SIGKILL of $kills backends, the clock stepping by $step s";
 }
 
-# Stops the server, steps the clock, starts the server, lets the clients try, and corrects the clock.
+# Stops the server, steps the clock, starts the server, lets clients mint for a while, and corrects the clock.
 sub between_server_runs
 {
 	my ($w, $how, $step, $hold) = @_;
@@ -68,12 +68,12 @@ sub between_server_runs
 	$w->confirm_clock($node) if $step > 3600;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
-	$w->{base} += $step if $step > 0;    # from now on all clocks of the run are ahead
+	$w->{base} += $step if $step > 0;    # all clocks of the torture run stay ahead
 	$w->correct_clock($node, $step, $w->{groups}[0]{name});
 	return;
 }
 
-# A step of a year or ten ahead is permanent, so it is rare.
+# Draws a step of the clock. A step of ten years ahead is rare, because all clocks of the run stay ahead after it.
 sub draw_step
 {
 	my ($w) = @_;
@@ -106,7 +106,7 @@ sub restart_loop
 	return 'restart loop: ' . join ', ', map { "$_->[0] $_->[1] s" } @loop;
 }
 
-# Preloads the library in the next server run if this run does not preload it, and the other way round.
+# Restarts the server with the library in shared_preload_libraries if it was not there before, or else without it.
 sub preload_switched
 {
 	my ($w) = @_;
@@ -117,8 +117,9 @@ sub preload_switched
 	return "$how, clock $step s, then a server run " . ($preload ? 'with' : 'without') . ' the preload';
 }
 
-# Exchanges the library under traffic, as the upgrade of a package does. Sessions that have loaded the former library
-# continue. If the ABI number differs, sessions that load the new library are refused until the server restarts.
+# Replaces the library while clients mint, as an upgrade of the package does. Sessions that have loaded the old library
+# continue. If the ABI number of the new library differs, sessions that load the new library get errors until the server
+# restarts.
 sub library_exchanged
 {
 	my ($w) = @_;
@@ -154,8 +155,8 @@ sub clock_back
 	return "clock $step s for $hold s";
 }
 
-# Steps the clock ahead. If the step is less than max_forward_jump (an hour), ids follow the clock. After the correction
-# these ids are ahead of the clock. If the step is more than max_forward_jump, calls fail until the clock is corrected
+# Steps the clock ahead for a while. If the step is less than "snowflake.max_forward_jump" (an hour), ids follow the
+# clock, and are ahead of the clock after its correction. If the step is longer, calls fail until the clock is corrected
 # or accepted.
 sub clock_forward
 {
@@ -164,8 +165,8 @@ sub clock_forward
 	  (pick(2, 2, 3599, 3601, 86400 * 3652, 86400 * 3652), 0.3 + rand 0.7, rand);
 	$confirm = $confirm < 0.2 && $step != 2 && ($step < 86400 || $w->{base} < 86400 * 3650);
 	$w->set_clock($w->main, $w->{base} + $step);
-	# With the library accept_clock() applies to all databases of a server. With the SQL engine accept_clock() applies only
-	# to one database.
+	# Calls accept_clock() in each database, because with the SQL engine accept_clock() applies to one database only.
+	# With the library accept_clock() applies to all databases of the server.
 	my $accept = sub { $w->must($w->main, $_->{name}, 'SELECT snowflake.accept_clock()') for $w->groups; return; };
 	$accept->() if $confirm;
 	sleep $hold;

@@ -1,6 +1,6 @@
-# Makes the fleet of servers for scripts/torture --fleet. The fleet has servers that lease one of two regions, a standby
-# of such a server, a server with a static region, and the lease server. The base class World has the clocks, the
-# clients and the manifest.
+# Makes the servers for scripts/torture --fleet. Some servers lease one of two regions, one of these has a standby, and
+# another server has a static region. The lease server also has a standby. The base class World has the clocks, the
+# clients, and the list of events for the checker.
 package Fleet;
 
 use strict;
@@ -14,8 +14,8 @@ use LeaseServerPair;
 
 our @ISA = ('World');
 
-# new(..., servers, lease, skew): also takes the parameters of World::new(). lease and skew, the greatest difference of
-# clocks, are in ms.
+# new(..., servers, lease, skew): also takes the parameters of World::new(). The parameter lease is the duration of a
+# lease, and skew the greatest difference between the servers' clocks, both in ms.
 sub new
 {
 	my ($class, %params) = @_;
@@ -23,7 +23,7 @@ sub new
 	my ($regions, $shards) = $self->{layout} =~ m{^\d+/(\d+)\+(\d+)/} or die "layout $self->{layout}";
 	$self->{regions} = 2**$regions;
 	$self->{static}  = $self->{regions} - 1;
-	# Only the driver uses the last shard, in a database that the driver creates and drops.
+	# Only this program, not its clients, mints in the last shard. It does so in a database that it creates and drops.
 	$self->{extra}  = 2**$shards - 1;
 	$self->{cold}   = 2**$shards - 2;
 	$self->{shards} = 2**$shards - 2;
@@ -33,7 +33,8 @@ sub new
 
 sub members { my ($self) = @_; return grep { $_->{leased} } $self->groups; }
 
-# Like settles() of World. If a server does not mint in time, also prints the holder of each region.
+# Waits until all databases mint, as World::settles() does. If a server does not mint in time, also prints which server
+# holds each region.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -80,7 +81,7 @@ sub add_server
 	return $group;
 }
 
-# Makes a standby of a random server. A fault promotes the standby later.
+# Makes a standby of a random server, which a later fault promotes.
 sub new_standby
 {
 	my ($self) = @_;
@@ -104,16 +105,16 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# Returns a random choice. A short run uses the last choice, which must be the hardest.
+# Returns one of the choices at random. A short run always uses the last choice, which must be the hardest one.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
-# Starts the clients. The first client mints few ids at a time. If two servers shared a region, only ids of the same
-# tick would conflict, and a client with large batches uses few ticks. The first client also keeps its session, because
-# a session must not continue in a region that its server has lost.
+# Starts the clients of a database. The first client mints few ids at a time, and therefore in many milliseconds. If two
+# servers minted in the same region, only ids of the same millisecond could be duplicates. The first client also keeps
+# its session, because a session must not continue to mint in a region that its server has lost.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -129,7 +130,7 @@ sub start_clients
 
 # Actions of the servers.
 
-# Ends a server run and begins the next one with a wrong clock. At a clean stop the server returns its region.
+# Stops a server, and starts it with a wrong clock. If the stop is clean, the server returns its leased region.
 sub relive
 {
 	my ($self, $group, $how, $step) = @_;
@@ -141,14 +142,14 @@ sub relive
 	return;
 }
 
-# Corrects the clock of a server. If the server has minted with a clock that was behind, the correction is a jump that
-# must be accepted.
+# Corrects the clock of a server. If the server minted while its clock was 3000 s or more behind, the server refuses the
+# corrected clock until it is accepted.
 sub correct
 {
 	my ($self, $group, $step) = @_;
 	$self->set_clock($group->{node}, 0);
 	return if $step > -3000;
-	# accept_clock() fails while the server has no region, so it is repeated.
+	# Repeats accept_clock(), because it fails while the server has no region.
 	for (1 .. 200)
 	{
 		my ($code) = $self->query($group->{node}, $group->{name}, 'SELECT snowflake.accept_clock()');
@@ -158,7 +159,7 @@ sub correct
 	die "the clock of $group->{title} cannot be accepted";
 }
 
-# Restarts some servers. Each restart is a new incarnation, which leases one of its server's regions.
+# Restarts some servers. After each restart a server leases one of its regions as a new incarnation.
 sub churn
 {
 	my ($self, $count, @members) = @_;
@@ -172,7 +173,7 @@ sub churn
 	return;
 }
 
-# Makes a copy of a server, to take over its region later. The copy is not started.
+# Copies a server, so that the copy can later lease the server's region. The copy is not started.
 sub rival
 {
 	my ($self, $member) = @_;
@@ -185,8 +186,8 @@ sub rival
 	return { %$member, title => $name, node => $node, clients => [], line => $self->new_line(parent => $member->{line}, fork => $fork) };
 }
 
-# Asks for the region of $rival, whose lease has ended, until the lease server grants the region. Returns whether the
-# region was granted.
+# Starts the copy $rival of a server, which requests the server's region when the server's lease has ended. Returns true
+# if the lease server granted this region.
 sub take_over
 {
 	my ($self, $rival, $region) = @_;
@@ -202,14 +203,14 @@ sub take_over
 	return $taken;
 }
 
-# Tries to mint one id, and waits only a short time for the id. Returns true if an id was minted.
+# Tries to mint one id within a short time. Returns true if an id was minted.
 sub mint_now
 {
 	my ($self, $group, $wait_ms) = @_;
 	return $self->mint(@$group{qw(node name line)}, 'SET snowflake.max_wait = ' . ($wait_ms // 300) . ';') eq '';
 }
 
-# Mints some ids in the driver's shard, in another database of the same server.
+# Mints ids in the shard that clients do not use, in a given database of the same server.
 sub mint_extra
 {
 	my ($self, $group, $database, $count) = @_;
@@ -236,8 +237,8 @@ sub region_of
 	return $out =~ /^\d+$/ ? $out : -1;
 }
 
-# Stops and continues processes with signals. Records the stopped processes, so that no process is left stopped at the
-# end.
+# Stops and continues processes by signals. The stopped processes are stored, so that all of them can be continued at
+# the end.
 
 sub freeze
 {
@@ -275,10 +276,10 @@ sub worker_of
 	die "$group->{title} has no worker";
 }
 
-# Matches the logs of servers that are expected to panic.
+# Returns a pattern for the logs of servers that may stop with a PANIC.
 sub may_crash { my ($self) = @_; return $self->{full} ? qr/_(?:torn\d+|lease_server\d)\.log$/ : qr/_torn\d+\.log$/; }
 
-# Returns a time in seconds after which every lease has ended that was not renewed.
+# Returns a time in seconds after which every lease that was not renewed has ended.
 sub beyond_the_lease { my ($self) = @_; return ($self->{lease} + $self->{max_lead}) / 1000 + 0.3; }
 
 1;

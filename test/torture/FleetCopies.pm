@@ -1,5 +1,5 @@
-# Starts copies of a server while the original runs: clones, and a standby that is promoted while the old primary
-# continues. No id may repeat, whatever data the copy lacks.
+# Makes torture faults in which a copy of a server runs next to the original server. The copy is a clone, or a promoted
+# standby whose old primary continues. No id may be minted twice, although a copy lacks the latest data.
 package FleetCopies;
 
 use strict;
@@ -22,20 +22,20 @@ our %faults = (
 
 my $number = 0;
 
-# Makes a server from the files of another server.
+# Makes a new server from the copied data files of another server.
 sub copy_files
 {
 	my ($from, $name) = @_;
 	my $node = Snowflake::Node->new($name);
 	mkdir $_ for $node->backup_dir, $node->archive_dir;
-	# cp skips files that the running server removes during the copy.
+	# Ignores errors of cp, because the running server removes files during the copy.
 	system 'cp', '-a', $from->data_dir, $node->data_dir;
 	unlink map { $node->data_dir . "/postmaster.$_" } 'pid', 'opts';
 	$node->append_conf('postgresql.conf', 'port = ' . $node->port . "\nunix_socket_directories = '" . $node->host . "'");
 	return $node;
 }
 
-# Lets clients of the copy and of the original mint at the same time.
+# Lets clients mint on the original server and on its copy at the same time.
 sub side_by_side
 {
 	my ($w, $member, $node, $fork, $step, $hold) = @_;
@@ -47,7 +47,7 @@ sub side_by_side
 	$w->correct($copy, $step);
 	ok($w->settles(40, $copy, $member), $node->name . " and $member->{title} mint at the same time");
 	$w->stop_clients($copy);
-	# With a clean stop the copy returns its region.
+	# If the copy is stopped cleanly, it returns its leased region.
 	$node->stop if rand() < 0.5;
 	$w->discard($node);
 	return;
@@ -78,7 +78,7 @@ sub clone_cold
 	my $fork = World::now_ns();
 	my $node = copy_files($member->{node}, 'clone' . ++$number);
 	$w->set_clock($node, $step);
-	# The original or the copy starts first, at random.
+	# Starts the original server and its copy in random order.
 	my @order = ($member->{node}, $node);
 	@order = reverse @order if rand() < 0.5;
 	$_->start for @order;
@@ -86,8 +86,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# Copies the files of a running server without a backup. Such a copy may lack any data, or may not start. No other
-# server may mint an id that the copy mints.
+# Copies the files of a running server without a backup. Such a copy may lack any data, or may not start. If the copy
+# mints, its ids must differ from the ids of all other servers.
 sub clone_live
 {
 	my ($w) = @_;
@@ -114,8 +114,8 @@ sub clone_live
 	return "cp -a of $member->{title} while it runs, clock $step s: " . ($minted ? "$minted ids" : "no copy that starts and mints");
 }
 
-# Starts a copy with a static region instead of leases. The copy must refuse to mint, because nothing else would prevent
-# duplicates.
+# Starts a copy of a leasing server with a static region instead of a lease. The copy must refuse to mint, because only
+# a lease could prevent duplicates.
 sub clone_static
 {
 	my ($w) = @_;
@@ -132,8 +132,8 @@ sub clone_static
 	return "pg_basebackup of $member->{title}, with a static region: refused";
 }
 
-# Promotes the standby while the old primary runs. The standby's clock may be behind ids that the standby never
-# received. The old primary does not detect the promotion.
+# Promotes the standby while the old primary runs. The standby's clock may be behind ids that the standby has not
+# received. The old primary does not detect that the standby was promoted.
 sub failover
 {
 	my ($w) = @_;
@@ -146,12 +146,12 @@ sub failover
 	$member->{node}->wait_for_catchup($standby->name, 'replay', $member->{node}->lsn('insert'));
 	my (undef, undef, $error) = $w->query($standby, 'd', "SELECT snowflake.next_id($w->{hot})");
 	like($error, qr/25006/, 'the standby does not mint');
-	# From this point on the standby does not receive ids that the primary mints.
+	# Stops the WAL receiver, so that the standby does not receive the ids that the primary mints from this time on.
 	my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver) if $receiver;
 	sleep $lag;
 	$w->set_clock($standby, $behind);
-	# The promotion ends the WAL receiver before the WAL receiver can receive anything.
+	# Continues the WAL receiver only after the promotion, which ends it before it can receive more WAL.
 	system_or_bail('pg_ctl', '-s', '-W', '-D', $standby->data_dir, 'promote');
 	sleep 0.3;
 	$w->thaw;
@@ -172,7 +172,8 @@ sub failover
 	return "$member->{title}: asynchronous failover to a clock $behind s, the old primary running on";
 }
 
-# A planned switch-over. No data is lost, so the line of history continues without a fork.
+# Promotes the standby after a clean stop of the primary. The checker continues the same history of ids, because no data
+# is lost.
 sub switchover
 {
 	my ($w) = @_;

@@ -1,5 +1,6 @@
-# Makes faults of one server of a fleet: it crashes, is suspended, loses its region, or has a wrong clock. As in
-# Crashes.pm, each fault first chooses its random parameters. After each fault the server runs with a right clock.
+# Makes torture faults of one of several leasing servers: the server crashes, is suspended, loses its region, or has a
+# wrong clock. As in Crashes.pm, each fault first draws its random parameters. After each fault the clock of the server
+# is right again.
 package FleetFaults;
 
 use strict;
@@ -27,8 +28,8 @@ our %faults = (
 my @back  = (-0.001, -0.05, -0.5, -1, -3, -30, -600, -86400);
 my @ahead = (0.5, 1, 3, 30, 3500, 86400);
 
-# Limits a step ahead for a server with a static region. A server with a static region cannot detect that its clock is
-# ahead, so its ids would follow the clock.
+# Limits the step ahead of the clock of a server with a static region to 1 s. Such a server cannot detect that its clock
+# is ahead, so its ids would follow the clock.
 sub bearable
 {
 	my ($group, $step) = @_;
@@ -48,7 +49,7 @@ sub server_kill
 	return "$group->{title}: $how, its clock $step s between the lives";
 }
 
-# Kills all servers at once. After the restart the servers request more regions than are free.
+# Kills all servers at once. When the servers start again, together they request more regions than are free.
 sub power_cut
 {
 	my ($w) = @_;
@@ -75,7 +76,7 @@ sub restarts
 	return "$member->{title}: $lives lives, $minted of them minted at once, of two regions";
 }
 
-# Kills a backend. The server keeps its incarnation and its region over the crash restart.
+# Kills a backend, which makes the server restart its processes. The server keeps its incarnation and its leased region.
 sub backend_kill
 {
 	my ($w) = @_;
@@ -103,7 +104,7 @@ sub worker_kill
 	return "$member->{title}: SIG$signal of the worker, clock $step s";
 }
 
-# Suspends the lease worker. If the lease ends, a copy of the server takes the region.
+# Suspends the worker that renews the lease. If the lease ends in this time, a copy of the server leases the region.
 sub worker_frozen
 {
 	my ($w) = @_;
@@ -113,7 +114,7 @@ sub worker_frozen
 	my $region = $w->region_of($member);
 	$w->freeze($w->worker_of($member));
 	sleep $hold;
-	# A step back of the clock must not make the lease longer.
+	# A step back of the clock must not prolong the server's lease.
 	$w->set_clock($member->{node}, $step);
 	my $taken = $rival && $w->take_over($rival, $region);
 	$w->mint_now($member);
@@ -135,8 +136,8 @@ sub postmaster_frozen
 	return sprintf "%s: SIGSTOP of the postmaster for %.1f s", $member->{title}, $hold;
 }
 
-# Suspends all processes of a server, like a suspended machine. When the stopped processes continue, they are in the
-# middle of their calls.
+# Suspends all processes of a server, as if the machine were suspended. When the processes continue, sessions are in the
+# middle of a call.
 sub server_frozen
 {
 	my ($w) = @_;
@@ -177,7 +178,7 @@ sub clock_step
 	$step = bearable($group, $step);
 	$w->set_clock($group->{node}, $step);
 	sleep $hold / 2;
-	# The lease server must also detect that the clock of a restarted server is wrong.
+	# Restarts the server in some runs, because the lease server must also detect the wrong clock of a restarted server.
 	my $renewed = rand() < 0.3;
 	$w->relive($group, 'kill', $step) if $renewed;
 	sleep $hold / 2;
@@ -200,7 +201,8 @@ sub clock_jitter
 	return "clock jitter of $amplitude s on all servers";
 }
 
-# A server observes an id of another server. Later ids of this server must be above the observed id, in any region.
+# Lets a server observe an id of another server. All later ids of the server must be above the observed id, in every
+# region.
 sub observe
 {
 	my ($w) = @_;
@@ -226,8 +228,8 @@ sub observe
 	return "an id of $from->{title} observed by $to->{title}" . ($crash ? ", then SIGKILL, clock $step s" : '');
 }
 
-# Drops and creates a database while the clock is set back. The new database has no record of earlier ids in the same
-# region.
+# Drops and creates a database while the clock is set back. The new database contains no record of the ids that were
+# already minted in the same region.
 sub recreate
 {
 	my ($w) = @_;

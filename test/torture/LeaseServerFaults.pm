@@ -1,4 +1,4 @@
-# Makes faults of the lease server while servers restart and request regions.
+# Makes torture faults of the lease server, while servers restart and request regions.
 package LeaseServerFaults;
 
 use strict;
@@ -43,7 +43,7 @@ sub lease_server_down
 	return sprintf 'lease server%s away (%s) for %.1f s', $both ? ' and its standby' : '', $how, $hold;
 }
 
-# Promotes the synchronous standby, which has all grants.
+# Promotes the synchronous standby of the lease server, which has received all grants of leases.
 sub lease_server_failover
 {
 	my ($w) = @_;
@@ -53,15 +53,15 @@ sub lease_server_failover
 	$lease_server->end($lease_server->primary, $how);
 	$lease_server->standby->promote;
 	$lease_server->swap;
-	# The promoted lease server grants nothing until an operator confirms.
+	# The promoted lease server must refuse all requests until an operator confirms that no data is lost.
 	$w->churn(1) if $wait;
 	sleep $wait;
 	resume($w, $first);
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# Continues with the promoted standby, which has no standby. Commits of the lease server wait until the lease server has
-# a standby or requires no standby.
+# Continues with the promoted lease server, which has no standby. Its commits wait until it has a synchronous standby or
+# requires none.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -74,8 +74,8 @@ sub resume
 	return;
 }
 
-# Simulates a network partition, in which the standby is promoted while the old primary runs. Commits of the old primary
-# wait for the lost standby.
+# Simulates a network partition: the standby of the lease server is promoted while the old lease server runs. Commits of
+# the old lease server wait for its lost standby.
 sub lease_server_split
 {
 	my ($w) = @_;
@@ -93,8 +93,8 @@ sub lease_server_split
 	return "the lease server's standby promoted, the old one running on for $hold s";
 }
 
-# Promotes a standby that lacks commits, while the old lease server still grants. The promoted lease server grants
-# nothing until an operator has stopped the old lease server.
+# Promotes a standby that lacks commits, while the old lease server still grants leases. The promoted lease server must
+# refuse all requests until an operator has stopped the old lease server.
 sub lease_server_split_async
 {
 	my ($w) = @_;
@@ -123,7 +123,7 @@ sub lease_server_split_async
 	return "an asynchronous standby of the lease server promoted, the old one granting for $hold s more";
 }
 
-# Restores the lease server in place from a dump that lacks the last grants.
+# Restores the lease server's data from a dump that lacks the last grants of leases.
 sub lease_server_moved
 {
 	my ($w) = @_;
@@ -153,8 +153,8 @@ sub lease_server_moved
 	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
-# Starts a base backup of the lease server. The copy must refuse all requests, so its address can be in the servers'
-# list.
+# Starts a base backup of the lease server next to the lease server. The copy must refuse all requests, although its
+# address is in the connection string of all servers.
 sub lease_server_copied
 {
 	my ($w) = @_;
@@ -175,7 +175,7 @@ sub lease_server_copied
 	$lease_server->synchronous('');
 	$w->churn(2);
 	sleep $hold;
-	# The copy must also refuse if the original is stopped.
+	# The copy must also refuse all requests while the original lease server is stopped.
 	$lease_server->end($primary, 'kill');
 	$w->churn(1);
 	sleep 1;
@@ -210,8 +210,8 @@ sub lease_server_readonly
 	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
-# Suspends the lease server. Requests wait in the sockets of the lease server, until the requesting servers give up.
-# When the suspended lease server continues, its answers are late.
+# Suspends the lease server. Requests wait in its sockets until the requesting servers give up. When the lease server
+# continues, its answers are late.
 sub lease_server_frozen
 {
 	my ($w) = @_;
@@ -231,15 +231,15 @@ sub lease_server_alone
 	$lease_server->end($lease_server->standby, 'kill');
 	$w->churn(1);
 	sleep $hold;
-	# An operator cancels the commits that wait for the standby.
+	# Cancels the commits that wait for the standby, as an operator might do.
 	$lease_server->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) if $cancel;
 	sleep 0.5;
 	$lease_server->standby->start;
 	return sprintf 'lease server without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
 }
 
-# Checks that a grant which did not reach the standby is not used, neither while its commit waits nor after the wait is
-# cancelled.
+# Checks that a server does not use a lease whose grant did not reach the standby of the lease server. This must hold
+# while the commit of the grant waits for the standby, and also after this wait was cancelled.
 sub lease_server_unheard
 {
 	my ($w) = @_;
@@ -247,7 +247,8 @@ sub lease_server_unheard
 	my ($lease_server, @others) = ($w->lease_server, $w->members);
 	my $receiver = $lease_server->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver);
-	# While the receiver is stopped, a request gets an answer only if the wait of its commit is cancelled.
+	# While the standby's WAL receiver is stopped, the lease server answers a request only if the wait for the standby
+	# is cancelled.
 	$w->relive($_, 'kill') for @others;
 	my $cancelled = 0;
 	for (1 .. 100)
@@ -270,7 +271,8 @@ sub lease_server_unheard
 	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
-# Makes the commit of a grant fail after its rows were sent. The next request must get the region of the failed grant.
+# Makes the commit of a grant fail after its rows were sent to the server. The next request of the server must get the
+# same region.
 sub lease_server_uncommitted
 {
 	my ($w) = @_;
@@ -294,8 +296,8 @@ sub lease_server_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $lease_server = $w->lease_server;
 	$w->set_clock($_, $step) for $lease_server->primary, $lease_server->standby;
-	# While the lease server's clock is wrong, a copy requests a lease. The request must not end the lease of another
-	# server.
+	# Requests a lease for a copy of a server while the lease server's clock is wrong. This request must not end the
+	# lease of the original server.
 	my $rival = $w->rival($w->some_member);
 	$rival->{node}->start;
 	$w->mint_now($rival, 1500);
@@ -308,7 +310,7 @@ sub lease_server_clock
 	return sprintf "the lease server's clock %s s for %.1f s", $step, $hold;
 }
 
-# Changes a row by hand, which must halt the lease server.
+# Changes a row of the lease server by hand. The lease server must detect the change and grant no more leases.
 sub lease_server_by_hand
 {
 	my ($w) = @_;
@@ -323,8 +325,8 @@ sub lease_server_by_hand
 	return "UPDATE $rows, by hand";
 }
 
-# Restores the files of the lease server, on the same timeline. Servers cannot connect to the lease server before
-# confirm_data_loss().
+# Restores older data files of the lease server, whose timeline stays the same. Connections of other servers are refused
+# until confirm_data_loss() was called.
 sub lease_server_restored
 {
 	my ($w) = @_;
@@ -350,8 +352,8 @@ sub lease_server_restored
 	return "the lease server's files put back as they were $lives lives ago";
 }
 
-# Recovers the lease server to a point in time. The recovered lease server has a new timeline, so it detects the
-# recovery before the first request.
+# Recovers the lease server to a point in time. The recovered lease server detects the recovery before the first
+# request, because its timeline is new.
 sub lease_server_pitr
 {
 	my ($w) = @_;
@@ -387,7 +389,7 @@ sub lease_server_pitr
 	return "point-in-time recovery of the lease server to $lives lives ago, confirm_data_loss() after $wait s";
 }
 
-# Fills the file system of the lease server's WAL.
+# Fills the disk that contains the WAL of the lease server.
 sub lease_server_full
 {
 	my ($w) = @_;

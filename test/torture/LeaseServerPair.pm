@@ -1,4 +1,4 @@
-# Manages the lease server and its synchronous standby, two servers that exchange their roles.
+# Manages the lease server and its synchronous standby. Both servers can exchange their roles.
 package LeaseServerPair;
 
 use strict;
@@ -31,7 +31,7 @@ sub new
 		log_checkpoints = off
 		log_timezone = UTC
 		CONF
-	$self->{archive} = $primary->archive_dir;    # both servers archive into this directory, by the same command
+	$self->{archive} = $primary->archive_dir;    # both servers archive into the same directory
 	$self->{standby} = Snowflake::LeaseServer->new('lease_server2');
 	$primary->start;
 	$primary->install;
@@ -44,7 +44,8 @@ sub new
 sub primary { return $_[0]{primary}; }
 sub standby { return $_[0]{standby}; }
 
-# Returns the connection string with both servers, for a server's worker. libpq chooses the server that accepts writes.
+# Returns a connection string with the addresses of both servers, for the worker that leases. libpq connects to the
+# server that accepts writes.
 sub conninfo
 {
 	my ($self, $role) = @_;
@@ -62,7 +63,7 @@ sub try
 	return $out . $err;
 }
 
-# Sets whether commits wait for a standby.
+# Sets whether commits of the lease server wait for a standby.
 sub synchronous
 {
 	my ($self, $names) = @_;
@@ -73,7 +74,7 @@ sub synchronous
 	return;
 }
 
-# Makes the other server a new standby of the primary.
+# Makes the other server a new standby of the current lease server.
 sub attach_standby
 {
 	my ($self) = @_;
@@ -102,8 +103,8 @@ sub end
 
 sub swap { my ($self) = @_; @$self{qw(primary standby)} = @$self{qw(standby primary)}; return; }
 
-# Allows or refuses connections of ordinary roles. While the lost commits of this database are unknown, connections are
-# refused.
+# Allows or refuses connections of ordinary roles to the lease server. While it is unknown which commits the lease
+# server lost, connections must be refused.
 sub fence
 {
 	my ($self, $on) = @_;
@@ -125,7 +126,7 @@ sub recovered
 	return;
 }
 
-# Copies the primary's files for a later restore.
+# Stores a copy of the lease server's data files, for a later restore.
 sub keep_files
 {
 	my ($self) = @_;

@@ -1,4 +1,4 @@
-# Chooses the faults and their times. Only the seed decides the faults and their times.
+# Chooses the torture faults and their times, which depend only on the seed.
 package Schedule;
 
 use strict;
@@ -15,7 +15,7 @@ sub draw
 	return;
 }
 
-# Parses a list of faults. If the list begins with a minus, the listed faults are left out.
+# Parses a list of faults. If the list begins with a minus, returns all other faults.
 sub choose
 {
 	my ($wanted, $faults) = @_;
@@ -31,8 +31,9 @@ sub choose
 	return @names;
 }
 
-# Each fault occurs once before any fault occurs a second time. %options: seed, seconds, rounds, calm; settles: how long
-# to wait until all databases mint again. Returns the number of faults.
+# Makes all chosen faults in random order, then all again in another order, until the time or the number of rounds is
+# reached. The option "settles" is the time in seconds in which all databases must mint again after a fault. Returns the
+# number of faults.
 sub run
 {
 	my ($w, $faults, $names, %options) = @_;

@@ -1,4 +1,5 @@
-# Makes faults that sessions cause: locks, cancelled statements, limits, and mistakes of administrators.
+# Makes torture faults that sessions cause: locks, cancelled statements, exhausted limits, and mistakes of
+# administrators.
 package Sessions;
 
 use strict;
@@ -29,7 +30,7 @@ our %faults = (
 
 sub first { my ($w) = @_; return $w->{groups}[0]; }
 
-# Runs statements with psql in the background, to hold a transaction open for a while.
+# Runs statements with psql in a background process, to hold a transaction open for a while.
 sub background
 {
 	my ($w, $group, @statements) = @_;
@@ -42,8 +43,8 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# Drops and creates the extension. Within one server run, the new high-water mark must be above everything that the old
-# mark covered. The tables stay, but their defaults are dropped with the extension.
+# Drops and creates the extension. While the server runs, the new high-water mark must be above every time that the old
+# high-water mark covered. The tables stay, but lose the defaults that mint.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -62,7 +63,7 @@ sub drop_create
 	my ($together, $step, $crash, $idle) =
 	  (pick(0, 1), Crashes::step($w, 0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
-	# If no session mints before the crash, only records of CREATE EXTENSION have been flushed.
+	# If no session mints before the crash, only the WAL of CREATE EXTENSION has been flushed.
 	$w->stop_clients($group) if $idle;
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
@@ -101,8 +102,8 @@ sub drop_rollback
 	  . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Returns true if all WAL that was written before this call is flushed. If WAL is not flushed, a page may show a value
-# that a crash can still lose.
+# Waits until all WAL that was written before this call is flushed, and returns true if this succeeds. Before the flush,
+# a sequence may show a value that a crash can still lose.
 sub flushed
 {
 	my ($w) = @_;
@@ -115,8 +116,8 @@ sub flushed
 	return 0;
 }
 
-# Lowers the high-water mark as a user. The next extension of the high-water mark raises and flushes the mark again.
-# Before the flush a crash could repeat ids, so this fault waits for the flush.
+# Lowers the high-water mark by SQL, as a user could do. The next extension of the high-water mark must raise and flush
+# it again. This fault waits for the flush, because a crash before the flush could cause duplicate ids.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -164,12 +165,12 @@ sub write_all_data
 	return "as a member of pg_write_all_data: $sql[$how], then SIGKILL of the server, clock $step s";
 }
 
-# Simulates the restore of a dump of another layout with --disable-triggers, in a database of its own. The database must
-# stop minting, also after a crash.
+# Restores data of another layout with disabled triggers, in a separate database, as pg_restore --disable-triggers does.
+# The database must stop minting, also after a crash.
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # changes only the epoch of the layout
+	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # the new seal differs only in the epoch
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
@@ -193,17 +194,16 @@ sub disable_triggers
 	return 'a dump of another layout with triggers disabled' . ($crash ? ', then SIGKILL of the server' : '');
 }
 
-# Checks that a committed CREATE EXTENSION survives a crash although commits are asynchronous, because ids were returned
-# after the commit.
+# Checks that CREATE EXTENSION survives a crash after an asynchronous commit, because clients have already received ids.
 sub async_create
 {
 	my ($w) = @_;
 	my $step = Crashes::step($w, -0.05, -0.5, -3);
 	my $group = first($w);
-	# No other session may commit, because its commit would flush the WAL.
+	# Stops all clients, because the commit of another session would flush the WAL.
 	$w->mint($w->main, $group->{name}, $group->{line});
 	$w->stop_clients($_) for $w->groups;
-	# Flushes all WAL except the WAL of the commit, by switching the WAL file.
+	# Switches to a new WAL file, which flushes all WAL up to this point, but not the WAL of the following commit.
 	$w->must($w->main, $group->{name}, "SET synchronous_commit = off; SET lock_timeout = '20s'; DROP EXTENSION snowflake CASCADE;"
 		  . 'BEGIN; CREATE EXTENSION snowflake; SELECT pg_switch_wal(); COMMIT');
 	$w->mint($w->main, $group->{name}, $group->{line}) for 1 .. 5;
@@ -215,8 +215,8 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Raises the high-water mark, as a restored dump does. The raised high-water mark must never be lowered again. When the
-# next extension has read the high-water mark, no id below it may be minted.
+# Raises the high-water mark, as a restored dump does. The raised high-water mark must never become lower again. When a
+# session has read the raised high-water mark, all new ids must be above it.
 sub raise_mark
 {
 	my ($w) = @_;
@@ -279,7 +279,7 @@ sub cancel
 	return "$function of all clients, $rounds times, clock $step s";
 }
 
-# Opens as many connections as the server accepts, and keeps the connections open while the clients try to reconnect.
+# Opens as many connections as the server accepts, and holds them while the clients try to connect again.
 sub connections
 {
 	my ($w) = @_;
@@ -306,22 +306,22 @@ sub connections
 	return "out of connections for $hold s";
 }
 
-# Observes an id that was not minted here and is just within max_lead. All ids that are minted after the observed id
-# must be greater than the observed id, also after a crash.
+# Observes a generated id that is slightly ahead of the clock, within "snowflake.max_lead". Every later id must be
+# greater than the observed id, also after a crash.
 sub observe
 {
 	my ($w) = @_;
 	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
-	# No session mints before the crash, because minting itself would extend the high-water mark past the observed id.
+	# Stops the clients, because their calls would extend the high-water mark past the observed id.
 	$w->stop_clients($group) if $crash;
-	# The shard may already be further ahead, so the observed id must be above its last id.
+	# Chooses an observed id above the last id of the shard, because the shard may already be ahead of the clock.
 	my $next = 0;
 	for (1 .. 100)
 	{
 		next if $w->mint($w->main, $group->{name}, $group->{line}) ne '';
 		$next = $w->{last_id} + 1;
-		last if $next % $w->{ids_per_tick};    # the last number of a tick has no next number
+		last if $next % $w->{ids_per_tick};    # the last sequence number of a time unit has no successor
 	}
 	my $sent;
 	my $observed = $w->next_door(sub {
@@ -329,7 +329,8 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# Before a crash the observed id is recorded as returned. Without a crash a client may have received the id earlier.
+	# Tells the checker that the observed id was returned. This is only correct before a crash, because otherwise a
+	# client may have minted the same id earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -339,8 +340,8 @@ sub observe
 	return 'observe()' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Creates a database with the OID of a dropped database. The server must not use state of the dropped database,
-# especially its published limit.
+# Creates a database that has the OID of a dropped database. The server must not use any state of the dropped database
+# for the new database, especially not its published limit.
 sub oid_reuse
 {
 	my ($w) = @_;
@@ -349,7 +350,7 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# No id was minted in this template, so its high-water mark may be in the past.
+	# Sets the high-water mark of the template database back, because no id has been minted in this database.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -366,9 +367,9 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Makes several faults in a separate database. The database has a high-water mark that is a day ahead, an ordinary role
-# requests ids, and DROP EXTENSION is rolled back. The database is copied, and its shards are as far ahead of the clock
-# as permitted.
+# Makes several faults in a separate database, while the database of the clients must not be affected. The high-water
+# mark of the separate database is a day ahead of the clock, and calls fail. DROP EXTENSION is rolled back, and the
+# database is copied. Then calls use all ids that the maximum lead permits.
 sub next_door
 {
 	my ($w) = @_;

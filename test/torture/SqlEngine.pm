@@ -1,4 +1,4 @@
-# Chooses the faults that apply to the SQL engine, and makes a fault for prepared transactions.
+# Chooses the torture faults that apply to the SQL engine, and makes a fault with prepared transactions.
 package SqlEngine;
 
 use strict;
@@ -6,8 +6,8 @@ use warnings;
 use Time::HiRes qw(sleep);
 use Crashes;
 
-# Returns the script that scripts/engine-sql prints for a run. The clock may be an hour ahead of the high-water mark, as
-# with the library in these runs.
+# Returns the output of scripts/engine-sql for a torture run. The clock may jump ahead by up to an hour, as for the
+# library in torture runs.
 sub script
 {
 	my ($program, $layout, $region, $max_lead, $reserve) = @_;
@@ -16,8 +16,8 @@ sub script
 	return $script;
 }
 
-# Selects the faults that need no library. A single backend is not killed, because clients would mint again too early.
-# The driver must first tell the checker which ids may repeat after the crash restart.
+# Lists the faults that do not need the library. The fault that kills one backend is missing, because the server
+# restarts its processes at once. Clients would mint before this program tells the checker which ids may repeat.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);
 
@@ -27,7 +27,7 @@ sub faults
 	return (map({ $_ => $faults{$_} } @apply), prepared => \&prepared);
 }
 
-# Leaves transactions that minted in the prepared state, over a crash and while other transactions mint.
+# Leaves prepared transactions that have minted open, while a crash may occur and other transactions mint.
 sub prepared
 {
 	my ($w) = @_;

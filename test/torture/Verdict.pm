@@ -1,4 +1,5 @@
-# Evaluates a run at its end: the errors of the clients, the servers' logs, and the checker's result for all ids.
+# Evaluates a torture run at its end: errors that clients received, the servers' logs, and the checker's result for all
+# ids.
 package Verdict;
 
 use strict;
@@ -6,7 +7,8 @@ use warnings;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Test::More;
 
-# The parameter may_crash is a pattern for the logs of servers that are expected to crash.
+# Reports the results of a torture run in TAP. The parameter may_crash is a pattern for the logs of servers that may
+# crash.
 sub give
 {
 	my ($w, %params) = @_;

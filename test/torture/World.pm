@@ -1,5 +1,5 @@
-# Contains the state of a run: servers with clocks that can be set, databases, clients, and the manifest that lists the
-# events for the checker.
+# Contains the state of a torture run: servers whose clocks can be set, databases, clients, and a file (manifest). The
+# manifest lists all events for the checker.
 package World;
 
 use strict;
@@ -11,7 +11,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep clock_gettime CLOCK_MONOTONIC);
 
-# Lists the layouts of runs: bits of time, region, shard and sequence, and the tick in ms.
+# Lists the layouts for torture runs: the bits of time, region, shard and sequence, and the unit of time in ms.
 my %presets = (
 	fleet     => [ 41, 5, 8,  10, 1 ],
 	instagram => [ 41, 0, 13, 10, 1 ],
@@ -19,13 +19,13 @@ my %presets = (
 	js53      => [ 38, 0, 7,  8,  10 ]);
 our $epoch_ms = 1735689600000;
 
-# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): lead and reserve in ms. If no region is
-# given, the region is random.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): max_lead and reserve are in ms. If region
+# is not given, it is random.
 sub new
 {
 	my ($class, %self) = @_;
 	my $self = bless {%self}, $class;
-	$self->{base}   = 0;     # seconds by which the clocks of the run are ahead of this host's clock
+	$self->{base}   = 0;     # seconds by which the clocks of all servers are ahead of this machine's clock
 	$self->{lines}  = 0;
 	$self->{groups} = [];
 	$self->{client_count} = 0;
@@ -60,7 +60,7 @@ sub now_ns { return sprintf '%d', clock_gettime(CLOCK_MONOTONIC) * 1e9; }
 
 # Clocks
 
-# Sets how many seconds a server's clock is ahead of this host's.
+# Sets by how many seconds a server's clock is ahead of this machine's clock.
 sub set_clock
 {
 	my ($self, $node, $offset) = @_;
@@ -79,14 +79,14 @@ sub freeze_clock
 	return;
 }
 
-# Corrects a server's clock. If the server started with a clock far behind its marks, this jump ahead is accepted
-# without accept_clock().
+# Corrects a server's clock. If the server was started with a clock far behind its high-water mark, the server must
+# accept the corrected clock without accept_clock().
 sub correct_clock
 {
 	my ($self, $node, $step, $database) = @_;
 	$self->set_clock($node, $self->{base});
 	return if $step >= -3600;
-	# Uses an id of the present tick, because a server with max_lead = 0 would refuse an id of a later tick.
+	# Observes an id of the present time, because with max_lead = 0 a server refuses an id of a later time.
 	my (undef, undef, $error) = $self->query($node, $database,
 		'SELECT snowflake.observe(snowflake.max_id(clock_timestamp()))');
 	is($error, '', 'a clock that was behind the marks at the start is accepted when it is corrected');
@@ -132,7 +132,7 @@ sub new_server
 	return $node;
 }
 
-# Creates the extension in a database, or installs the SQL engine.
+# Installs the extension in a database, or the SQL engine if this run tests the SQL engine.
 sub install
 {
 	my ($self, $node, $database) = @_;
@@ -140,8 +140,8 @@ sub install
 	return;
 }
 
-# Installs a build of the library for all servers of the run, by a rename. Build 0 is the installed library, and
-# SNOWFLAKE_TORTURE_BUILD may name another.
+# Replaces the library of all servers by a rename of the new file. Build 0 is the installed library.
+# SNOWFLAKE_TORTURE_BUILD can name the file of another build.
 sub install_library
 {
 	my ($self, $build, $abi) = @_;
@@ -191,7 +191,7 @@ sub must
 	return $out;
 }
 
-# Mints one id for the driver, and records it like an id of a client. Returns the error if the call fails.
+# Mints one id, and records it for the checker as if a client had minted it. Returns the error if the call fails.
 sub mint
 {
 	my ($self, $node, $database, $line, $settings) = @_;
@@ -212,7 +212,7 @@ sub record
 	return;
 }
 
-# Lines of history, see check.cpp.
+# Functions for histories of ids (lines), which check.cpp explains.
 
 sub new_line
 {
@@ -256,8 +256,8 @@ GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA app TO app;
 SQL
 }
 
-# A group is a database in which clients mint: {node, name, line, clients, neighbour}. Clients of the neighbour request
-# single ids, and wait at most 50 ms.
+# Starts the clients of a database. The hash $group describes the database: {node, name, line, clients, neighbour}. If
+# "neighbour" is true, clients request single ids and wait at most 50 ms, because faults must not affect this database.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -292,7 +292,7 @@ sub stop_clients
 	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 6;
 	while (@left)
 	{
-		@left = grep { waitpid($_, 1) == 0 } @left;    # 1: WNOHANG
+		@left = grep { waitpid($_, 1) == 0 } @left;    # the constant WNOHANG is 1
 		kill 'KILL', @left if clock_gettime(CLOCK_MONOTONIC) > $deadline;
 		sleep 0.01 if @left;
 	}
@@ -300,9 +300,9 @@ sub stop_clients
 	return;
 }
 
-# Call crash_begins() before a crash, and pass its result to continue_after() before the start. Before PostgreSQL 17 the
-# SQL engine cannot flush its high-water mark. Ids that were returned shortly before a crash may therefore repeat after
-# the crash, if no committed transaction used these ids.
+# Call crash_begins() before a crash, and pass its result to continue_after() before the server starts. Before
+# PostgreSQL 17 the SQL engine cannot flush its high-water mark. An id that was returned shortly before a crash may
+# therefore be minted again, unless a committed transaction used this id.
 sub crash_begins
 {
 	my ($self) = @_;
@@ -324,8 +324,8 @@ sub continue_after
 	return;
 }
 
-# Accepts the clock after a start, because the clock may be far ahead of the high-water mark. Only the SQL engine needs
-# this call, because the library accepts the clock at its start.
+# Accepts the clock after the start of a server, because the clock may be far ahead of the high-water mark. Only the SQL
+# engine needs this call. The library accepts the clock at the start of the server.
 sub confirm_clock
 {
 	my ($self, $node) = @_;
@@ -337,7 +337,7 @@ sub confirm_clock
 sub groups { my ($self) = @_; return @{ $self->{groups} }; }
 sub main { my ($self) = @_; return $self->{main}; }
 
-# Returns true if every database mints within the time, with a right clock.
+# Waits until every database mints while the clock is right. Returns false if this takes too long.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -359,13 +359,15 @@ sub settles
 	return 1;
 }
 
-# Runs an action in the first database. The checker then verifies that no call in the neighbour failed or waited. Use
-# this function only for actions that do not affect the whole server, unlike a crash or a step of the clock.
+# Runs an action in the first database. The checker then verifies that no call in the neighbouring database failed or
+# waited during the action. The action must not be a crash or a step of the clock, because these affect the whole
+# server.
 sub next_door
 {
 	my ($self, $do) = @_;
 	my ($neighbour) = grep { $_->{neighbour} } $self->groups;
-	# After a crash or a step back calls may wait, so the function first waits until the neighbour mints.
+	# Waits until the neighbouring database mints without a wait, because calls may still wait after an earlier crash or
+	# step back of the clock.
 	my $deadline = clock_gettime(CLOCK_MONOTONIC) + 30;
 	my $error;
 	until (($error = $self->mint(@$neighbour{qw(node name line)}, 'SET snowflake.max_wait = 0;')) eq '')
@@ -379,7 +381,7 @@ sub next_door
 	return $result[0];
 }
 
-# Returns the process ids of the clients' backends.
+# Returns the process ids of the server processes that serve the clients.
 sub victims
 {
 	my ($self) = @_;

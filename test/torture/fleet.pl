@@ -1,5 +1,6 @@
-# Drives a run against a fleet, called by scripts/torture --fleet. The seed decides a random schedule of faults of the
-# servers and of their lease server. At the end the checker checks the ids of all servers together.
+# Runs the torture test of servers that lease regions. scripts/torture --fleet starts this program. The seed decides a
+# random sequence of faults of the servers and of the lease server. At the end the checker compares the ids of all
+# servers.
 use strict;
 use warnings;
 use FindBin;
@@ -14,7 +15,7 @@ use FleetFaults;
 use FleetCopies;
 use LeaseServerFaults;
 
-delete $ENV{SNOWFLAKE_PRELOAD};    # leases need the preload
+delete $ENV{SNOWFLAKE_PRELOAD};    # leases need shared_preload_libraries
 my %faults = (%FleetFaults::faults, %FleetCopies::faults, %LeaseServerFaults::faults);
 my %options = (seed => 1, seconds => 300, faults => '', clients => 2, megabytes => 400, short => 0);
 GetOptions(\%options, 'seed=i', 'seconds=f', 'faults=s', 'clients=i', 'megabytes=i', 'short', 'layout=s',

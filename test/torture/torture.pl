@@ -1,5 +1,6 @@
-# Drives a run against one server. The seed decides random faults, while clients record every id. At the end the checker
-# checks all ids. scripts/torture builds the programs, passes their paths in the environment, and calls this script.
+# Runs the torture test of one server. The seed decides a random sequence of faults, while clients record every id. At
+# the end the checker compares all ids. scripts/torture builds the programs of the test, passes their paths in the
+# environment, and starts this program.
 use strict;
 use warnings;
 use FindBin;
@@ -32,7 +33,7 @@ Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
-my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # wal_writer_delay: if it is long, only backends flush the mark
+my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # a long wal_writer_delay leaves it to sessions to flush the mark
 my $use_tsc  = (qw(on off))[ rand 2 ];
 $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
@@ -70,7 +71,7 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
-# Faults of one database are made in database d1. The database d2 is the neighbour of d1.
+# Faults that affect one database are made in database d1. They must not affect its neighbour, database d2.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
@@ -88,5 +89,5 @@ ok($w->settles(30), 'every database mints after the last fault');
 $w->stop_clients($_) for $w->groups;
 $w->main->stop;
 
-Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # a panic is expected on the full disk
+Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # the server with the full disk may panic
 done_testing();
