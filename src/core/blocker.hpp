@@ -78,9 +78,9 @@ inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
-// (groups of servers). `remembered` is the number of the fleet (group of servers) whose leases the
-// database has used; 0: no leases. `present` is the number of the fleet to which the present lease
-// server belongs; 0: unknown.
+// (groups of servers). The argument `remembered` is the number of the fleet (group of servers)
+// whose leases the database has used; 0: no leases. The argument `present` is the number of the
+// fleet to which the present lease server belongs; 0: unknown.
 constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present) {
   if (remembered == 0) return Blocker::none;
   if (!leased) return Blocker::fleet_left;
@@ -94,8 +94,8 @@ constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t hig
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
 
-// True if calls that mint must wait for the clock. `ms` is the time before which the database may
-// not mint: the high-water mark or the start of a leased region.
+// True if calls that mint must wait for the clock. The argument `ms` is the time before which the
+// database may not mint: the high-water mark or the start of a leased region.
 constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock_ms,
                                  int64_t max_lead_ms) {
   if (clock_ms < layout.epoch_ms) return ms > layout.epoch_ms;
@@ -189,7 +189,7 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first state that prevents minting, or Blocker::none. The function checks the server
+// Returns the first state that prevents minting, or Blocker::none. blocker() checks the server
 // first, then the database, and then the next id.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;

@@ -1,6 +1,7 @@
 // Detects jumps of the wall clock by its offset from the time since boot, which is never stepped.
-// ClockBase records this offset when the server starts, and when an operator confirms the clock. A
-// jump of the wall clock is a difference between its present offset and the recorded offset.
+// ClockBase records the offset of the wall clock when the server starts, and when an operator
+// confirms the clock. A jump of the wall clock is a difference between its present offset and the
+// recorded offset.
 //
 // A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
 // is far ahead of a clock that was not stepped since the server started, an earlier server run
@@ -56,8 +57,8 @@ class ClockBase {
   }
 
   // Makes the recorded clock offset void if the high-water mark of a database is too far ahead of
-  // the clock. A server writes a high-water mark at most `ahead_ms` ahead of its clock. `jump_ms`
-  // is the largest step of the clock that needs no confirmation.
+  // the clock. A server writes a high-water mark at most `ahead_ms` ahead of its clock. The
+  // argument `jump_ms` is the largest step of the clock that needs no confirmation.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)

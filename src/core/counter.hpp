@@ -47,7 +47,7 @@ inline constexpr Processor kProcessor =
     Processor::other;
 #endif
 
-// `flags` are the processor flags from /proc/cpuinfo, separated by spaces.
+// The argument `flags` contains the processor flags from /proc/cpuinfo, separated by spaces.
 constexpr bool has_flag(std::string_view flags, std::string_view flag) noexcept {
   while (!flags.empty()) {
     const size_t end = std::min(flags.find(' '), flags.size());
@@ -74,8 +74,8 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
 }
 
 // Measures the cost of reading the processor's counter in several rounds, and returns the least,
-// because a round may be interrupted. If the processor's counter stands still, the function returns
-// INT64_MAX.
+// because a round may be interrupted. If the processor's counter stands still, counter_cost_ns()
+// returns INT64_MAX.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

@@ -2,7 +2,7 @@
 // (mark) that is stored durably in a file (mark_file.hpp). A new run of the program begins at the
 // stored mark and so above every id of the earlier runs, even if the clock was set back.
 //
-// Ids may repeat after these faults, which the generator cannot detect:
+// Ids may repeat after the following faults, which the generator cannot detect:
 //  - Another program or a server mints in the same region, with another mark file or on another
 //    machine.
 //  - The machine or container was cloned together with the mark file.

@@ -101,8 +101,8 @@ struct Layout {
     return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));
   }
 
-  // Returns the start of a tick in ms since 1970. The result does not overflow if check() accepts
-  // the layout.
+  // Returns the start of a tick in ms since 1970. The returned time does not overflow if check()
+  // accepts the layout.
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }

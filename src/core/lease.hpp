@@ -124,9 +124,9 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
 }
 
 // Returns the time to which the high-water mark must be raised to mint `position`, including
-// "snowflake.reserve". The result is at most the end of the lease, so that a wrong clock cannot
-// raise the mark too far. Returns 0 if the lease does not cover the position and the caller must
-// wait for the lease.
+// "snowflake.reserve". The time is at most the end of the lease, so that a wrong clock cannot raise
+// the high-water mark too far. Returns 0 if the lease does not cover the position and the caller
+// must wait for the lease.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

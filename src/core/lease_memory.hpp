@@ -53,8 +53,9 @@ enum class LeaseEvent : uint8_t {
   apart,       // clocks differ too much: ignore
 };
 
-// `giving_back` is true after the lease worker has cleared its region to return it. `sent_ms` and
-// `received_ms` are readings of the server's clock before the request and after the answer.
+// The argument `giving_back` is true after the lease worker has cleared its region to return it.
+// The arguments `sent_ms` and `received_ms` are readings of the server's clock before the request
+// and after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -115,9 +116,10 @@ class BasicLeaseMemory {
             read(grant_),       read(floor_),      read(until_),        read(highest_)};
   }
 
-  // Begins a new incarnation (server run) and clears the lease state of the old incarnation.
-  // `newest` is the answer of the lease server that ended the old incarnation (server run). The
-  // function `end_limits` withdraws the published limits of all databases. REQUIRES the lock.
+  // Begins a new incarnation (server run) and clears the lease state of the old incarnation. The
+  // argument `newest` is the answer of the lease server that ended the old incarnation (server
+  // run). The function `end_limits` withdraws the published limits of all databases. REQUIRES the
+  // lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);

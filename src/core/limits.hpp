@@ -42,11 +42,11 @@ struct MarkBinding {
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Connects a session with the high-water mark of its database. `mark` is a number other than 0
-  // that identifies the high-water mark, and `stored_ms` is its stored value. bind() calls
-  // withdraw() if the published limit was computed from another mark or from a value after
-  // `stored_ms`. The first call of bind() after a region was leased sets the start of the region,
-  // and later calls do not change it. REQUIRES the lock.
+  // Connects a session with the high-water mark of its database. The argument `mark` is a number
+  // other than 0 that identifies the high-water mark, and `stored_ms` is the stored value of the
+  // mark. bind() calls withdraw() if the published limit was computed from another mark or from a
+  // value after `stored_ms`. The first call of bind() after a region was leased sets the start of
+  // the region. Later calls of bind() do not change the start. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // A lowered high-water mark changes the generation number only while a limit is published. If a
     // lowered mark always changed the generation number, each session that calls bind() would
@@ -63,8 +63,8 @@ class BasicLimits {
   }
 
   // Publishes the limit below which sessions may claim ids, as computed from the high-water mark
-  // and the lease. `lease` is null if the region is static (not leased). Returns false if the
-  // generation number has changed since the session read it. REQUIRES the lock.
+  // and the lease. The argument `lease` is null if the region is static (not leased). Returns false
+  // if the generation number has changed since the session read the number. REQUIRES the lock.
   template <class Lease>
   bool publish(const Layout& layout, uint32_t generation, int64_t mark_ms, Lease* lease) noexcept {
     if (!is_current(generation)) return false;
@@ -98,8 +98,8 @@ class BasicLimits {
   bool has_recorded(int64_t stored_ms) const noexcept { return stored_ms <= highest_ms(); }
 
   // Raises the shard counters to a high-water mark that was not written through this object, such
-  // as the mark of an earlier server run. `raise_counters` raises all shard counters of the
-  // database to at least its argument. REQUIRES the page lock: other sessions must not see
+  // as the mark of an earlier server run. The function `raise_counters` raises all shard counters
+  // of the database to at least its argument. REQUIRES the page lock: other sessions must not see
   // has_recorded() true before the shard counters are raised.
   template <class RaiseCounters>
   void adopt(const Layout& layout, int64_t stored_ms, RaiseCounters raise_counters) noexcept {

@@ -19,8 +19,8 @@ class RegionMarks {
   static constexpr size_t kEntries = kDatabases;
 
   // record() must be called before a database issues ids of a region up to the high-water mark
-  // `mark_ms`. `shards` is a hash of the shards that the database owns. A database that had another
-  // region or other shards before has left its former region. `database` is not 0.
+  // `mark_ms`. The argument `shards` is a hash of the shards that the database owns. A database
+  // that had another region or other shards before has left its former region. `database` is not 0.
   void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
     Entry* entry = find(database);
     if (entry != nullptr &&

@@ -45,8 +45,8 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// `value` may be any integer, because a superuser can change the sequence that stores the seal. The
-// returned layout is valid only if check() accepts it.
+// The argument `value` may be any integer, because a superuser can change the sequence that stores
+// the layout. The layout is valid only if check() accepts the layout.
 constexpr Layout layout_of(int64_t value) noexcept {
   auto seal = static_cast<uint64_t>(value);
   Layout layout{};

@@ -26,7 +26,7 @@
 //  4. Every snapshot after settle() therefore contains the commit of the transaction that claimed
 //     the id.
 //  5. The proof also holds if settle() uses the floor or the result of another call of settle().
-//     `raised_` and `settled_` are written with release and read with acquire.
+//     The atomic variables `raised_` and `settled_` are written with release and read with acquire.
 //
 // The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.
@@ -91,8 +91,8 @@ class MintRecord {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Records the tick of the clock in the session's slot, and then claims ids. `slot()` returns the
-// session's slot, and is called only if the slot must be written.
+// Records the tick of the clock in the session's slot, and then claims ids. The function `slot()`
+// returns the session's slot, and is called only if the slot must be written.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
@@ -105,11 +105,11 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 class Settled {
  public:
   // Raises all shard counters to `tick`, unless another call has done so. Returns the tick S before
-  // which no new id can become visible; S never decreases. `open_since()` returns the least since()
-  // of all sessions that use the same counters. `prepared_since()` returns the least tick of
-  // prepared transactions, whose sessions have cleared their slots. settle() first raises the shard
-  // counters, then calls open_since(), and then prepared_since(). `spread` must be equal to
-  // Bounds::spread of all claims.
+  // which no new id can become visible; S never decreases. The function `open_since()` returns the
+  // least tick that a session with the same counters has stored in its slot. The function
+  // `prepared_since()` returns the least tick of prepared transactions, whose sessions have cleared
+  // their slots. settle() first raises the shard counters, then calls open_since(), and then
+  // prepared_since(). The argument `spread` must be equal to Bounds::spread of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -96,7 +96,7 @@ constexpr ShardSetError take_shard(std::string_view& text, uint32_t& shard) noex
 
 }  // namespace detail
 
-// `out` must have room for kMaxShardRanges ranges.
+// The array `out` must have room for kMaxShardRanges ranges.
 constexpr ParsedShardSet parse_shard_set(std::string_view text, ShardRange* out) noexcept {
   detail::skip_blanks(text);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
