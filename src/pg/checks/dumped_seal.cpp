@@ -110,7 +110,7 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
 }
 
 // Returns true if the database takes over the inserted layout, and false if the layout is the same.
-// `table` is null if a CHECK constraint calls the function.
+// The argument `table` is null if a CHECK constraint calls the function.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);
   if (presented == sealed) return false;

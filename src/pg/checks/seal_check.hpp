@@ -14,8 +14,8 @@
 namespace snowflake::pg {
 
 // Returns a blocker (state that prevents minting) if the stored layout (seal) is invalid. If the
-// stored layout is valid, the session switches to it. If the result is seal_gone, the caller must
-// look up the extension's sequences again.
+// stored layout is valid, the session switches to it. If seal_blocker() returns seal_gone, the
+// caller must look up the extension's sequences again.
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
 // Checks the stored layout like seal_blocker(), and records that ids were minted or decoded with

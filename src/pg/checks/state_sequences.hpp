@@ -42,8 +42,8 @@ StateSequences known_state_sequences();
 // current_state_sequences() uses no cache, because the removal of a sequence from the extension
 // does not invalidate the cache.
 StateSequences current_state_sequences();
-// present_state_sequences() never uses the cache. If a sequence or table is missing, the result is
-// incomplete, without an error.
+// present_state_sequences() never uses the cache. present_state_sequences() reports no error for a
+// missing sequence or table, but returns an incomplete result.
 StateSequences present_state_sequences();
 StateSequences remembered_state_sequences();
 void reset_state_sequences();

@@ -19,7 +19,7 @@ namespace snowflake::pg {
 // locks belong to the prepared transaction.
 void hold_prepared_mint();
 
-// Finds the prepared transaction of the current database that minted first. `since` is
+// Finds the prepared transaction of the current database that minted first. The member `since` is
 // OpenMints::kNone if no prepared transaction has minted.
 struct OldestPreparedMint {
   uint64_t since;

@@ -8,7 +8,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// `at` is a byte offset. character_number() counts characters from 1.
+// The argument `at` is a byte offset in the text. character_number() counts characters from 1.
 const char* character_at(std::string_view text, size_t at) {
   const int length = pg_encoding_mblen(GetDatabaseEncoding(), text.data() + at);
   return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));

@@ -6,8 +6,8 @@ namespace snowflake::pg {
 
 [[noreturn]] void error_hashes_combined_otherwise(uint64_t shard, uint64_t placed);
 
-// `tables` are names of tables that CASCADE would drop, separated by commas. `more` is the number
-// of tables that `tables` does not name.
+// The argument `tables` lists tables that CASCADE would drop, separated by commas. The argument
+// `more` is the number of further tables that CASCADE would drop.
 [[noreturn]] void error_tables_partitioned(const char* tables, int more);
 
 [[noreturn]] void error_node_without_origin();
@@ -40,7 +40,8 @@ namespace snowflake::pg {
 [[noreturn]] void error_may_not_act_as(const char* role);
 [[noreturn]] void error_may_not_be_run(const char* statement);
 
-// Raises an error of an SQL routine, without CONTEXT lines. `detail` and `hint` may be null.
+// Raises an error of an SQL routine, without CONTEXT lines. The arguments `detail` and `hint` may
+// be null.
 [[noreturn]] void error_of_routine(const char* state, const char* message, const char* detail,
                                    const char* hint);
 [[noreturn]] void error_table_not_new(const char* table);

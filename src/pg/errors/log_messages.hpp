@@ -10,10 +10,11 @@
 
 namespace snowflake::pg {
 
-// `drift_us` is by how much the wall clock has moved against the time since boot. `mark_ms` is 0 if
-// the high-water mark is not known yet.
+// The argument `drift_us` is by how much the wall clock has moved against the time since boot. The
+// argument `mark_ms` is 0 if the high-water mark is not known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
-// `statement` is an ALTER DATABASE command after which the two databases mint different ids.
+// The argument `statement` is an ALTER DATABASE command after which the two databases mint
+// different ids.
 void log_same_ids(const char* other, uint32_t shard, const char* statement);
 
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);

@@ -21,8 +21,8 @@ const RefusalText& text_of(Blocker blocker);
 // Installs the function that counts refused calls, and that logs when refusals begin.
 void install_refusal_counter(void (*counter)(Blocker));
 
-// Counts the refused call, and raises the error of the blocker. `subject` replaces %s in the
-// message. `subject` is null if the message has no %s. `detail` contains the measured values.
+// Counts the refused call, and raises the error of the blocker. The argument `subject` replaces %s
+// in the message, and is null if the message has no %s. `detail` contains the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
 // This overload of refuse() takes a hint that depends on measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail,

@@ -62,8 +62,8 @@ void reset_new_seal() {
 }
 
 // Returns the first values of the extension's sequences: layout (seal), high-water mark, fleet
-// number and origin fingerprint. The four sequences have these values before the first id, so that
-// a clone of the server has the values, too.
+// number and origin fingerprint. The four sequences have their first values before the first id, so
+// that a clone of the server has the values, too.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();

@@ -93,8 +93,9 @@ struct Source {
 };
 
 // Claims at least one id and at most `wanted` ids. If necessary, waits for the clock or raises the
-// high-water mark. Claimed ids may be ahead of the clock by at most max_lead / `lead_parts`.
-// `source` is an out-parameter, because a larger return value would be passed on the stack.
+// high-water mark. Claimed ids may be ahead of the clock by at most max_lead / `lead_parts`. The
+// argument `source` is an out-parameter, because a larger return value would be passed on the
+// stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -196,8 +197,8 @@ void advance_past(int shard, int64_t after, uint64_t lead_parts) {
 }
 
 Datum array_of_ids(int shard, int count) {
-  // construct_array() would need a second array of Datum, so the ids are written directly into the
-  // result.
+  // The ids are written directly into the array, because construct_array() would need a second
+  // array of Datum.
   const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(int64_t) * static_cast<Size>(count);
   const auto array = static_cast<ArrayType*>(palloc(size));
   SET_VARSIZE(array, size);

@@ -46,7 +46,7 @@ Task task_of(FunctionCallInfo fcinfo) {
           text_to_cstring(PG_GETARG_TEXT_PP(2))};
 }
 
-// The rows of the result are in SPI_tuptable. REQUIRES SPI_connect().
+// The rows of the statement's result are in SPI_tuptable. REQUIRES SPI_connect().
 void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }

@@ -14,8 +14,8 @@ void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 Relation open_mark(Oid oid);
 
 // Copies the published limit to MarkHold, the private copy of the session. If the session's
-// generation number is out of date, take_limit() detaches the session from the high-water mark.
-// `more_is_written` means that a later high-water mark is written but not flushed yet.
+// generation number is out of date, take_limit() detaches the session from the high-water mark. The
+// argument `more_is_written` means that a later high-water mark is written but not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

@@ -142,7 +142,7 @@ bool would_change_origin(const DatabaseState& state) {
 
 enum class Published { yes, try_again, no_room };
 
-// `former` is null if the database has no shared state yet.
+// The argument `former` is null if the database has no shared state yet.
 Published publish_state(dsm_segment* segment, const KnownState& former) {
   DatabaseState& made = *state_in(segment);
   Published result{};

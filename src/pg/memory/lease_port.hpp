@@ -1,8 +1,8 @@
-// The lease library (extensions/lease) calls functions of snowflake's library through this struct.
+// The lease library (extensions/lease) calls functions of snowflake's library through LeasePort.
 // The struct is passed in a rendezvous variable, so that snowflake's library does not need libpq.
 // The lease library is loaded only if "snowflake.lease_conninfo" is set.
 //
-// Only the lease worker may call the functions of the struct, because they take shared_state->lock.
+// Only the lease worker may call the functions of LeasePort, because they take shared_state->lock.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -40,8 +40,8 @@ struct LeasePort {
 
   // These function pointers call the member functions of LeaseMemory that have the same names.
   // begin() and forget() first withdraw the published limits of all databases. The lease worker
-  // must give the lease that forget() returns back to the lease server. `asked_offset_us` is the
-  // clock offset before the request; a granted lease confirms this offset.
+  // must give the lease that forget() returns back to the lease server. The argument
+  // `asked_offset_us` is the clock offset before the request; a granted lease confirms this offset.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

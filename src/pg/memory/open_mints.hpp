@@ -22,8 +22,8 @@ void leave_mint_slot();
 // is mapped. When callbacks of on_shmem_exit() run, the segment may already be unmapped.
 void end_open_mints();
 
-// Finds the open transaction of a database that was the first to mint. `since` is OpenMints::kNone
-// if no open transaction has minted.
+// Finds the open transaction of a database that was the first to mint. The member `since` is
+// OpenMints::kNone if no open transaction has minted.
 struct OldestMint {
   uint64_t since;
   int pid;

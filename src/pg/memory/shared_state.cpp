@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kName[] = "snowflake";
 
-// The library compares these numbers with the numbers in the header of the shared memory. Raise
+// The library compares these ABI numbers with the numbers in the header of the shared memory. Raise
 // `abi` with every change of a structure in shared memory, or of the rules for its use. The ABI
 // numbers are volatile, because tests change the numbers in a copy of the library.
 struct Form {
@@ -60,8 +60,8 @@ void request_room() {
   RequestAddinShmemSpace(add_size(sizeof(Header), sizeof(SharedState)));
 }
 
-// After a crash, PostgreSQL calls this hook again with zeroed shared memory. After a crash, the
-// next call in a database reads the stored high-water mark again.
+// After a crash, PostgreSQL calls the startup hook again with zeroed shared memory. After a crash,
+// the next call in a database reads the stored high-water mark again.
 void open_at_start() {
   if (previous_startup_hook) previous_startup_hook();
   shared_state = nullptr;

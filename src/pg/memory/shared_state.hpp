@@ -1,6 +1,7 @@
-// All sessions of a server share this memory, which contains the lock and the list of the databases
-// that mint. The first process that needs this memory creates it in the spare room of PostgreSQL's
-// main shared memory. Each database also has a segment of its own (database_state.hpp).
+// All sessions of a server use this struct in shared memory, which contains a lock and the list of
+// the databases that mint. The first process that needs the shared state creates it in the spare
+// room of PostgreSQL's main shared memory. Each database also has a segment of its own
+// (database_state.hpp).
 //
 // Invariants
 //  1. A server run has only one shared memory of this library, so its name contains no version. Two

@@ -10,7 +10,7 @@
 namespace snowflake::pg {
 
 Statistics& statistics_of(const DatabaseState& state);
-// `state` is null for a database that has no shared state.
+// The argument `state` is null for a database that has no shared state.
 Statistics& statistics_of(const DatabaseState* state);
 // Resets the counters of the current database, but not those of series of refusals that continue.
 void reset_statistics(const DatabaseState* state);

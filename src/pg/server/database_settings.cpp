@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-// Searches an array of "name=value" for a setting, and returns null if it is missing.
+// Searches an array of "name=value" for a setting, and returns null if the setting is missing.
 const char* value_in(ArrayType* settings, const char* name) {
   Datum* elements = nullptr;
   int count = 0;

@@ -31,7 +31,7 @@ struct SequencePage {
 
   int64_t value() const;
   bool is_called() const;
-  // The last change of the page is durable when WAL is flushed up to this LSN.
+  // The last change of the sequence's page is durable when WAL is flushed up to the returned LSN.
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   XLogRecPtr write(Relation relation, int64_t value);
 

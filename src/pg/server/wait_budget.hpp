@@ -18,9 +18,9 @@ struct WaitBudget {
 // microseconds.
 int64_t sleep_on_latch(int64_t ms, uint32 wait_event);
 
-// Sleeps like sleep_on_latch(), and then processes interrupts such as a cancelled query.
-// `count(first, us)` is called before interrupts are processed, so that cancelled waits are also
-// counted.
+// Sleeps like sleep_on_latch(), and then processes interrupts such as a cancelled query. The
+// function `count(first, us)` is called before interrupts are processed, so that cancelled waits
+// are also counted.
 template <class Count>
 void sleep_part(WaitBudget& budget, int64_t ms, uint32 wait_event, Count count) {
   const bool first = budget.since_us == 0;
