@@ -30,8 +30,8 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). `purpose` ends with
-// the counter 1 of RFC 5869. The HMAC uses the key with which it was last initialized.
+// Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). The text `purpose`
+// ends with the counter 1 of RFC 5869. The HMAC uses the key with which it was last initialized.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&

@@ -41,7 +41,7 @@ void write_alias(Key& key, uint64_t id, char* out);
 void write_digits(Key& key, uint64_t id, unsigned length, char* out);
 void write_token(Key& key, uint64_t id, char* out);
 
-// `name` is the name of a key in the key file.
+// The argument `name` is the name of a key in the key file.
 Outcome read_alias(std::string_view encoded, std::string_view name);
 Outcome read_digits(std::string_view encoded, std::string_view name, unsigned length);
 Outcome read_token(std::string_view encoded, std::string_view name);

@@ -11,7 +11,7 @@ PG_MODULE_MAGIC;
 
 PGDLLEXPORT void _PG_init(void);
 
-// The library need not be preloaded, because it uses no shared memory.
+// The alias library need not be preloaded, because the library uses no shared memory.
 void _PG_init(void) {
   snowflake::alias::define_settings();
 }

@@ -45,8 +45,8 @@ bool hand_over() {
 
 bool ends() {
   if (server_stops()) {
-    // If the region cannot be given back, the lease server can lease it again when the lease has
-    // ended.
+    // If the lease worker cannot give its region back, the lease server can lease the region again
+    // when the lease has ended.
     static constinit bool tried = false;
     const bool again = std::exchange(tried, true);
     if (!again) give_back();
