@@ -33,7 +33,8 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    # Waits so that delayed writers can catch up. An immediate next attempt would meet all waiting writers at once.
+    # Waits before the next attempt, so that delayed writers can catch up. Without this pause, the next attempt would
+    # meet all waiting writers at once.
     sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";
@@ -129,8 +130,8 @@ my $page = do { local $/; open my $in, '<', "$FindBin::Bin/../doc/moving.md" or 
 my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has no section \"From UUIDs\"\n";
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
-# Repeats a statement for the table "tags" if the page shows the statement for the table "comments". In a transaction,
-# each line for "comments" is followed by the same line for "tags".
+# Repeats a statement for the table "tags" if doc/moving.md shows the statement for the table "comments". In a
+# transaction, each line for "comments" is followed by the same line for "tags".
 sub for_tags {
   my ($statement) = @_;
   return $statement if $statement !~ /comments/;

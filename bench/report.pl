@@ -54,7 +54,7 @@ sub subjects {
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
 }
 
-# Returns the lines of a result file that does not contain samples. Each line is a list of fields.
+# Returns the lines of a result file that does not contain samples, each line as a list of its fields.
 sub lines_of {
   my ($name) = @_;
   open my $in, '<', "$out/results/$name.tsv" or return;

@@ -5,6 +5,7 @@
 
 # prepare [EXTENSION...]: makes a private copy of PostgreSQL. Installs the released build of the extension, the
 # functions in bench/extension for comparison, and the extensions in the directories EXTENSION.
+#
 # shellcheck disable=SC2120
 prepare() {
   local extension
@@ -18,8 +19,8 @@ prepare() {
   [ "$(id -u)" != 0 ] || chown postgres: "$place" "$work/files"
 }
 
-# start_server [SETTING...]: starts a server with a new data directory. Each part of the benchmark needs a new one,
-# because an earlier part may have minted ids ahead of the clock.
+# start_server [SETTING...]: starts a server with a new data directory. Each part of the benchmark needs a new data
+# directory, because an earlier part may have minted ids ahead of the clock.
 start_server() {
   stop_server
   rm -rf "$place/data"

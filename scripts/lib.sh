@@ -5,8 +5,8 @@
 # not changed.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# $work is the path of the script's temporary directory, or empty. The script ignores an environment variable "work" of
-# the caller.
+# The variable $work contains the path of the script's temporary directory, or is empty. The script ignores an
+# environment variable "work" of the caller.
 work=''
 
 # Sets one fixed locale, because the scripts parse the output of tools. Also unsets variables of the caller that select
@@ -28,8 +28,8 @@ as_root() {
 }
 
 # Runs a command as an unprivileged user, because PostgreSQL refuses to run as root. If the script runs as root, the
-# user is the account of Debian's package. If $temporary is set, temporary files are created in that directory, because
-# killed tests leave socket directories behind.
+# unprivileged user is the account postgres, which Debian's package creates. If $temporary is set, temporary files are
+# created in that directory, because killed tests leave socket directories behind.
 temporary=''
 unprivileged() {
   [ -z "$temporary" ] || local -x TMPDIR=$temporary
@@ -94,8 +94,8 @@ apt_knows() {
   [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
 }
 
-# Runs apt-get update, at most once in a run of the script. If apt cannot read a package repository, the function still
-# succeeds, because another repository may have the package.
+# Runs apt-get update, at most once in a run of the script. If apt cannot read a package repository, refresh_lists()
+# still succeeds, because another repository may have the package.
 lists_are_new=''
 refresh_lists() {
   [ -z "$lists_are_new" ] || return 0
@@ -143,8 +143,8 @@ install_missing() {
 apt_timeout=1800
 
 # alone ARGUMENT...: runs apt-get as root. If another program uses apt, alone() prints a message and waits. A lock on
-# /var/lib/dpkg keeps other runs of these scripts from using apt. Other programs use locks that alone() does not check.
-# If another program holds such a lock, apt-get fails with a message that names the lock.
+# /var/lib/dpkg keeps other runs of these scripts from using apt. The function alone() does not check the locks of other
+# programs. If another program holds such a lock, apt-get fails with a message that names the lock.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '

@@ -4,9 +4,9 @@
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, the scripts use this server.
-# Otherwise the scripts use the newest server in /usr/lib/postgresql whose headers are installed. If no server has
-# headers, the scripts use the newest server whose headers apt can install, or else the version of Debian.
+# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, the scripts use the server of
+# PG_CONFIG. Without PG_CONFIG, the scripts use the newest server in /usr/lib/postgresql whose headers are installed. If
+# no server has headers, the scripts use the newest server whose headers apt can install, or else the version of Debian.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"
@@ -17,8 +17,8 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # If the script runs as root, it starts servers as the account postgres. A server that is not from Debian may lack
-  # this account.
+  # If the script runs as root, it starts servers as the account postgres. If PostgreSQL is not from Debian, the account
+  # postgres may be missing.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
 

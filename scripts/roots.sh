@@ -37,9 +37,9 @@ choose_pristine() {
   mv "$pristine.part" "$pristine"
 }
 
-# copy_root NAME: sets $root to a copy of the minimal root. Services do not start by themselves in this copy. The apt of
-# the copy ignores the age of package lists, because a mirror of Debian unstable may be late. If a run was interrupted
-# while it installed packages in a root, copy_root() replaces this root.
+# copy_root NAME: sets $root to a copy of the minimal root. Services do not start by themselves in the copied root. The
+# apt of this root ignores the age of package lists, because a mirror of Debian unstable may be late. If a run was
+# interrupted while it installed packages in a root, copy_root() replaces this root.
 copy_root() {
   root=$roots/$suite-$1
   [ ! -e "$root.installing" ] || { say "$suite: the last run was interrupted, so $root is made again"; rm -rf "$root" "$root.installing"; }

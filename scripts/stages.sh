@@ -205,7 +205,8 @@ stage_metrics() {
   install_beside lease || return 0
   mkdir "$programs"
   unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter check-pgactivity check-postgres
-  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool  # a separate package in newer Debian
+  # In newer Debian, promtool is a separate package.
+  [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool
   if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
   else say "metrics    did not check the report: chromium is not available here"
   fi

@@ -10,7 +10,7 @@ sql -c "COPY (SELECT i FROM generate_series(1, $rows) AS i) TO '$work/files/plai
   -c "COPY (SELECT i, i FROM generate_series(1, $rows) AS i) TO '$work/files/with_id'" \
   -c "COPY (SELECT unnest(snowflake.next_ids(255, $rows / 2)), 1
             UNION ALL SELECT unnest(snowflake.next_ids(255, $rows / 2)), 1) TO '$work/files/with_fetched_id'"
-# Loads rows without measurement first, because the first loads find no WAL files that PostgreSQL can recycle.
+# First loads rows without a measurement, because the first loads find no WAL files that PostgreSQL can recycle.
 for warm_up in 1 2; do sql -c "CALL bench.load('INSERT', 'supplied', '', $rows, 0, '$work/files')"; done
 sql -c 'TRUNCATE bench.sample'
 close="ARRAY['supplied', 'next_id', 'nextval cache 1', 'nextval cache 100']"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # Measures how long writers wait while a shard moves between two servers, back and forth. The shard has 200,000 rows,
-# and three writers find the shard's server in the shard map. The copy of the shard and the writers share the same
+# and three writers find the shard's server in the shard map. All servers and writers share the resources of one
 # machine.
 begin_results move
 # shellcheck source=bench/fleet.sh

@@ -21,8 +21,8 @@ for run in $(seq 3); do
 done
 sample next_id waits 1 "$(sql -c 'SELECT sum(waits) FROM snowflake.shard_stats')"
 
-# Measures how many ids per second one session mints in ten shards. The layout limits this rate to the number of ids
-# that ten shards have per second.
+# Measures how many ids per second one session mints in ten shards. One session cannot mint more ids per second than ten
+# shards have in this layout.
 for run in $(seq "$(by_form 3 1)"); do
   sample 'next_ids, ten shards' 'ids/s' "$run" "$(sql -c "
     DO \$\$

@@ -16,12 +16,13 @@ from psycopg_pool import ConnectionPool
 from werkzeug.exceptions import HTTPException
 
 SHARD, PORT, THREADS, MOST_IDS = int(sys.argv[1]), int(sys.argv[2]), 8, 1000  # of one request
-# These defaults of the connection string limit every wait. A minting call may wait up to 2 s for the clock.
+# Without these defaults of the connection string, a wait for the database could last forever. A minting call may wait
+# up to 2 s for the clock.
 LIMITS = {"connect_timeout": "5", "tcp_user_timeout": "10000", "options": "-c statement_timeout=5s"}
 pool = ConnectionPool(make_conninfo(**{**LIMITS, **conninfo_to_dict(sys.argv[3])}), min_size=1, max_size=THREADS,
                       timeout=5, kwargs={"autocommit": True, "row_factory": dict_row})
-# Errors with these SQLSTATEs mean a wrong request (REFUSED), or a database that does not mint now (NOT_NOW). Two
-# characters mean a class of SQLSTATEs.
+# Errors with these SQLSTATEs mean a wrong request (REFUSED), or a database that does not mint now (NOT_NOW). A value of
+# two characters stands for a class of SQLSTATEs.
 REFUSED = ("22003", "22004", "22008", "22023", "22P02")
 NOT_NOW = ("55000", "25006", "2200H", "08", "53", "57")
 

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 #
 # Runs scripts/demo --fleet, which sources this file. Three servers mint, one server is cloned, and another fails over.
-# The demo counts all ids and duplicates, first without and then with leased regions. At the end no files or processes
-# remain.
+# The demo counts all ids and duplicates, first without and then with leased regions. The demo leaves no files or
+# processes.
 
 step "Building the lease server's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
@@ -106,7 +106,8 @@ story() {
   printf '%s' "$plain"
 }
 
-# Mints leased ids while the lease server is stopped. The first lease of each server lasts longer than this measurement.
+# Mints leased ids while the lease server is stopped. The first lease of each server lasts longer than the whole
+# measurement.
 without_lease_server() {
   local gone second
   halt lease_server immediate

@@ -34,7 +34,7 @@ sub text
 }
 sub seconds { return sprintf '%.3g s', abs $_[0]; }
 
-# Adds a second point at the same time for a step of the clock, so that the step becomes a vertical line.
+# Draws a step of the clock as a vertical line, by two points at the same time.
 my (@clock, $before);
 foreach my $sample (@samples)
 {

@@ -56,7 +56,7 @@ sub of_shard
 	return $row ? $row->{$what} : undef;
 }
 
-# Returns the longest time in seconds without a new id. The result is rounded to the interval between samples.
+# Returns the longest time in seconds without a new id. The result is only as exact as the interval between samples.
 sub longest_pause
 {
 	my ($last, @inside) = @_;

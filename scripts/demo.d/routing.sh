@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 #
-# Runs scripts/demo --routing, which sources this file. Three of four servers have 16 shards together. The demo routes
-# queries by id with packages of Debian, and moves a shard while clients write to it. At the end no files or processes
-# remain.
+# Runs scripts/demo --routing, which sources this file. Four servers run, and three of them have 16 shards. The demo
+# routes queries by id with packages of Debian, and moves a shard while clients write to it. The demo leaves no files or
+# processes.
 
 names=(control north west south)   # the server "control" has the shard map, and routes
 build_and_install "$demo/source/extensions/lease"

@@ -1,5 +1,5 @@
--- Sets up a photo application with 16 shards. Each shard is a schema that is copied from a template. The defaults of
--- its tables mint ids in this shard.
+-- Sets up a photo application with 16 shards. Each shard is a schema that is copied from a template. The column
+-- defaults of each schema mint ids in the shard of this schema.
 CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 CREATE SCHEMA template;
 CREATE TABLE template.users (

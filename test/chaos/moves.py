@@ -388,7 +388,8 @@ class Chaos:
         for key, names in may.items():
             if rows.get(key) not in names:
                 wrong.append(f"{key} is {rows.get(key)}, and may be {names}")
-        wrong += [f"of nobody: {key}" for key in rows if key not in may]    # also rows whose transaction was rolled back
+        # A row of a transaction that was rolled back is also wrong.
+        wrong += [f"of nobody: {key}" for key in rows if key not in may]
         old = there.run(f"SELECT count(*), count(DISTINCT name) FROM {SCHEMA}.users WHERE name LIKE 'old:%'")[0]
         columns = {name for name, in there.run(f"SELECT attname::text FROM pg_attribute WHERE attrelid = '{SCHEMA}.users'::regclass AND NOT attisdropped")}
         lost_columns = [column for column in self.columns if column not in columns]

@@ -33,8 +33,8 @@ $node->safe_psql('postgres', <<~'SQL');
 my $postgres_exporter = start_postgres_exporter($node);
 my $sql_exporter = start_sql_exporter($node);
 
-# Reads the same values with other SQL queries than the exporters. Returns the metrics of one database, by name and
-# labels.
+# Reads the same values with other SQL queries than the exporters. Returns a hash with the metrics of one database, by
+# name and labels.
 sub of_sql
 {
 	my ($query) = @_;

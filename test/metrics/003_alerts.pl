@@ -104,7 +104,7 @@ $node->error_of('SELECT snowflake.next_id(200)');
 fires('SnowflakeRefusals', 'a shard of another server', cause => qr/not_owned/);
 fires('SnowflakeMarkFlushSlow', 'flushes of 100 ms');
 
-# Checks that every query of the dashboard returns rows. All metrics have values after these faults.
+# Checks that every query of the dashboard returns rows. All metrics have values after the faults above.
 my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
 my @silent;
 foreach my $panel (@{ $dashboard->{panels} })
@@ -151,7 +151,7 @@ fires('SnowflakeAdoptedChanged', 'an adopted column with another default', sever
 $node->safe_psql('postgres', 'ALTER TABLE photos ALTER COLUMN id SET DEFAULT snowflake.next_id(1)');
 
 # Causes a fault: the clock steps ten minutes ahead, which is within "snowflake.max_forward_jump", and then back. After
-# the step back, new ids are ahead of the clock.
+# the step back of the clock, new ids are ahead of the clock.
 $node->clock->step(+600);
 fires($_, 'a clock ten minutes ahead') foreach qw(SnowflakeClockDrift SnowflakeClockOffset);
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(1)');

@@ -14,7 +14,7 @@ my $node = Snowflake::Node->create_running('main');
 # Creates another database, because the monitoring programs ignore the database "postgres".
 $node->create_database('app');
 $node->add_tools('app');
-# Inserts rows into every table of the extensions.
+# The statements below insert rows into every table of the extensions.
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), made timestamptz);
 	INSERT INTO old SELECT snowflake.late_id('2026-01-01', 5), now() FROM generate_series(1, 100);

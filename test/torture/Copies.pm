@@ -1,5 +1,5 @@
 # Makes torture faults that copy a database: by standbys, backups, dumps and templates. A copy contains the ids that
-# were minted before a certain time. Each fault tells this time to the checker of ids.
+# were minted before a certain time. Each fault tells the checker the time of the copy.
 package Copies;
 
 use strict;
@@ -39,7 +39,7 @@ sub standby_of
 	return $standby;
 }
 
-# Checks that a standby does not mint. This call on the standby must not prevent the standby from reading the new
+# Checks that a standby does not mint. A failed call on a standby must not prevent the standby from reading the new
 # high-water mark after its promotion.
 sub ask_standby
 {
@@ -261,7 +261,8 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# Copies a database within the server. The copied high-water mark must be above all ids of the original database.
+# Makes a copy of a database in the same server. The copied high-water mark must be above all ids of the original
+# database.
 sub template
 {
 	my ($w) = @_;

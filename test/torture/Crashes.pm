@@ -1,7 +1,7 @@
 # Makes torture faults that stop the server, and faults that step the clock while the server runs or is stopped.
 #
-# Each fault draws its random parameters first, so that only the seed decides them. The description that a fault returns
-# contains the parameters. After each fault the clock of the server is right again. Before a fault corrects a wrong
+# Each fault draws its random parameters first, so that only the seed decides them. Each fault returns a description
+# that contains the parameters. After each fault the clock of the server is right again. Before a fault corrects a wrong
 # clock, clients mint for a while, because a faulty server could mint duplicate ids in this time.
 package Crashes;
 
@@ -106,7 +106,7 @@ sub restart_loop
 	return 'restart loop: ' . join ', ', map { "$_->[0] $_->[1] s" } @loop;
 }
 
-# Restarts the server with the library in shared_preload_libraries if it was not there before, or else without it.
+# Restarts the server, and adds the library to shared_preload_libraries or removes it from there.
 sub preload_switched
 {
 	my ($w) = @_;

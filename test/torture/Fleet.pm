@@ -23,7 +23,8 @@ sub new
 	my ($regions, $shards) = $self->{layout} =~ m{^\d+/(\d+)\+(\d+)/} or die "layout $self->{layout}";
 	$self->{regions} = 2**$regions;
 	$self->{static}  = $self->{regions} - 1;
-	# Only this program, not its clients, mints in the last shard. It does so in a database that it creates and drops.
+	# Only the torture program itself, not its clients, mints in the last shard, in a database that the program creates
+	# and drops.
 	$self->{extra}  = 2**$shards - 1;
 	$self->{cold}   = 2**$shards - 2;
 	$self->{shards} = 2**$shards - 2;
@@ -112,9 +113,9 @@ sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
-# Starts the clients of a database. The first client mints few ids at a time, and therefore in many milliseconds. If two
-# servers minted in the same region, only ids of the same millisecond could be duplicates. The first client also keeps
-# its session, because a session must not continue to mint in a region that its server has lost.
+# Starts the clients of a database. The first client mints few ids at a time, and therefore in many milliseconds. Two
+# servers that mint in the same region can mint duplicates only in the same millisecond. The first client also keeps its
+# session, because a session must not continue to mint in a region that its server has lost.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -187,7 +188,7 @@ sub rival
 }
 
 # Starts the copy $rival of a server, which requests the server's region when the server's lease has ended. Returns true
-# if the lease server granted this region.
+# if the lease server granted the region to the copy.
 sub take_over
 {
 	my ($self, $rival, $region) = @_;

@@ -86,8 +86,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# Copies the files of a running server without a backup. Such a copy may lack any data, or may not start. If the copy
-# mints, its ids must differ from the ids of all other servers.
+# Copies the files of a running server without a backup. A copy of a running server may lack any data, or may not start.
+# If the copy mints, its ids must differ from the ids of all other servers.
 sub clone_live
 {
 	my ($w) = @_;
@@ -151,7 +151,8 @@ sub failover
 	$w->freeze($receiver) if $receiver;
 	sleep $lag;
 	$w->set_clock($standby, $behind);
-	# Continues the WAL receiver only after the promotion, which ends it before it can receive more WAL.
+	# Continues the suspended WAL receiver only after the promotion. The promotion ends the WAL receiver before it can
+	# receive more WAL.
 	system_or_bail('pg_ctl', '-s', '-W', '-D', $standby->data_dir, 'promote');
 	sleep 0.3;
 	$w->thaw;

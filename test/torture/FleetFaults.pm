@@ -28,8 +28,8 @@ our %faults = (
 my @back  = (-0.001, -0.05, -0.5, -1, -3, -30, -600, -86400);
 my @ahead = (0.5, 1, 3, 30, 3500, 86400);
 
-# Limits the step ahead of the clock of a server with a static region to 1 s. Such a server cannot detect that its clock
-# is ahead, so its ids would follow the clock.
+# Limits a step ahead to 1 s if the server has a static region. A server with a static region cannot detect that its
+# clock is ahead, so its ids would follow the clock.
 sub bearable
 {
 	my ($group, $step) = @_;

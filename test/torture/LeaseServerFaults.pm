@@ -60,8 +60,8 @@ sub lease_server_failover
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# Continues with the promoted lease server, which has no standby. Its commits wait until it has a synchronous standby or
-# requires none.
+# Continues with the promoted lease server, which has no standby. Commits of the promoted lease server wait until the
+# server has a synchronous standby or requires none.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -94,7 +94,7 @@ sub lease_server_split
 }
 
 # Promotes a standby that lacks commits, while the old lease server still grants leases. The promoted lease server must
-# refuse all requests until an operator has stopped the old lease server.
+# refuse all requests until an operator confirms that the old lease server is stopped.
 sub lease_server_split_async
 {
 	my ($w) = @_;
@@ -175,7 +175,7 @@ sub lease_server_copied
 	$lease_server->synchronous('');
 	$w->churn(2);
 	sleep $hold;
-	# The copy must also refuse all requests while the original lease server is stopped.
+	# The copy of the lease server must also refuse all requests while the original is stopped.
 	$lease_server->end($primary, 'kill');
 	$w->churn(1);
 	sleep 1;
@@ -210,8 +210,8 @@ sub lease_server_readonly
 	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
-# Suspends the lease server. Requests wait in its sockets until the requesting servers give up. When the lease server
-# continues, its answers are late.
+# Suspends the lease server. Requests wait in the sockets of the lease server until the requesting servers give up. When
+# the suspended lease server continues, its answers are late.
 sub lease_server_frozen
 {
 	my ($w) = @_;
@@ -238,8 +238,8 @@ sub lease_server_alone
 	return sprintf 'lease server without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
 }
 
-# Checks that a server does not use a lease whose grant did not reach the standby of the lease server. This must hold
-# while the commit of the grant waits for the standby, and also after this wait was cancelled.
+# Checks that a server does not use a lease if the standby of the lease server has not received the grant. The server
+# must not use this lease while the commit of the grant waits, and not after an operator cancelled the wait.
 sub lease_server_unheard
 {
 	my ($w) = @_;
@@ -271,8 +271,8 @@ sub lease_server_unheard
 	return "lease server fails over to a standby that lacks the last grants, $cancelled cancelled";
 }
 
-# Makes the commit of a grant fail after its rows were sent to the server. The next request of the server must get the
-# same region.
+# Makes the commit of a grant fail after its rows were sent to the server. The next request of the same server must get
+# the region of the failed grant.
 sub lease_server_uncommitted
 {
 	my ($w) = @_;

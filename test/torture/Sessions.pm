@@ -43,8 +43,8 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# Drops and creates the extension. While the server runs, the new high-water mark must be above every time that the old
-# high-water mark covered. The tables stay, but lose the defaults that mint.
+# Drops and creates the extension. While the server runs, the new high-water mark must be above all ids that were minted
+# before. The tables stay, but lose the defaults that mint.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -116,8 +116,8 @@ sub flushed
 	return 0;
 }
 
-# Lowers the high-water mark by SQL, as a user could do. The next extension of the high-water mark must raise and flush
-# it again. This fault waits for the flush, because a crash before the flush could cause duplicate ids.
+# Lowers the high-water mark by SQL, as a user could do. When the high-water mark is extended again, the mark must be
+# raised and flushed. The fault waits for this flush, because a crash before the flush could cause duplicate ids.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -165,12 +165,12 @@ sub write_all_data
 	return "as a member of pg_write_all_data: $sql[$how], then SIGKILL of the server, clock $step s";
 }
 
-# Restores data of another layout with disabled triggers, in a separate database, as pg_restore --disable-triggers does.
-# The database must stop minting, also after a crash.
+# Restores the seal (the stored layout) of another database with disabled triggers, as pg_restore --disable-triggers
+# does. The restored database must stop minting, also after a crash.
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # the new seal differs only in the epoch
+	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # the other layout differs only in its epoch
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
@@ -329,8 +329,8 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# Tells the checker that the observed id was returned. This is only correct before a crash, because otherwise a
-	# client may have minted the same id earlier.
+	# Before a crash, tells the checker that the observed id was returned. Without a crash a client may have minted the
+	# same id earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -350,7 +350,8 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# Sets the high-water mark of the template database back, because no id has been minted in this database.
+	# Sets the high-water mark of the template database to an earlier time. This is safe, because no id has been minted
+	# in this database.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -367,9 +368,9 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Makes several faults in a separate database, while the database of the clients must not be affected. The high-water
-# mark of the separate database is a day ahead of the clock, and calls fail. DROP EXTENSION is rolled back, and the
-# database is copied. Then calls use all ids that the maximum lead permits.
+# Makes several faults in a separate database. These faults must not affect the other databases of the server. The
+# high-water mark of the separate database is a day ahead of the clock, and calls fail. DROP EXTENSION is rolled back,
+# and the database is copied. At the end, calls mint as far ahead of the clock as "snowflake.max_lead" permits.
 sub next_door
 {
 	my ($w) = @_;

@@ -17,7 +17,8 @@ sub script
 }
 
 # Lists the faults that do not need the library. The fault that kills one backend is missing, because the server
-# restarts its processes at once. Clients would mint before this program tells the checker which ids may repeat.
+# restarts its processes at once. Clients would mint before this program can tell the checker which ids may be
+# duplicates.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);
 
@@ -27,7 +28,8 @@ sub faults
 	return (map({ $_ => $faults{$_} } @apply), prepared => \&prepared);
 }
 
-# Leaves prepared transactions that have minted open, while a crash may occur and other transactions mint.
+# Prepares transactions that have minted ids. The transactions remain prepared while other transactions mint, and in
+# some runs during a crash.
 sub prepared
 {
 	my ($w) = @_;

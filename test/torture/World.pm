@@ -212,7 +212,7 @@ sub record
 	return;
 }
 
-# Functions for histories of ids (lines), which check.cpp explains.
+# These functions write the histories of ids for the checker (see check.cpp).
 
 sub new_line
 {
@@ -337,7 +337,7 @@ sub confirm_clock
 sub groups { my ($self) = @_; return @{ $self->{groups} }; }
 sub main { my ($self) = @_; return $self->{main}; }
 
-# Waits until every database mints while the clock is right. Returns false if this takes too long.
+# Waits until every database mints while the clock is right. Returns false if a database does not mint in time.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -359,9 +359,9 @@ sub settles
 	return 1;
 }
 
-# Runs an action in the first database. The checker then verifies that no call in the neighbouring database failed or
-# waited during the action. The action must not be a crash or a step of the clock, because these affect the whole
-# server.
+# Runs an action that affects only the first database of the torture run. The checker then verifies that no call in the
+# neighbouring database failed or waited during the action. The action must not be a crash or a step of the clock,
+# because both affect all databases of the server.
 sub next_door
 {
 	my ($self, $do) = @_;

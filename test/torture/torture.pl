@@ -33,7 +33,7 @@ Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
-my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # a long wal_writer_delay leaves it to sessions to flush the mark
+my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # if wal_writer_delay is long, only sessions flush the mark
 my $use_tsc  = (qw(on off))[ rand 2 ];
 $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};

@@ -40,8 +40,8 @@ my ($today) = $db->selectrow_array(q{SELECT format('FOR VALUES FROM (''%s'') TO 
 	snowflake.min_id(date_trunc('day', max(snowflake.time_of(id)), 'UTC') + interval '1 day')) FROM events});
 is($bounds, $today, 'today\'s rows are in the partition of today, of midnight to midnight in UTC');
 
-# pg_partman counts future partitions from the partition of the greatest id. If enough partitions follow this partition,
-# pg_partman makes no more partitions.
+# pg_partman counts future partitions from the partition of the greatest id. If enough partitions follow the partition
+# of the greatest id, pg_partman makes no more partitions.
 $db->do('INSERT INTO events (id) SELECT snowflake.make_id(now() + interval \'3 days\', 1, 0)');
 $db->do(q{CALL partman.run_maintenance_proc()});
 my ($ahead) = $db->selectrow_array(<<~'SQL');
