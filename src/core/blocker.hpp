@@ -19,8 +19,8 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server are listed first in the enum. If several blockers
-  // apply, blocker() returns the first in the order of the enum.
+  // Blockers of the whole database or server are listed first in the enum. If several states
+  // prevent minting, blocker() returns the first of them in the order of the enum.
   not_preloaded,     // a setting requires the preload
   setting_rejected,  // when the library was loaded
   no_shared_memory,  // main shared memory has no room for the library

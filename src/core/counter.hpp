@@ -1,4 +1,4 @@
-// Decides whether TickClock may use the processor's counter (TSC).
+// Decides whether TickClock may use the processor's counter (TSC) to reuse clock readings.
 //
 // TickClock needs a counter that runs at one rate on every processor, even while a processor
 // sleeps. The name of the kernel's clock source shows whether the processor's counter is suitable:

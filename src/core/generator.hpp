@@ -58,7 +58,7 @@ struct GeneratorStatus {
 // The default options are equal to the default settings of the PostgreSQL extension.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // lead of the mark over the clock; at least two ticks
+  int64_t reserve_ms = 1000;  // how far ahead of the clock; at least two ticks
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };

@@ -3,10 +3,10 @@
 //   63                                                             0
 //   | time: ticks since the epoch | region | shard | sequence |
 //
-// A tick is the unit of time, 1 to 1000 ms. The region is the number of the server that minted the
-// id. The shard is a number that the caller chose for a group of rows. Region and shard together
-// are the origin of the id. A *position* is an id without its origin: tick << sequence_bits |
-// sequence.
+// A tick is the unit of time, 1 to 1000 ms. The region in an id is the number of the server that
+// minted the id. The shard in an id is a number that the caller chose for a group of rows. Region
+// and shard together are the origin of the id. A *position* is an id without its origin: tick <<
+// sequence_bits | sequence.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -20,8 +20,8 @@
 
 namespace snowflake {
 
-// A copy of the lease state. A session must hold the lock to read the lease state, but the lease
-// worker need not hold it.
+// A copy of the lease state of this server. A session must hold the lock to read the lease state,
+// but the lease worker need not hold it.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -33,8 +33,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// The region that this server holds, or kNoRegion. `begin_ms` is the time from which a database
-// without ids in the region may mint.
+// The region that this server has leased, or kNoRegion. `begin_ms` is the time from which a
+// database without ids in the region may mint.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;

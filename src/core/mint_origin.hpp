@@ -1,4 +1,4 @@
-// The region and the shards in which a database mints.
+// The region and the shards in which a database mints ids.
 //
 // A session reads its configuration at its start, so the session that started last has the newest
 // configuration. All sessions of the database mint with the configuration of the session that

@@ -64,8 +64,8 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// Returns the fingerprint to store if no part has changed, or if an operator accepted the change. A
-// part of the fingerprint that is not available now keeps its stored value.
+// Returns the fingerprint to store if no part has changed, or if an operator accepted the change.
+// If a part of the fingerprint is not available now, the stored value of the part is kept.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

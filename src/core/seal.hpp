@@ -6,9 +6,9 @@
 //   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
 //   tick (4) |
 //
-// Every seal is less than 2^62, half of the greatest value of a sequence, because monitoring tools
-// report sequences near their maximum. The seal 0 means "not sealed", because no valid layout has
-// 19 time bits.
+// Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
+// monitoring tools report sequences near their maximum. The seal 0 means "not sealed", because no
+// valid layout has 19 time bits.
 #pragma once
 
 #include "core/layout.hpp"

@@ -125,7 +125,7 @@ class Settled {
   uint64_t raised() const noexcept { return raised_.load(std::memory_order_acquire); }
 
  private:
-  // Raises `word` to at least `value`, with acquire and release.
+  // Raises an atomic variable to at least `value`, with acquire and release.
   static uint64_t publish(std::atomic<uint64_t>& word, uint64_t value) noexcept {
     uint64_t seen = word.load(std::memory_order_acquire);
     while (seen < value && !word.compare_exchange_weak(seen, value, std::memory_order_acq_rel)) {

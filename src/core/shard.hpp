@@ -6,17 +6,18 @@
 //
 // Positions (tick and sequence number) that are claimed from one shard counter have these
 // properties:
-//  1. No position is claimed twice, and later claims get higher positions. A claim sets the shard
-//     counter to the last claimed position with one compare-and-swap.
+//  1. No position is claimed twice, and later claims get higher positions. A session claims
+//     positions by setting the shard counter to the last claimed position with one
+//     compare-and-swap.
 //  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
 //  3. A claimed position is below the limit that the caller passed to claim().
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
 // Memory order: relaxed operations on the shard counter are enough to make positions unique.
 // Acquire and release operations on the shard counter are needed for two reasons:
-//  - A session that sees a new limit must also see the shard counters that were raised before the
-//    limit was published. A session that publishes a limit stores the limit with release (see
-//    pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
+//  - A session that sees a new published limit must also see the shard counters that were raised
+//    before the limit was published. A session that publishes a limit stores the limit with release
+//    (see pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
 //    loads the shard counter.
 //  - The caller of raise_floor() must see all stores that a session made before a claim below the
 //    floor (see core/settled.hpp). A claim is therefore a release, and raise_floor() is an acquire.
@@ -116,7 +117,8 @@ class alignas(64) Shard {
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
       // After a failed compare-and-swap, a pause lets the session that has the cache line claim
-      // several ids. Without the pause, two competing sessions mint a fifth fewer ids.
+      // several ids. Without the pause after a failed compare-and-swap, two competing sessions mint
+      // a fifth fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
@@ -180,8 +182,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 static_assert(sizeof(Shard) == 64 && alignof(Shard) == 64);
 static_assert(std::is_standard_layout_v<Counters> && std::is_trivially_destructible_v<Shard>);
 
-// Writes the ids of `count` consecutive positions to `out`. Ids of one tick are consecutive
-// integers, so compilers vectorise the inner loop.
+// Writes the ids of `count` consecutive positions (tick and sequence number) to `out`. Ids of one
+// tick are consecutive integers, so compilers vectorise the inner loop.
 inline void write_ids(const Layout& layout, uint32_t region, uint32_t shard, uint64_t first,
                       uint64_t count, int64_t* out) noexcept {
   while (count > 0) {

@@ -1,5 +1,6 @@
-// The wall clock in milliseconds, cached for callers that read the clock very often. The
-// processor's counter (TSC) limits how long a reading of the kernel's clock is used again.
+// TickClock returns the wall clock in milliseconds, and caches it for callers that read the clock
+// very often. The processor's counter (TSC) limits how long a reading of the kernel's clock is used
+// again.
 //
 // A clock reading is cached for at most kLongestUs, and not after the end of its millisecond.
 // TickClock never computes a time from the processor's counter. A wrong processor counter can
@@ -9,8 +10,8 @@
 //  - The counter is read before the kernel's clock, so an interruption in between only shortens the
 //    time for which the reading is used.
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
-//    since boot, which is never stepped. An interruption makes the measured rate too small, so the
-//    rate is measured again every kMeasureAgainMs.
+//    since boot, which is never stepped. An interruption makes the measured rate of the counter too
+//    small, so the rate is measured again every kMeasureAgainMs.
 //  - Only the processor that took a clock reading uses the reading. KVM and Xen give the counter of
 //    each processor a different offset.
 //  - A clock reading is used again only if the processor's counter has advanced since the last use.
