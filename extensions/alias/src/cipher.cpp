@@ -56,7 +56,7 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
 }
 
 // The pseudorandom function of FF1 is AES-CBC-MAC over the blocks P and Q of the standard. Block Q
-// contains zeros, the round, and the half that the round does not change.
+// contains zeros, the number of the round, and the half that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;
@@ -71,9 +71,9 @@ struct RoundFunction {
   }
 };
 
-// The pseudorandom function of FF1 for radix 10. FF1 splits the digits into two halves, and stores
-// each half in as many bytes as the longer half needs. Depending on the size of a half, FF1 uses
-// the first 8 or 12 bytes of the cipher's result.
+// The pseudorandom function of FF1 for decimal digits (radix 10). FF1 splits the digits into two
+// halves, and stores each half in as many bytes as the longer half needs. Depending on the size of
+// a half, FF1 uses the first 8 or 12 bytes of the cipher's result.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

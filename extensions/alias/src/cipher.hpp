@@ -52,7 +52,7 @@ struct Cipher {
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 
   // Encrypts the id and 64 zero bits as one AES block (encode-then-encipher, Bellare and Rogaway
-  // 2000). A guessed block is accepted with a probability of 1 in 2^64.
+  // 2000). A guessed encrypted block is accepted with a probability of 1 in 2^64.
   bool encipher(uint64_t id, uint8_t (&block)[16]) const;
   enum class Opened { authentic, forged, failed };
   Opened decipher(const uint8_t (&block)[16], uint64_t* id) const;

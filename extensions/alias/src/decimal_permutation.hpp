@@ -1,5 +1,5 @@
 // A keyed permutation of numbers with a fixed count of decimal digits: FF1 of NIST SP 800-38G with
-// radix 10 and an empty tweak. The caller provides the pseudorandom function:
+// radix 10 and an empty tweak. The caller provides this pseudorandom function:
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //

@@ -1,4 +1,5 @@
-// Parses the key file. Each line has a name, a version and a key of 64 hexadecimal digits:
+// Parses the key file. Each line of the key file has a name, a version and a key of 64 hexadecimal
+// digits:
 //
 //     # name   version  key
 //     photos   1        2b7e...

@@ -1,7 +1,7 @@
-// The keys that a session has read from the file "snowflake_alias.key_file", at the first use and
-// after each reload of the configuration. If any line is invalid, every call fails until the file
-// is corrected. If calls ignored the invalid lines of a key file, sessions could use different
-// keys.
+// A session reads these keys from the file "snowflake_alias.key_file" at their first use and after
+// each reload of the configuration. If any line of the key file is invalid, every call fails until
+// the file is corrected. If calls ignored the invalid lines of a key file, sessions could use
+// different keys.
 #pragma once
 
 #include <string_view>
@@ -34,8 +34,8 @@ struct KeyRing {
 
 void define_settings();
 
-// The keys are valid until the session reloads its configuration. A parallel worker gets an error,
-// because a statement must not use two versions of the key file.
+// The returned keys are valid until the session reloads its configuration. A parallel worker gets
+// an error, because a statement must not use two versions of the key file.
 const KeyRing& current_keys();
 
 const Cipher& cipher_of(Key& key);
