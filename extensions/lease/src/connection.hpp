@@ -1,7 +1,7 @@
 // An exchange with the lease server connects, sends a request, reads all results and disconnects.
 //
-// Each exchange has its own connection. A late answer is therefore never read, and firewalls that
-// drop idle connections do no harm.
+// Each exchange with the lease server uses its own connection. A late answer is therefore never
+// read, and firewalls that drop idle connections do no harm.
 //
 // An answer is used only after all results were read, because the COMMIT comes after the row and
 // may fail. The lease worker discards an answer with the warning that a wait for a synchronous
@@ -23,8 +23,8 @@ struct Exchange {
 };
 
 // Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is
-// true, the exchange also ends when the lease worker must end, and `timeout_ms` begins after
-// connecting. If `may_stop` is false, `timeout_ms` includes the look-up of the host name and
+// true, the exchange also ends when the lease worker must end, and the time of `timeout_ms` begins
+// after connecting. If `may_stop` is false, `timeout_ms` includes the look-up of the host name and
 // connecting.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
@@ -36,7 +36,7 @@ void make_ascii(char* text);
 // Closes the connection. hang_up() must be called after an error inside ask().
 void hang_up();
 
-// The host of the last request, as text for messages.
+// Returns the host of the last request as text, for messages.
 const char* asked_host();
 
 // True if the last host that accepted a connection is this server itself.
