@@ -25,8 +25,8 @@
 namespace snowflake::pg {
 namespace {
 
-// The callbacks of a session run in the order of their registration. If a commit cannot wait for
-// the clock, the commit must fail before the other callbacks run.
+// The callbacks of a session run in the order of their registration. If a transaction cannot wait
+// for the clock before its commit, the commit must fail before the other callbacks run.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
   register_session_events({keep_dropped_mark, reset_dropped_mark, nullptr});

@@ -15,16 +15,16 @@
 namespace snowflake::pg {
 
 // Stores the origin fingerprint of this server durably, unless the database contains a different
-// fingerprint. The output parameter `moved` receives the parts of the origin fingerprint that
-// differ. Returns false if DROP EXTENSION has removed the sequence snowflake.origin_fingerprint.
+// fingerprint. The argument `moved` receives the parts of the origin fingerprint that differ.
+// Returns false if DROP EXTENSION has removed the sequence snowflake.origin_fingerprint.
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
 void record_clone(DatabaseState& state, const Moved& moved);
 
 bool clone_may_mint(const DatabaseState& state);
 
-// Returns the changed parts of the origin fingerprint without waiting and without errors. REQUIRES
-// a lock on the sequence snowflake.origin_fingerprint.
+// Returns which parts of the origin fingerprint have changed, without waiting and without errors.
+// REQUIRES a lock on the sequence snowflake.origin_fingerprint.
 Moved moved_since(const StateSequences& sequences);
 
 Moved accept_clone();

@@ -44,7 +44,7 @@ bool have_one_form(const Layout& a, const Layout& b) {
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
 }
 
-// Returns the first shard whose ids the two databases mint, or -1.
+// Returns the first shard whose ids both databases mint, or -1.
 int64_t first_common_shard(const Minter& own, const Minter& other) {
   if (own.region < 0 || other.region < 0 || !have_one_form(own.layout, other.layout)) return -1;
   const size_t counters = own.state->shard_counters().size();

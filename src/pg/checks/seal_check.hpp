@@ -20,8 +20,9 @@ Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
 // Checks the stored layout like seal_blocker(), and records that ids were minted or decoded with
 // the layout. A restored dump cannot replace a stored layout (seal) that was used for ids
-// (dumped_seal.cpp). The column is_called of the sequence snowflake.seal_local shows that the seal
-// is used. Setting is_called needs no flush, because every row with an id comes later in the WAL.
+// (dumped_seal.cpp). The column is_called of the sequence snowflake.seal_local shows that the
+// stored layout was used. Setting is_called needs no flush, because every row with an id comes
+// later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence snowflake.seal_local was dropped or has another seal.
 bool record_seal_use(Oid seal_local, int64_t seal);

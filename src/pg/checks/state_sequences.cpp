@@ -79,7 +79,7 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// Dead rows of pg_extension are also read, because a rollback would restore them.
+// The function also reads dead rows of pg_extension, because a rollback would restore dead rows.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

@@ -25,8 +25,8 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // If a step back reverts a jump ahead, no shard has to wait, because no id was minted after the
-  // jump.
+  // If a step back of the clock reverts a jump ahead, no shard has to wait, because no id was
+  // minted after the jump.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())
@@ -90,8 +90,8 @@ void start_clock_watch(ClockWatch& watch) {
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // If several sessions detect a step of the clock, only one session counts the step and moves
-  // `last_offset_us`. `last_offset_us` must be read before the clock, because otherwise two
-  // sessions could count the same step.
+  // `last_offset_us`. `last_offset_us` must be read before the clock, because two sessions could
+  // count the same step if they read the clock first.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

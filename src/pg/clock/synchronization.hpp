@@ -11,8 +11,8 @@ namespace snowflake::pg {
 bool lacks_synchronization();
 
 // If "snowflake.unsynchronized" is wait_at_start, sleeps for at most 100 ms, and raises an error
-// after "snowflake.max_wait". If "snowflake.unsynchronized" is refuse, raises the error at once.
-// Interruptible.
+// after "snowflake.max_wait". If "snowflake.unsynchronized" is refuse, wait_for_synchronization()
+// raises the error at once. Interruptible.
 void wait_for_synchronization(WaitBudget& budget);
 
 }  // namespace snowflake::pg

@@ -1,12 +1,12 @@
 // Records the tick (time unit) of the first id of each prepared transaction that has minted.
 //
-// A prepared transaction has no session. The locks of a prepared transaction survive restarts, like
-// the transaction. PostgreSQL releases the locks of a prepared transaction only after new snapshots
-// treat the transaction as ended. A transaction that has minted takes two advisory locks before
-// PREPARE TRANSACTION. All prepared transactions of a database share the first lock, so a reader
-// finds out quickly whether any has minted. The key of the second advisory lock contains the tick
-// of the transaction's first id. No session ever waits for the advisory locks of prepared
-// transactions.
+// A prepared transaction is not connected to any session. The locks of a prepared transaction
+// survive restarts, like the transaction. PostgreSQL releases the locks of a prepared transaction
+// only after new snapshots show the result of the transaction. A transaction that has minted takes
+// two advisory locks before PREPARE TRANSACTION. All prepared transactions of a database share the
+// first advisory lock, so a reader finds out quickly whether any has minted. The key of the second
+// advisory lock contains the tick of the transaction's first id. No session ever waits for the
+// advisory locks of prepared transactions.
 #pragma once
 
 #include "core/settled.hpp"

@@ -19,7 +19,8 @@ uint64_t tick_below(int64_t ms) {
   return layout.tick_of_position(position_below(layout, ms));
 }
 
-// Returns 0 if the high-water mark is not durable, or if another session is writing the mark.
+// Returns 0 if the stored high-water mark is not durable, or if another session is writing the
+// mark.
 int64_t durable_mark_ms() {
   const Oid oid = present_state_sequences().high_water;
   if (!OidIsValid(oid) || !ConditionalLockRelationOid(oid, AccessShareLock)) return 0;

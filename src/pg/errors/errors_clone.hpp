@@ -5,8 +5,8 @@
 namespace snowflake::pg {
 
 [[noreturn]] void error_cloned(const Moved& moved);
-// Writes only to the server log, because the session that detected the clone may belong to any
-// role.
+// The warning is written only to the server log, because the session that detected the clone may
+// belong to any role.
 void warn_cloned(const Moved& moved);
 void log_clone_accepted(const Moved& moved);
 

@@ -26,21 +26,21 @@ class LogLimit {
 };
 
 // Episode is a condition with a beginning and an end, such as an unsynchronized clock. The first
-// session that detects the beginning or the end of the condition writes a log message. The end of a
-// condition is logged only if the beginning was logged.
+// session that detects the beginning or the end of an episode writes a log message. The end of an
+// episode is logged only if the beginning was logged.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
 
-  // begin() returns true in only one session, which must log the beginning.
+  // begin() returns true in only one session, which must log the beginning of the episode.
   bool begin() {
     if (ongoing() || !limit_.due()) return false;
     int64_t none = 0;
     return since_us_.compare_exchange_strong(none, monotonic_us(), std::memory_order_relaxed);
   }
 
-  // end() returns the duration in ms in only one session, which must log the end. end() returns -1
-  // in other sessions.
+  // end() returns the duration in ms in only one session, which must log the end of the episode.
+  // end() returns -1 in other sessions.
   int64_t end() {
     const int64_t since = since_us_.exchange(0, std::memory_order_relaxed);
     return since == 0 ? -1 : (monotonic_us() - since) / 1000;

@@ -8,8 +8,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// `floor` is the last tick that begins at or before a time. `ceiling` is the first tick that begins
-// at or after the time.
+// The member `floor` is the last tick (time unit) that begins at or before a time. The member
+// `ceiling` is the first tick (time unit) that begins at or after the time.
 struct Ticks {
   uint64_t floor;
   uint64_t ceiling;
@@ -39,7 +39,8 @@ int64_t last_id_of(uint64_t tick) {
                                         layout.regions() - 1, layout.shards() - 1));
 }
 
-// Returns the first tick that begins at or after a time, limited to the time range of the layout.
+// Returns the first tick (time unit) that begins at or after a time, limited to the time range of
+// the layout.
 uint64_t clamped_ceiling(TimestampTz at) {
   if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // also for -infinity
   const uint64_t end = layout.last_minted_tick() + 1;

@@ -11,10 +11,10 @@
 // rows the same id. next_id() is replaced only in BeginCopyFrom(), because of three conditions:
 //  - The field `root` of the planner's support request is null. The planner always passes a root,
 //    so no plan, cached or of a trigger, can contain next_id_for_copy().
-//  - The current memory context is the context of COPY. Only BeginCopyFrom() prepares expressions
-//    in the context of COPY; BeginCopyTo() only plans queries there. Other memory contexts are used
-//    by ADD COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply
-//    worker of logical replication.
+//  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
+//    context of COPY; BeginCopyTo() only plans queries there. Other memory contexts are used by ADD
+//    COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply worker
+//    of logical replication.
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any

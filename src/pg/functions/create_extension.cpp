@@ -90,7 +90,7 @@ SF_SQL_FUNCTION(initial_state) {
 }
 
 // Writes a value to a sequence in the same way as a high-water mark, and returns the old value. The
-// extension's script checks that SQL can read the written value.
+// script of CREATE EXTENSION checks that SQL can read the written value.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

@@ -23,7 +23,7 @@ struct Wanted {
 };
 
 // Rows of open and prepared transactions are also found if the table uses the heap access method.
-// Other table access methods may support only MVCC snapshots.
+// Table access methods other than heap may support only MVCC snapshots.
 struct Sight {
   SnapshotData dirty;
   Snapshot snapshot;

@@ -1,5 +1,5 @@
 // Normally, next_id() needs only a clock reading and one compare-and-swap. Other checks of
-// next_id() use cached values, which are read again only if the claim fails.
+// next_id() use cached values, which are read again only if no id can be claimed at once.
 
 #include <algorithm>
 
@@ -92,10 +92,10 @@ struct Source {
   uint32_t region;
 };
 
-// Claims at least one id and at most `wanted` ids. If necessary, waits for the clock or raises the
-// high-water mark. Claimed ids may be ahead of the clock by at most max_lead / `lead_parts`. The
-// argument `source` is an out-parameter, because a larger return value would be passed on the
-// stack.
+// Claims at least one id and at most `wanted` ids. If necessary, claim() waits for the clock or
+// raises the high-water mark. Claimed ids may be ahead of the clock by at most max_lead /
+// `lead_parts`. The argument `source` is an out-parameter, because a larger return value would be
+// passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -136,7 +136,7 @@ void remember(uint64_t id) {
 }
 
 // The attribute "flatten" inlines claim(), so that the claim stays in registers. The clock is read
-// first, so that the processor executes the checks during the slow reading.
+// first, so that the processor can run the checks during the slow reading of the clock.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);

@@ -55,7 +55,7 @@ uint64_t ahead(uint32_t shard, uint64_t now) {
   return next > now ? next - now : 0;
 }
 
-// Different processes begin at different shards of the range.
+// Different processes begin with different shards of the range.
 uint32_t start_of(const Range& range) {
   const uint64_t spread = (static_cast<uint64_t>(MyProcPid) * 0x9e3779b97f4a7c15) >> 32;
   return range.first + static_cast<uint32_t>(spread * (range.end - range.first) >> 32);
@@ -108,8 +108,8 @@ uint32_t count_owned(const Range& range) {
   return owned;
 }
 
-// Fills `out` with one batch of ids for each owned shard. A small batch begins after the last used
-// shard, so that all shards of the range get ids.
+// Fills `out` with one batch of ids for each shard of the range that this server owns. A small
+// batch of next_ids_in() begins after the last used shard, so that all shards of the range get ids.
 void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);

@@ -51,7 +51,8 @@ void execute(const char* statement) {
   if (SPI_execute(statement, false, 0) < 0) error_may_not_be_run(statement);
 }
 
-// PostgreSQL compares the columns of the rows with the column list in the caller's query.
+// For a set-returning function, PostgreSQL compares the columns of the rows with the column list in
+// the caller's query.
 void keep_rows(ReturnSetInfo* result) {
   if (SPI_tuptable == nullptr) return;
   const MemoryContext previous = MemoryContextSwitchTo(result->econtext->ecxt_per_query_memory);

@@ -4,8 +4,8 @@
 
 namespace snowflake::pg {
 
-// act_as_before() restores this state. After an error, PostgreSQL restores the role and the
-// settings.
+// act_as_before() restores this state. After an error in the statement, PostgreSQL restores the
+// role and the settings.
 struct Before {
   Oid user;
   int context;

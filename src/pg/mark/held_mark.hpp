@@ -6,7 +6,7 @@
 namespace snowflake::pg {
 
 // REQUIRES the content lock on the page of the high-water mark. Other sessions must not see a new
-// mark in highest_ms() before the shard counters are raised to the mark.
+// high-water mark in highest_ms() before the shard counters are raised to the mark.
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
 // Opens the sequence snowflake.high_water with the lock mode that a write needs. Returns null if

@@ -70,7 +70,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
 }
 
 // If the high-water mark is less than half of "snowflake.reserve" above `position`, writes a mark
-// that is one reserve above `position`. The new high-water mark is at most the end of the lease.
+// that is one reserve above `position`. The new high-water mark is not later than the end of the
+// lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
@@ -184,7 +185,7 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   check_clock();
   Facts facts = facts_of_server();
   facts.position = position;
-  // The lease is checked first, because no high-water mark may be written beyond the lease.
+  // The lease is checked first, because no high-water mark may be later than the end of the lease.
   if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_mark(hold.mark.relation);

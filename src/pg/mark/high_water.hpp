@@ -1,5 +1,5 @@
-// The durable high-water mark of a database, in milliseconds since 1970. Every returned id of the
-// database has an earlier time than the high-water mark.
+// The durable high-water mark of a database is a time in milliseconds since 1970. Every returned id
+// of the database has an earlier time than the high-water mark.
 //
 // The high-water mark is the value of sequence snowflake.high_water. Sessions claim positions only
 // below the *published limit*, which is a high-water mark whose WAL record is flushed. After a
@@ -7,14 +7,14 @@
 // first session of a server run raises the shard counters to the high-water mark.
 //
 // Invariants
-//  1. The stored mark is never less than the published limit, because the mark is written and
-//     flushed before the limit is published.
+//  1. The stored high-water mark is never less than the published limit, because the mark is
+//     written and flushed before the limit is published.
 //  2. The shard counters are raised to the high-water mark before a limit is published (release). A
 //     session that claims ids reads the limit (acquire) before the shard counter.
-//  3. Only set_mark() lowers the stored mark. If a role lowers the sequence's value, the second
-//     copy of the mark (the witness, sequence_page.hpp) still contains the old value. A session
-//     that finds a lower value withdraws the published limit, which changes the generation number,
-//     and writes the old value again.
+//  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
+//     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. A
+//     session that finds a lower value withdraws the published limit, which changes the generation
+//     number, and writes the old value again.
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to

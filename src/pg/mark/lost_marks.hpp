@@ -1,6 +1,6 @@
 // Records high-water marks that DROP EXTENSION, or a rollback of CREATE EXTENSION, removes. Ids
-// below a removed high-water mark may have been returned. CREATE EXTENSION in the same server run
-// starts above every removed high-water mark.
+// below a removed high-water mark may already have been returned. CREATE EXTENSION in the same
+// server run starts above every removed high-water mark.
 #pragma once
 
 #include <cstdint>

@@ -283,7 +283,7 @@ RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
   if (leased()) return leased_region_under_lock();
-  // left_ms() is read first, because a database that changes only its shards stays in the region.
+  // left_ms() is called first, because a database that changes only its shards stays in its region.
   const int32_t region = state.origin.region();
   const RegionHold held{region, postmaster_memory->regions.left_ms(region)};
   record_region_mark(state, state.limits.highest_ms());
@@ -348,7 +348,7 @@ void withdraw_limit(DatabaseState& state) {
 
 namespace {
 
-// Contains all mapped databases while lock_all_databases() holds the lock.
+// The array contains all mapped databases while lock_all_databases() holds the lock.
 constinit Mapping all[kMostDatabases]{};
 constinit size_t all_count = 0;
 

@@ -1,9 +1,10 @@
-// The shared state of a database that mints: shard counters, open transactions that have minted,
-// statistics, and the published limit. Two databases share only shared_state->lock.
+// The shared state of a database that mints contains shard counters, open transactions that have
+// minted, statistics, and the published limit. Two databases share only shared_state->lock.
 //
 // The shared state of a database is a pinned segment of dynamic shared memory, for one layout. The
-// segment is freed after DROP DATABASE, or after CREATE EXTENSION with another layout. Sessions
-// that still use the layout of a replaced segment keep their mapping of the segment.
+// segment of a database is freed after DROP DATABASE, or after CREATE EXTENSION with another
+// layout. Sessions that still use the layout of a replaced segment keep their mapping of the
+// segment.
 //
 // Locking rules
 //  - "The lock" in core/limits.hpp is shared_state->lock, and "the page lock" is the content lock
@@ -96,7 +97,7 @@ bool has_or_may_take_state();
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
   return counters[shard % kMaxShardCounters];
 }
-// After raise_floor(), no session can claim a position below `position`.
+// After raise_floor() returns, no session can claim a position below `position`.
 void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);

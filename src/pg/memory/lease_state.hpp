@@ -1,8 +1,8 @@
-// The lease of this server's region. Times are milliseconds since 1970.
+// The lease of the region in which this server mints. Times are milliseconds since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
-//  - raising `highest` and reading a region need shared_state->lock; the worker changes the lease
-//    under shared_state->lock, after all limits were withdrawn;
+//  - shared_state->lock is required to raise `highest` and to read a region; the lease worker
+//    changes the lease under this lock, after all limits were withdrawn;
 //  - while the server holds a region, `until` of the lease never decreases, and can be read without
 //    the lock.
 #pragma once
@@ -14,8 +14,8 @@ namespace snowflake::pg {
 
 bool leased();
 
-// Returns whether "snowflake.lease_conninfo" is set. A server with a lease server leases a region,
-// or reports a static region.
+// Returns whether "snowflake.lease_conninfo" is set. If "snowflake.lease_conninfo" is set, the
+// server leases a region, or reports its static region to the lease server.
 bool reports_region();
 
 bool lease_worker_runs();

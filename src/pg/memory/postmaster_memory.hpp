@@ -32,7 +32,8 @@ extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();
 
-// Returns how far the wall clock was stepped since server start. Negative values are steps back.
+// Returns by how many microseconds the wall clock was stepped since server start. Negative values
+// are steps back.
 int64_t clock_drift_us();
 
 }  // namespace snowflake::pg

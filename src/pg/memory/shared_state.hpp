@@ -4,11 +4,11 @@
 // (database_state.hpp).
 //
 // Invariants
-//  1. A server run has only one shared memory of this library, so its name contains no version. Two
-//     versions of the library with two memories would mint the same ids for a database.
+//  1. A server run has only one shared memory of this library, so its name contains no version. If
+//     two versions of the library used two memories, both would mint the same ids for a database.
 //  2. The header of the shared memory never changes its form. After a package was upgraded under a
-//     running server, new sessions load another library. If the ABI numbers of library and memory
-//     differ, calls fail.
+//     running server, new sessions load another library. If the ABI numbers of the library and of
+//     the shared memory differ, calls fail.
 //  3. The shared memory is published when its initialization is complete. If the creation of the
 //     shared memory fails, the next call tries again.
 //  4. The shared state of a database begins at the stored high-water mark, never at a value in
@@ -32,7 +32,8 @@ namespace snowflake::pg {
 inline constexpr int kMostDatabases = 1024;
 int most_databases();
 
-// Steps of the wall clock. Offsets are wall clock minus time since boot, in microseconds.
+// Steps of the wall clock. Clock offsets are the wall clock minus the time since boot, in
+// microseconds.
 struct ClockWatch {
   std::atomic<int64_t> last_offset_us;
   std::atomic<uint64_t> backward_steps;
@@ -72,8 +73,8 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   int64_t started_us;  // time since boot
 
   // The first `database_count` entries of `databases` are used, in any order. `databases_version`
-  // increases with each change of the list of databases. The list and its version REQUIRE
-  // shared_state->lock.
+  // increases with each change of the list of databases. The list of databases and
+  // `databases_version` REQUIRE shared_state->lock.
   int database_count;
   uint32_t databases_version;
   DatabaseEntry databases[kMostDatabases];
@@ -95,8 +96,9 @@ extern SharedState* shared_state;
 // If the library is preloaded, the postmaster reserves and creates the memory.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
-// Finds or creates the memory. Returns a blocker if the session must not use the extension's shared
-// memory. Raises an error if PostgreSQL's main shared memory has no room for the header.
+// Finds or creates the memory. Returns a blocker (state that prevents minting) if the session must
+// not use the extension's shared memory. Raises an error if PostgreSQL's main shared memory has no
+// room for the header.
 Blocker try_open_shared_state();
 // open_shared_state() raises an error if try_open_shared_state() returns a blocker.
 void open_shared_state();

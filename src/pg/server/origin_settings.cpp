@@ -28,7 +28,7 @@ bool is_loaded_late() {
 }
 
 // PostgreSQL passes PGC_S_TEST for both ALTER DATABASE and ALTER ROLE. A value of ALTER ROLE is
-// therefore refused only at the next login, not by ALTER ROLE.
+// therefore refused only at the next login, not when ALTER ROLE runs.
 bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
@@ -40,13 +40,13 @@ bool refuse_source() {
   return false;
 }
 
-// Returns whether the check hook must accept even an invalid value. If the check hook refused an
+// Returns whether the check hook must accept an invalid value, too. If the check hook refused an
 // invalid value of ALTER DATABASE, PostgreSQL would use another value at login.
 bool must_accept(GucSource source) {
   return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
 }
 
-// The assign hook receives the source of the value through `extra`.
+// The check hook passes the source of the value to the assign hook through `extra`.
 bool accept(void** extra, GucSource source) {
   auto* const passed = static_cast<GucSource*>(guc_extra(sizeof(GucSource)));
   if (passed == nullptr) return false;

@@ -1,11 +1,12 @@
 // The values of "snowflake.region" and "snowflake.owned_shards" when this session started.
 //
 // All sessions of a database must use the same region and shards. A reload of the configuration
-// therefore applies only to sessions that start later. The newest session chooses the region and
-// shards of its database (core/mint_origin.hpp).
+// therefore applies only to sessions that start after the reload. The newest session chooses the
+// region and shards of its database (core/mint_origin.hpp).
 //
-// If "snowflake.region" or "snowflake.owned_shards" is invalid, the session does not mint. For an
-// invalid value, PostgreSQL would only warn and use another value, which could cause duplicate ids.
+// If "snowflake.region" or "snowflake.owned_shards" has an invalid value, the session does not
+// mint. For an invalid value, PostgreSQL would only warn and use another value, which could cause
+// duplicate ids.
 #pragma once
 
 #include "core/shard_set.hpp"

@@ -4,7 +4,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// PostgreSQL's commands/sequence.c defines the same magic number, but does not export it.
+// PostgreSQL's commands/sequence.c defines the magic number of sequence pages, but does not export
+// it.
 constexpr uint32 kSequenceMagic = 0x1717;
 
 HeapTupleHeader header_of(Page page) {

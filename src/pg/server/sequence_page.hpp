@@ -23,7 +23,7 @@ struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
-  // Returns false without waiting if another session has locked the page.
+  // Returns false without waiting if another session has locked the sequence's page.
   static bool try_open(Relation relation, SequencePage* page);
   // Returns the sequence's value, without the second copy (witness).
   static int64_t read(Relation relation);

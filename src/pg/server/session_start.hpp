@@ -1,4 +1,4 @@
-// The start time of a session, by which sessions are ordered even if the clock is stepped.
+// The start time of a session orders sessions even if the clock is stepped.
 #pragma once
 
 #include "core/mint_origin.hpp"

@@ -11,8 +11,8 @@ namespace snowflake::pg {
 // Only checks/seal_check calls use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
-// Returns the layout of the settings for the next CREATE EXTENSION. Raises an error if the layout
-// settings are inconsistent.
+// Returns the layout of the settings, which the next CREATE EXTENSION will store. Raises an error
+// if the layout settings are inconsistent.
 Layout chosen_layout();
 extern int64_t server_seal;  // layout at server start
 
@@ -50,7 +50,8 @@ extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;
 
-// lead_ticks is rounded down. reserve_ticks is rounded up to at least 2.
+// lead_ticks is "snowflake.max_lead" in ticks, rounded down. reserve_ticks is "snowflake.reserve"
+// in ticks, rounded up to at least 2.
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 extern uint64_t sequence_starts;  // at most 2^sequence_bits

@@ -23,7 +23,7 @@ const char* span_text(int64_t ms);
 const char* layout_bits_text(const Layout& layout);
 const char* layout_text(const Layout& layout);
 
-// Returns, for example, "all" or "0-127,200".
+// Returns a set of shards as text, for example "all" or "0-127,200".
 const char* shards_text(const ShardSet& shards);
 
 // Returns "?" instead of the name if the session's database was dropped.
