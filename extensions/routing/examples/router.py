@@ -11,7 +11,7 @@ import time
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-# A transaction whose shard moves gets two errors: first the error of the fence, and later the error of a missing table.
+# A transaction whose shard moves gets a serialization failure at first, and later the error of a missing table.
 MOVED = ("40001", "42P01", "3F000")
 # The following limits apply unless the connection string sets other limits.
 LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",

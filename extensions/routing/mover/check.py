@@ -24,7 +24,7 @@ SENDERS = """SELECT
   pg_catalog.current_setting('max_replication_slots')::int - (SELECT count(*) FROM pg_catalog.pg_replication_slots),
   pg_catalog.current_setting('max_wal_senders')::int
     - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'walsender')"""
-# From PostgreSQL 18 on, another setting limits the number of replication origins.
+# From PostgreSQL 18 on, max_active_replication_origins limits the number of replication origins.
 WORKERS = """SELECT
   pg_catalog.current_setting('max_logical_replication_workers')::int
     - (SELECT count(*) FROM pg_catalog.pg_subscription WHERE subenabled AND subname !~ '^snowflake_move_'),
@@ -102,8 +102,8 @@ def of_start(move):
                f"{origins} free replication origins, and max_sync_workers_per_subscription is {syncs}. A move needs "
                "2, 2, 2 and 1. Raise max_logical_replication_workers, max_worker_processes, max_replication_slots (on "
                "PostgreSQL 18 max_active_replication_origins) or max_sync_workers_per_subscription.")
-    # Includes transactions on other tables and databases, because a replication slot is created only after all
-    # transactions have ended.
+    # Lists the prepared transactions of all databases, because PostgreSQL creates a replication slot only after all
+    # open transactions have ended.
     for gid, database, owner in move.source.rows(PREPARED):
         yield (f"Prepared transaction {quote(printable(gid))} of database {database} is open. Role {owner} must commit "
                "it or roll it back.")
@@ -155,8 +155,8 @@ def of_ids(move):
             yield f"Both servers mint ids of shard {move.shard} in region {region}, so they could mint the same ids."
     except psycopg.Error as error:
         yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
-    # Reads the target's clock after the source has minted the id. If the target's clock were read before, the id could
-    # seem to be from the future.
+    # Reads the target's clock after the source has minted the id. If the program read the clock first, the id could
+    # seem to be ahead of the clock.
     ahead = move.target.value(AHEAD, (last,))
     if ahead.total_seconds() > 0:
         yield (f"The source has minted ids of shard {move.shard} that are ahead of the target's clock, and new ids of "

@@ -9,7 +9,7 @@ from .errors import Refused, Stale, indented, say
 from .endpoints import database_of
 from .session import LOCK_MS
 
-# Selects the move's subscription from pg_subscription AS s.
+# A condition that selects the subscription of the move from pg_subscription AS s.
 SUBSCRIPTION = """s.subname = %s
   AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
 IS_ENABLED = f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}"
@@ -30,7 +30,7 @@ BEHIND = """SELECT pg_catalog.pg_size_pretty(
   FROM pg_catalog.pg_replication_slots WHERE slot_name = %s"""
 DROP_SLOT = """SELECT pg_catalog.pg_drop_replication_slot(slot_name)
   FROM pg_catalog.pg_replication_slots WHERE slot_name = %s AND NOT active"""
-# The reason why a table is not ready yet.
+# Returns why a table of the subscription is not ready yet.
 UNREADY = f"""
 SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHEN w.pid IS NOT NULL THEN 'is copied'
          ELSE pg_catalog.format('has not begun: no worker copies it (max_sync_workers_per_subscription = %%s)',
@@ -40,8 +40,8 @@ SELECT pg_catalog.concat_ws(' ', 'table', srrelid::pg_catalog.regclass, CASE WHE
   LEFT JOIN pg_catalog.pg_stat_subscription AS w ON w.subid = s.oid AND w.relid = srrelid
   LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid = w.pid
  WHERE {SUBSCRIPTION} AND srsubstate NOT IN ('r', 's') ORDER BY 1 LIMIT 3"""
-# Transactions in any database of the server that have begun to write. A replication slot is created only after
-# transactions that write have ended.
+# Lists the transactions that have begun to write, in all databases of the server. PostgreSQL creates a replication slot
+# only after all transactions with writes have ended.
 WRITERS = """
 SELECT format('process %s (%s of database %s, since %s)', pid, usename, datname, date_trunc('second', xact_start))
   FROM pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND backend_type <> 'walsender'
@@ -55,17 +55,17 @@ RECORD_SOURCE = """INSERT INTO snowflake_fleet.moving
 RECORD_TARGET = """INSERT INTO snowflake_fleet.moving
     (shard, schema, side, state, other, other_identity, role, statements)
   VALUES (%s, %s, 'target', 'arriving', %s, %s, %s, %s)"""
-# CREATE SUBSCRIPTION connects to the source, and warns that the publication does not exist yet.
+# CREATE SUBSCRIPTION warns that the publication does not exist yet.
 CREATE_SUBSCRIPTION = """CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription}
   WITH (enabled = false, create_slot = false, slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})"""
-# With a connection limit of 0, clients cannot connect as the role. Background workers are not counted.
+# With a connection limit of 0, clients cannot connect as the role. PostgreSQL does not count background workers.
 CREATE_ROLE = "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL"
 GIVE_SUBSCRIPTION = """ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role};
   ALTER ROLE {role} NOSUPERUSER"""
-# Settings of the role, for the processes that apply the rows.
+# Settings of the role as which the apply workers run.
 APPLY = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off", "lock_timeout": "0",
          "row_security": "off"}
-STALLED = 10          # seconds without progress, after which the cause is reported
+STALLED = 10          # seconds without progress, after which the program reports the cause
 
 
 def is_enabled(move):
@@ -107,7 +107,7 @@ def begin(move):
     slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{system})$"
 
     def insert():
-        # The locks wait for DDL on the tables that has not been committed yet.
+        # The locks wait for open transactions that have run DDL on the tables.
         move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
         move.source.execute(RECORD_SOURCE, (move.shard, move.schema, move.to_name, move.target_identity, slots,
                                             fingerprint))
@@ -122,7 +122,8 @@ def try_to_reserve(move):
     copies for each in its turn."""
     target = move.target
     with target.transaction():
-        # All databases of the server share the catalogue, so only one session at a time changes the catalogue.
+        # The lock prevents two moves from counting the same free workers. All databases of the server share
+        # pg_subscription.
         target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
         workers, used, who = target.row(USED_WORKERS)
         if used + 2 <= workers:
@@ -173,7 +174,7 @@ def reserve(move):
         raise Refused("the target could not be prepared, and nothing was changed: "
                       f"{error.diag.message_primary.strip()}\n  If the target cannot connect to the source, use "
                       "--source-for-target.") from None
-    # Checks that no ordinary role has replaced an object that the statements name.
+    # Checks again that no ordinary role has replaced an object that the statements name.
     found = refusals(move, target)
     if found:
         raise Refused("the target could not be prepared, and nothing was changed\n"
@@ -205,8 +206,8 @@ def make_slot(move):
                 return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')",
                                       (move.slot,))
         except psycopg.errors.LockNotAvailable:
-            # Each attempt waits for the transactions that were open at the start of the attempt. The next attempt waits
-            # longer, so that short transactions cannot make all attempts fail.
+            # PostgreSQL creates a replication slot after all transactions that were open before have ended. Each new
+            # attempt waits longer, so that short transactions cannot make all attempts fail.
             limit *= 2
             writers = source.column(WRITERS)
             say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: "
@@ -272,7 +273,7 @@ def standing(move, stalled):
 def is_level(move, seconds):
     """Whether the target applies within so many seconds what the source has committed until now."""
     until = time.monotonic() + seconds
-    # The commit of the message flushes the WAL. Unflushed WAL is not sent.
+    # The commit of pg_logical_emit_message() flushes the WAL. PostgreSQL does not send unflushed WAL to the target.
     lsn = move.probe.value("SELECT pg_catalog.pg_logical_emit_message(true, 'snowflake_move', '')::text")
     while not move.target.value("SELECT snowflake_fleet.has_applied(%s, %s)", (move.name, lsn)):
         if time.monotonic() > until:

@@ -8,7 +8,7 @@ from psycopg.conninfo import make_conninfo
 from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
-# A restart changes the identity, because restoring a disk needs a restart.
+# A restart changes the identity of a server, because a disk can be restored only with a restart.
 IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
@@ -42,7 +42,7 @@ def require_data_server(session):
         raise Refused(f"{session.label}: the server is a standby")
 
 
-# Returns the parts of the identity that never change: the system identifier and the database.
+# Returns the system identifier and the oid of the database, which never change.
 def database_of(identity):
     return identity.split("/")[0:3:2]
 
@@ -60,7 +60,7 @@ class Move:
         self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the state to report if the program ends now
-        self.waits = False    # true if the program has reported that the program waits for a free worker of the target
+        self.waits = False    # true after the message that the target has no free worker
         self.from_name, self.to_name = options.source, options.target
 
     # Connections
@@ -102,7 +102,7 @@ class Move:
         self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", **own,
                                                   "application_name": self.name})
         self.source_identity = self.source.value(IDENTITY)
-        # Slots belong to the server, not to a database.
+        # The name contains the oid of the database, because all databases of a server share the replication slots.
         self.slot = f"snowflake_move_{database_of(self.source_identity)[1]}_{self.shard}"
         if self.target is not None and self.source_identity == self.target_identity:
             raise Refused("source and target are the same database")
@@ -162,7 +162,7 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        # the schema was renamed, so the row of the move belongs to a kept schema
+        # After the move has renamed the schema, the row of the move is the row of a kept schema.
         if here is None and not self.has_schema(self.source, self.schema):
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)

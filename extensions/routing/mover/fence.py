@@ -24,12 +24,12 @@ RECORD_TAKE_OVER = """UPDATE snowflake_fleet.moving SET state = 'here', changed 
   WHERE shard = %s AND side = 'target' AND state = 'level'"""
 SNAPSHOT = """BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0;
   SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1"""
-# The schema of the rehearsal of the fence, and the row of the move that names this schema.
+# The program rehearses the fence on a schema that is created only for the rehearsal.
 REHEARSAL = "CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s"
 REHEARSED = """UPDATE snowflake_fleet.moving
   SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity'
   WHERE shard = %s AND side = 'source' AND state = 'copying'"""
-REHEARSAL_MS = 30_000     # no writer waits for this, and a busy server needs time for the first run of a statement
+REHEARSAL_MS = 30_000     # writers do not wait for the rehearsal, and a busy server needs time for a first run
 FENCED = "The source refuses writes. Run this command again to continue, or with --abort to cancel the move."
 BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again to continue, or with --abort to "
                     "cancel the move.")
@@ -66,7 +66,7 @@ def begin_control(move):
     """What ask_control() need not do while writers wait."""
     if move.control is not None:
         move.control.rollback()
-        # Writers may be waiting, so the program waits only a short time for a control database that does not answer.
+        # Writers may be waiting, so the program waits at most 10 s for an answer of the control database.
         move.control.begin(seconds=10)
         move.control.set_local("lock_timeout", move.options.lock_timeout)
 
@@ -205,7 +205,7 @@ def flip(move):
             raise Refused(f"the map could not be changed, and the fence is removed: {words(error)}") from None
         complain(f"the connection to the control database is lost: {words(error)}")
     if reconnected(move):
-        # The earlier session has ended, so the map shows the committed state.
+        # The session of the earlier run has ended, so the map shows whether the earlier run has committed.
         if move.map_says() == move.to_name:
             return
     elif sent:

@@ -13,7 +13,7 @@ from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over. Run this command again to finish the move."
-SECONDS = 3600    # the limit for reading a table; no writer waits for the read
+SECONDS = 3600    # the limit in seconds for reading a table, while no writer waits
 PRIMARY_KEYS = """SELECT relname::text, t::text, pg_catalog.quote_ident(attname)
   FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
   JOIN pg_catalog.pg_index ON indrelid = t AND indisprimary
@@ -94,7 +94,7 @@ def compare_rows(move, here):
             found = "the schema of the source was altered during the take-over"
         move.source.execute(RECORD_COMPARED, (found, here.id))
     if found and not (before and move.options.force):
-        move.stands = None    # the error must not advise to finish the move
+        move.stands = None    # the error message must not advise to finish the move
         raise Refused(f"{found}\n  The move is not finished, and the source is unchanged. Compare schema "
                       f"{move.schema} of both servers.\n  If the target has all rows, finish the move with --force.")
 
@@ -111,7 +111,7 @@ def finish(move):
                           "taken over. Search the source for rows that were written after that.")
         compare_rows(move, here)
         keep_source(move, here)
-    # The target's record is deleted last. While the target's record exists, a later run looks for remains of the move.
+    # Deletes the target's record of the move last, because a later run cleans up only if this record exists.
     rest(move)
     forget(move.source, move, "source", False)
     forget(move.target, move, "target", False)
@@ -124,7 +124,7 @@ def abort(move):
         raise Refused(f"shard {move.shard} is already on the target\n  Run without --abort to finish the move. Then "
                       "move the shard back.")
     here, there = move.source_row(), move.target_row()
-    # If a server of this name has no record of the move, the server is a replacement, and the original server no longer
+    # If the server of this name has no record of the move, it is a new server, and the original server no longer
     # exists.
     if there is not None or here is not None and here.other != move.to_name:
         for sentence in of_rows(move):
@@ -135,7 +135,7 @@ def abort(move):
                       f"server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, and "
                       "run this command again.")
     if is_fenced:
-        # the source refuses this call while the source's copy of the map assigns the shard to the target
+        # lift() fails while the source's copy of the map assigns the shard to the target.
         push_map(move)
         lift(move)
     clear(move)

@@ -105,7 +105,7 @@ def run(move):
         return say(f"shard {move.shard} is on the target: run this command without --check to finish the move")
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
-        # Only the server to which the fenced shard moves can have a record of the take-over.
+        # Only the target of the move can have a record that it has taken over the fenced shard.
         if is_elsewhere(row, move.target_identity):
             raise Refused(f"shard {move.shard} is fenced for a move to another server, {row.other}\n  Run with --to "
                           "and that server. If that server is permanently lost, run with --forget source.")

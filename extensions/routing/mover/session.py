@@ -9,18 +9,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from .errors import Refused, say
 
-LOCK_MS = 5000        # lock_timeout for locks that block no writer
+LOCK_MS = 5000        # lock_timeout in ms for locks that block no writer
 # The default options of the connection. The connection string can set other values for these options.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
 SECONDS = 60          # the default limit for a statement
-GRACE = 10            # the time that the server has to report that the limit is exceeded
+GRACE = 10            # seconds that the server has to report a timeout
 SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",
     "default_transaction_read_only": "off", "idle_session_timeout": "0",
-    # If the program or the network does not answer any more, the server ends the session and thereby releases the locks
-    # of the session.
+    # If the program or the network stops responding, the server ends the session and releases the locks of the session.
     "idle_in_transaction_session_timeout": "60s", "client_connection_check_interval": "1s", "tcp_user_timeout": "20s",
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
     "lock_timeout": str(LOCK_MS), "row_security": "off", "jit": "off",
@@ -143,7 +142,7 @@ class Session:
         """Never fails: a connection that is gone has rolled back as well."""
         with contextlib.suppress(psycopg.Error), alarm(SECONDS, self.label):
             self.connection.execute("ROLLBACK")
-        # The rollback also resets the settings.
+        # ROLLBACK also resets settings that were changed with SET LOCAL.
         self.limit = None
 
     @contextlib.contextmanager
