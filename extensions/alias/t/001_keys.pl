@@ -65,7 +65,8 @@ sub reload
 	die 'the session has not heard of the reload';
 }
 
-# Invalid key files. The log contains the path. Errors contain the path only for roles that may read the setting.
+# The log contains the path of an invalid key file. An error contains the path only for roles that may read the setting
+# snowflake_alias.key_file.
 my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => "The path of the key file is \"$path\"", hint => 'read it');
 my $since = -s $node->logfile;
 refused(\%missing, 'the key file does not exist');
@@ -115,13 +116,13 @@ foreach my $lines (sort keys %wrong)
 	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
-# Rotation of keys. A session keeps its keys until a reload. A new session reads the file.
+# A session keeps its keys until the configuration is reloaded. A new session reads the key file.
 write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# A new version of a key is first added below the topmost line, so that servers use it only to decode. Otherwise a
-# server could make aliases with a version that other servers have not received.
+# A new version of a key is first added below the top line of the key file, so that servers use it only to decode. If a
+# server made aliases with the new version, servers without the new version could not decode them.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -136,7 +137,7 @@ isnt($new_alias, $old_alias, 'after the reload an open session makes aliases wit
 isnt($new_token, $old_token, 'after the reload an open session makes tokens with the new version');
 is($session->query_safe($reads), '77|77', 'aliases and tokens of the old version are decoded');
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'aliases and tokens of the new version are decoded');
-# The old version is removed from the key file.
+# The operator removes the old version of the key from the key file.
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
@@ -220,9 +221,9 @@ write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key
 is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', 'each of 800 keys makes another alias');
 write_keys("photos 1 $key{two}\n");
 
-# A statement must not use two versions of the key file. A parallel worker would read the file again, and may find an
-# edited file. Therefore the functions that make aliases are not parallel safe. If a user's function hides a call of
-# alias() from the planner, the call fails in the parallel worker.
+# alias() is not parallel safe, because one statement must not use two versions of the key file. A parallel worker would
+# read the key file again, and could find an edited file. If a user's function hides a call of alias() from the planner,
+# the call fails in the parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -269,7 +270,7 @@ $node->refuses("LOAD 'snowflake_alias'; SET snowflake_alias.key_file = '$planted
 $node->reconfigure('snowflake_alias.key_file' => "'$planted'");
 my $planted_alias = $node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')");
 isnt($planted_alias, $new_alias, 'the configuration can name another file by its absolute path');
-# A parallel query loads the library in its leader.
+# A parallel query loads the library snowflake_alias in its leader process.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE same AS SELECT 77::bigint AS id FROM generate_series(1, 2000);
 	ANALYZE same;
@@ -324,7 +325,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE restored');
 $node->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('restored') ], 'the dump is restored');
 is($node->safe_psql('restored', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'the restored database makes the same aliases');
 
-# snowflake_alias does not need the preloaded library of the generator.
+# snowflake_alias works although the library snowflake is not preloaded.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_stat_statements'");
 $node->restart;
 is($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works if the library snowflake is not preloaded');

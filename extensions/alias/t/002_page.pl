@@ -1,6 +1,6 @@
-# Runs the statements of doc/outside.md in their order. Compares the page's vectors with the server, and the decoders in
-# doc/examples with both. Compares the functions and the setting in doc/outside.md and in doc/reference.md with the
-# catalogue.
+# Runs the statements of doc/outside.md in their order. Compares the example ids of the page with the server, and with
+# the decoders in doc/examples. Compares the functions and the setting in doc/outside.md and in doc/reference.md with
+# the catalogue.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,8 +19,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements run on the README's table with the one row that the page shows. The argument $1 of a statement is the
-# text form of the row's id.
+# The statements run on the table of README.md, with the one row that the page shows. The argument $1 of a statement is
+# a text form of the row's id.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
@@ -123,7 +123,8 @@ is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $refe
 	join("\n", map { s/(\w+)$/$by{$1}/r } split /\n/, $node->safe_psql('postgres', q{LOAD 'snowflake_alias'; SELECT name, boot_val, context FROM pg_settings WHERE name LIKE 'snowflake\_alias.%'})),
 	'the reference has the right default and context of each setting');
 
-# Makes texts to decode: the vectors, texts with one error, and texts with characters that look like ASCII but are not.
+# Makes texts to decode: the example ids, texts with one error, and texts with characters that look like ASCII but are
+# not.
 my @texts;
 foreach (@vectors)
 {
