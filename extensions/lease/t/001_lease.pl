@@ -1,4 +1,5 @@
-# Tests a server that leases its region: start, renewal, restart, crash, revocation, and the errors without a lease.
+# Tests the start, restart and crash of a server that leases its region. Also tests renewals, revoked leases, and the
+# errors without a lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +35,6 @@ sub mint
 }
 sub region_of { return $_[0]->safe_psql('postgres', "SELECT snowflake.region_of($_[1])"); }
 
-# After the first ids, the view lease and the lease server show the same lease.
 my @ids = mint($server);
 is($server->safe_psql('postgres', 'SELECT d.region = l.region FROM snowflake.databases AS d, snowflake.lease AS l'), 't', 'the view databases shows the leased region');
 is(scalar(@ids), 400, 'a server that leases its region mints');
@@ -47,7 +47,7 @@ is($lease_server->safe_psql('postgres', q{SELECT region, server, free FROM snowf
 is($server->safe_psql('postgres', 'SELECT last_value FROM snowflake.fleet'),
 	$lease_server->safe_psql('postgres', 'SELECT id FROM snowflake_fleet.fleet'), 'the database has stored the number of the fleet');
 
-# The lease is renewed before it ends, so the server mints without a pause.
+# The server renews its lease before the lease ends, so the server mints without a pause.
 my $until = $server->safe_psql('postgres', 'SELECT until FROM snowflake.lease');
 $server->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.lease") or die 'not renewed';
 mint($server);
@@ -65,7 +65,8 @@ is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $i
 like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log shows that the lease server cannot be reached');
 eval { $holder->quit };
 
-# When the lease has ended, calls wait, and fail after max_wait. When the lease is renewed, waiting calls continue.
+# When the lease has ended, next_id() waits, and fails after "snowflake.max_wait". When the server gets a new lease,
+# waiting calls continue.
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
@@ -81,21 +82,22 @@ is($end->{errors}, '', 'a waiting call gets its id when the lease server is back
 $ledger->record($waiting->{name}, @{ $end->{ids} });
 $ledger->check(1_000, 'ids are unique over a crash restart and a lease that ended');
 
-# A clean stop returns the region. The next server run gets a region at once, and ids stay unique.
+# If the server is stopped cleanly, it gives its region back. The server leases a region again at the next start, and
+# ids stay unique.
 $server->restart;
 like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'the log shows that a clean stop returned the region');
 $ledger->new_server_run;
 @ids = mint($server);
 my $second = region_of($server, $ids[0]);
 is($lease_server->safe_psql('postgres', q{SELECT count(*) FROM snowflake_fleet.regions WHERE state = 'held'}), '1', 'after a restart the lease server shows one held region');
-# After an immediate stop the region is still leased, so the server leases another region at once.
+# After an immediate stop the region is still leased, so the restarted server leases another region.
 $server->stop('immediate');
 $server->start;
 $ledger->new_server_run;
 @ids = mint($server);
 isnt(region_of($server, $ids[0]), $second, 'after an immediate stop the server mints in another region');
 
-# If the lease is revoked, the server continues as a new incarnation with another region.
+# If an operator revokes the lease, the server continues with another region.
 my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
 my $session = $server->session;
 $session->query_safe('SELECT snowflake.next_id(1)');

@@ -1,4 +1,4 @@
-# Tests that ids stay unique over faults between a server and its lease server, and over faults of the server.
+# Tests that ids stay unique after faults of a server, and after faults of its connection to the lease server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -39,14 +39,15 @@ $lease_server->safe_psql('postgres', q{
 	CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
 	  FOR EACH ROW EXECUTE FUNCTION refuse()});
 
-# If the lease server sends the rows of an answer, and then its commit fails, nothing was granted.
+# If the commit of a lease fails after the lease server has sent the rows of its answer, the server has no lease.
 my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s', '0-3'));
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snowflake.lease") or die 'nothing said';
 like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
-# If the lease server's wait for its standby is cancelled, the commit succeeds with a warning.
+# If the lease server's wait for its synchronous standby is cancelled, the commit succeeds with a warning. The server
+# must not use such a lease.
 $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $lease_server->reload;
 $lease_server->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
@@ -87,7 +88,7 @@ $server->create_database('other');
 goes_on_when_recreated(0, 'ids of a database that was created again are above the old ones, with the clock set back');
 goes_on_when_recreated(1, 'ids of a database that was created again are above the old ones, over a crash restart');
 
-# The worker is killed, and later terminated by an operator.
+# The lease worker is killed, and later an operator terminates it.
 my $worker = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'};
 my $first = $server->safe_psql('postgres', $worker);
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
@@ -102,8 +103,8 @@ push @ids, mint($server, 100, 'other');
 is(twice(@ids), 0, 'ids are unique after the worker was terminated');
 $server->stop;
 
-# The fleet has only one region. The processes of the server that holds the region are suspended until the lease has
-# ended. Another server with the same login leases the region.
+# The processes of the server that holds the fleet's only region are suspended until the lease has ended. Another server
+# with the same login role leases the region.
 $lease_server->safe_psql('postgres', 'CREATE DATABASE narrow');
 $lease_server->install('narrow');
 $lease_server->safe_psql('narrow', q{
@@ -134,7 +135,6 @@ push @both, mint($pair{beta}, 1000);
 is(twice(@both), 0, 'ids are unique when the suspended server continues');
 like($session->{stderr}, qr/this server has not leased a region|the lease of region 0 has ended/, 'the error of the server that was suspended explains why it cannot mint');
 eval { $session->quit };
-# A region that was returned is free at once.
 $pair{beta}->stop;
 is(scalar(mint($pair{alpha}, 10)), 10, 'after a clean stop of the second server the first one mints');
 

@@ -1,5 +1,5 @@
-# Tests new sessions while others mint, hosts of the lease server that do not answer, short leases, and regions that are
-# lost while calls wait.
+# Tests new sessions while other sessions mint, and hosts of the lease server that do not answer. Also tests short
+# leases, and regions that are lost while calls wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +18,8 @@ $lease_server->install;
 $lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 
-# The published limit is ahead of the clock by "snowflake.reserve". A new session must not wait until the clock reaches
-# the published limit.
+# Sessions may mint up to a limit that is ahead of the clock by "snowflake.reserve". A new session must not wait until
+# the clock reaches the limit.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -42,7 +42,6 @@ ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowfla
   or diag $server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease');
 is(scalar($server->ids(q{SET snowflake.max_wait = '20s'; SELECT snowflake.next_id(1)})), 1, 'the server mints although the first host does not answer');    # ids begin at the mark
 
-# If the fleet grants less than the requested time, the lease is still renewed in time.
 $server->stop;
 $lease_server->safe_psql('postgres', 'CREATE DATABASE short');
 $lease_server->install('short');
@@ -51,8 +50,8 @@ $server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'hos
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-# The lease server grants shorter leases than the server requests. Renewals by the server's own setting of 6 s would be
-# late. On a busy machine some renewals may be late.
+# The lease server grants shorter leases than the server requests. If the server renewed its lease by its own setting of
+# 6 s, each renewal would be late. On a busy machine some renewals may be late.
 my $renewals = $server->safe_psql('postgres', <<'SQL');
 DO $$
 DECLARE seen timestamptz := until FROM snowflake.lease; now_until timestamptz; in_force int := 0; late int := 0;
@@ -77,8 +76,8 @@ my ($in_force, $late) = $renewals =~ /^(\d+), late: (\d+)$/;
 is($in_force, 12, 'a lease that is shorter than the server requested is renewed twelve times before it ends') or diag $renewals;
 cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 
-# The region is lost while a session waits for a lease that covers the id of the argument "after". The new id must be
-# greater than the argument.
+# next_id() waits for a lease that allows an id greater than the argument "after". The region is lost while next_id()
+# waits. The new id must be greater than the argument.
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {

@@ -1,5 +1,5 @@
-# Tests the errors of calls and the reasons in health if a server cannot mint. The causes are: the server has no region,
-# the ids of the region begin later, the lease has ended, or the database belongs to another fleet.
+# Tests the errors of calls, and the reasons in health, if a server cannot mint. The causes are a server without a
+# region, a lease that has ended or begins later, and a database of another fleet.
 
 use strict;
 use warnings FATAL => 'all';
@@ -52,11 +52,10 @@ $server->restart;
 refused('no region is leased', { message => 'this server has not leased a region', detail => 'could not connect', hint => 'check the lease server' },
 	'next_id() fails if the server started while the lease server was stopped');
 
-# When the lease server is back, the server mints without any action.
 $lease_server->start;
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints when the lease server is back');
 
-# If the clock is set back, ids of a new database must be above the existing ids of the region.
+# If the clock is set back, ids of a new database must be greater than the existing ids of the region.
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');
@@ -66,14 +65,14 @@ refused('ids of the region of this database cannot be minted yet',
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');
 
-# A database must have the layout of the fleet.
+# A database cannot mint if its layout differs from the layout of the fleet.
 $server->safe_psql('postgres', 'CREATE DATABASE twitter');
 $server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 refused('id layout is not the layout of this server\'s lease',
 	{ message => 'the id layout of this database is not the layout of this server.s lease', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'set "snowflake.layout"' },
 	'next_id() fails in a database whose layout is not that of the fleet', 'twitter');
 
-# Leases of another fleet do not protect the ids of this database.
+# A database that has minted in one fleet must not mint in another fleet, which could lease the same region again.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$fleet{theirs}'\n");
 $server->restart;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';

@@ -1,6 +1,6 @@
-# Runs the commands of doc/fleet.md: they set up three servers, and each statement of "Getting out of trouble" solves
-# its problem. The test replaces only names of machines, lengths of time and the time of day. Also compares the table of
-# messages in doc/fleet.md with the source code.
+# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble". The
+# test replaces only names of machines, lengths of time and the time of day. Also compares the table of messages in
+# doc/fleet.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -40,8 +40,8 @@ sub adapted
 	return $text;
 }
 
-# Arranges the files of a node as Debian's packages do: configuration outside of the data directory, conf.d, and
-# libraries that are already preloaded. Scripts stand in for `runuser`, `chown` and `systemctl`.
+# Arranges the files of a node as Debian's packages do: the configuration is outside of the data directory, has a folder
+# conf.d, and already preloads a library. Scripts replace the commands `runuser`, `chown` and `systemctl`.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -72,8 +72,7 @@ sub debian
 	return;
 }
 
-# Runs commands in a shell with the environment of the node's machine: its home, its PATH, and its server as the
-# default.
+# Runs shell commands as on the node's machine, with its home directory, its PATH, and its server as the default.
 sub shell
 {
 	my ($node, $commands, %environment) = @_;
@@ -111,7 +110,7 @@ sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 my $title = 'Three servers';
 my $lease_server = Snowflake::LeaseServer->new('lease_server');
 $lease_server->init;
-# A connection over the network must match the page's line of pg_hba.conf.
+# A network connection must match the line of pg_hba.conf that the page shows.
 debian($lease_server, "local all all trust\n");
 shell($lease_server, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
 $lease_server->_update_pid(1);
@@ -204,12 +203,12 @@ like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# Runs the section "The lease server was promoted, or restored". The test changes the timeline that the lease server has
-# stored. Later the test changes rows without updating their signature.
+# Runs the section "The lease server was promoted, or restored". To simulate a promotion, the test changes the stored
+# timeline. To simulate a restore, the test changes rows without a new signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
-# After a cancel the worker sends its request again at once.
+# After a cancel, the lease worker sends its next request at once.
 sub ask_now { my ($node) = @_; return ($node // $west)->safe_psql('app', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}); }
 $title = 'The lease server was promoted, or restored';
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.fleet SET timeline = 99; SELECT snowflake_fleet.sign_rows()');
@@ -223,7 +222,7 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# With a smaller skew, confirm_data_loss() also keeps the lease of a server that has just started.
+# With a smaller max_skew, confirm_data_loss() also keeps the lease of a server that has just started.
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
@@ -261,7 +260,7 @@ section_ends($title);
 
 is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
 
-# Checks that doc/fleet.md contains each function that no comment marks as internal, and no internal function.
+# Checks that doc/fleet.md contains each function, except the functions whose comment marks them as internal.
 my %comment = map { split /\|/, $_, 2 } split /\n/, $lease_server->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL

@@ -1,7 +1,6 @@
-# Tests a server with a leased region that is recovered to an earlier time and runs at the same time as its original.
-# Also tests an asynchronous failover. The recovered server and the promoted standby have clocks that are behind. The
-# recovered server and the promoted standby lease other regions than their originals, so no id repeats, not even the id
-# of a lost row.
+# Tests a server that is recovered to an earlier time while its original still runs, and an asynchronous failover. The
+# recovered server and the promoted standby have clocks that are behind. The recovered server and the promoted standby
+# lease other regions than the original, so no id repeats, not even the id of a lost row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -26,7 +25,7 @@ my $original = Snowflake::Node->create('original', has_archiving => 1, allows_st
 $original->start;
 $original->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)');
 
-# Inserts rows, whose ids span some milliseconds. Returns the number of ids that were minted before the call.
+# Inserts rows whose ids have different times. Returns how many of the ids an earlier call has already returned.
 my %seen;
 sub mint
 {

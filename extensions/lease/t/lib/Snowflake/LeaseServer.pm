@@ -9,10 +9,11 @@ use parent 'Snowflake::Node';
 
 use PostgreSQL::Test::Utils ();
 
-# Contains the seal of layout 41/5+8/10 with the epoch 2025, computed as in src/core/seal.hpp.
+# The layout 41/5+8/10 with the epoch 2025 as one number (the seal), computed as in src/core/seal.hpp.
 our $seal = 1735689600000 * 2012500 + 22 * 57500 + 5 * 2300 + 8 * 92 + 10 * 4;
 
-# Makes a server without snowflake in its libraries, with fsync on. %params: conf, and the parameters of init().
+# Creates a server with fsync on, which does not load the library snowflake. The hash %params can contain conf and the
+# parameters of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -25,8 +26,8 @@ sub create
 
 sub install { return $_[0]->safe_psql($_[1] // 'postgres', 'CREATE EXTENSION snowflake_fleet'); }
 
-# Sends a request. Returns the answer as a hash, or the error as {error}. Ends the test if there is no answer. %request:
-# call, server, incarnation, and values that differ from the first request of a new incarnation.
+# Sends a request. Returns the answer as a hash, or the error as {error}. Ends the test if there is no answer. The
+# hash %request contains call, server, incarnation, and all values that differ from the first request of a server run.
 sub ask
 {
 	my ($self, %request) = @_;
@@ -39,7 +40,7 @@ sub ask
 	return \%answer;
 }
 
-# known(ANSWER): the parameters of ask() for a server whose newest answer is ANSWER.
+# known(ANSWER) returns the parameters of ask() for a server whose newest answer is ANSWER.
 sub known
 {
 	my ($self, $answer) = @_;

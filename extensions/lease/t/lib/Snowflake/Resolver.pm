@@ -8,7 +8,7 @@ use warnings FATAL => 'all';
 
 use File::Basename qw(dirname);
 
-# Makes the resolver of a server, which must not have been started.
+# Creates the resolver of a server that has not been started yet.
 sub new
 {
 	my ($class, $node) = @_;
@@ -18,7 +18,7 @@ sub new
 	return $self;
 }
 
-# Sets the addresses of names. %names: name => [ seconds until the answer, addresses ].
+# Sets the addresses of host names. The hash %names maps each host name to [ seconds until the answer, addresses ].
 sub set
 {
 	my ($self, %names) = @_;
