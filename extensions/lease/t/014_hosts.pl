@@ -1,6 +1,5 @@
 # Tests several hosts in "snowflake.lease_conninfo". If a host does not grant a lease, whatever the reason, the server
-# tries the next host and continues to mint. The server must continue to mint for every position of the failing host in
-# the list.
+# tries the next host and continues to mint. The failing host can be at any position in the list.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +33,7 @@ $lease_server->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# The kernel accepts connections to this port, but no process answers.
+# The kernel accepts connections to the port of this socket, but no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $lease_server->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -66,8 +65,8 @@ sub renewed_since
 	return;
 }
 
-# The first host is silent and the second host answers. The hosts are in the list, in a service file, or addresses of
-# one name.
+# The first host does not answer, but the second host answers. The hosts are in the connection string, in a service
+# file, or addresses of one host name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $lease_server->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -87,7 +86,7 @@ connect_by('host=fleet.example port=' . $lease_server->port);
 renewed_since('the lease is renewed if the first address of a name is silent');
 like($server->log_content, qr/stopped waiting for fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
 
-# After a failover by DNS the next request looks up the addresses again.
+# After a failover by DNS, the next request looks up the addresses of the host name again.
 $resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
 $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake.lease') or die 'it answers';
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
@@ -117,7 +116,7 @@ like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port
 	'the log names the host that waits for an operator, and where the solutions are');
 $server->stop;
 
-# Tests a connect_timeout that is less than the default time limit of an attempt.
+# Tests a connect_timeout that is shorter than the default time limit for one host.
 my $patient = Snowflake::Node->create('patient', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 60s\nsnowflake.lease_conninfo = 'host=127.0.0.2 port="
 	  . $lease_server->port . " connect_timeout=1 user=alpha'\n");
 $patient->start;

@@ -1,4 +1,4 @@
-# Tests that a copy of a server does not mint if it is started without leased regions, even if no id was minted before.
+# Tests that a copy of a server does not mint without "snowflake.leased_regions", even if the server has never minted.
 
 use strict;
 use warnings FATAL => 'all';

@@ -38,7 +38,7 @@ is(count_in_log(qr/LOG:  snowflake: the lease server sent a notice with its answ
 	'the log has the warning of the session start once');
 is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, without the prefix of the log');
 
-# A new cause of a failed renewal is logged at once. The same cause is not logged for every attempt.
+# A new cause of a failed renewal is logged at once. The same cause is not logged again for each attempt.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $lease_server->stop;
 missed(6) or die 'not missed';

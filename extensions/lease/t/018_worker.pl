@@ -1,5 +1,5 @@
-# Tests cancels, terminations and errors of the lease worker. Also tests a clock that is set back, a worker without a
-# free slot, and a server that is its own lease server.
+# Tests a lease worker that is cancelled or terminated, or that raises an error. Also tests a clock that is set back, a
+# server without a free background worker, and a server that is its own lease server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -43,8 +43,8 @@ sub renewed
 mint();
 my $held = lease();
 
-# Tools that terminate idle sessions must not regard the worker as an idle session. If the worker is terminated, the
-# lease does not end.
+# Tools that terminate idle sessions must not regard the lease worker as an idle session. If the lease worker is
+# terminated, the lease does not end.
 is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'pg_stat_activity does not show the worker as an idle session');
 $lease_server->stop;
 my $first = worker();
@@ -58,14 +58,14 @@ $lease_server->start;
 renewed('the lease is renewed when the lease server is back');
 is(lease(), $held, 'the server has the same region and incarnation with a new worker');
 
-# A cancel ends the current attempt of the worker, but not its process.
+# pg_cancel_backend() ends the current attempt of the lease worker, but not its process.
 my $cancelled = worker();
 $server->safe_psql('postgres', "SELECT pg_cancel_backend($cancelled)");
 renewed('the lease is renewed after the worker was cancelled');
 is(worker(), $cancelled, 'the worker is the same process after a cancel');
 like($server->log_content, qr/ERROR:  canceling statement/, 'the log shows the cancel');
 
-# Makes PostgreSQL raise an error in the worker, which has no file descriptor left.
+# If the lease worker has no file descriptor left, PostgreSQL raises an error in the lease worker.
 my $limited = worker();
 my %used = map { m{/(\d+)$} ? ($1 => 1) : () } glob "/proc/$limited/fd/*";
 my ($free) = grep { !$used{$_} } 0 .. 1000;
@@ -76,7 +76,7 @@ command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file
 renewed('the lease is renewed after errors of the worker');
 is(worker(), $limited, 'the worker is the same process after errors');
 
-# The lease is revoked while the worker cannot map the memory of a database.
+# The lease is revoked while the lease worker cannot open the shared memory of a database.
 my $memory = $server->data_dir . '/pg_dynshmem';
 chmod 0, $memory or die $!;
 $lease_server->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");
@@ -88,8 +88,8 @@ $ledger->new_server_run;
 mint();
 is(worker(), $limited, 'the worker is the same process after it could not map the memory of a database');
 
-# The worker is terminated while the clock is ahead, and then the clock is set back. PostgreSQL computes from the clock
-# when to restart a worker.
+# The lease worker is terminated while the clock is ahead, and then the clock is set back. PostgreSQL computes from the
+# clock when to restart a background worker.
 $server->clock->set(600);
 $server->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'it is not refused';
 $server->safe_psql('postgres', 'SELECT pg_terminate_backend(' . worker() . ')');
@@ -97,7 +97,8 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
 renewed('the lease is renewed after the clock was set back');
 
-# The postmaster is suspended, so no worker starts. After the lease has ended, health shows that no worker runs.
+# The postmaster is suspended, so no lease worker starts. After the lease has ended, health shows that no lease worker
+# runs.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session
@@ -120,7 +121,7 @@ kill 'CONT', $postmaster;
 renewed('the lease is renewed when the postmaster continues');
 eval { $session->quit };
 
-# If a session terminates the lease worker, and the server has no slot for a second worker, the lease worker continues.
+# If max_worker_processes allows no second worker, the process of a terminated lease worker continues.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
 $ledger->new_server_run;
@@ -132,7 +133,7 @@ $server->wait_for_log(qr/LOG:  snowflake: the lease worker was told to end, but 
 renewed('without a slot for another worker the terminated worker renews the lease');
 is(worker(), $only, 'without a slot for another worker the process is the same');
 
-# When the server stops, the lease is returned once, although the worker was restarted.
+# When the server stops, it gives its lease back only once, although the lease worker was restarted.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $server->restart;
 $ledger->new_server_run;
@@ -141,7 +142,7 @@ $server->backup('standby');
 $server->stop;
 like($server->log_content, qr/LOG:  snowflake: gave region \d+ back(?!.*snowflake:)/s, 'the log shows that a stop returned the region');
 
-# Without any slot for a worker the server does not start, because it could never mint.
+# If max_worker_processes leaves no place for the lease worker, the server does not start, because it could never mint.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 4\nmax_worker_processes = 1\n");
 $since = -s $server->logfile;
 ok(!$server->start(fail_ok => 1), 'without a slot for a worker the server does not start');
@@ -170,8 +171,8 @@ sleep 5;
 cmp_ok($lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
-# If the lease server is the server itself, it accepts no connection during its stop, so the worker does not try to
-# return the lease.
+# If the lease server is the server itself, it accepts no connection during its stop. The lease worker then does not try
+# to give the lease back.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;

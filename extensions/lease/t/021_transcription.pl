@@ -77,20 +77,21 @@ my ($code, $out, $err) = $lease_server->psql('postgres', <<~'SQL');
 	SQL
 is($err, '', 'the SQL functions give the same answers and leave the same rows');
 
-# Checks that each case occurs in the trace often enough.
+# Checks that the random requests get each kind of answer often enough.
 my %seen;
 $seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|taken|term_over),/ ? $1 : () } @lines;
 cmp_ok($seen{$_} // 0, '>', 20, "the case $_ occurs " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# After confirm_data_loss() a renewal of a region without a holder is granted, so a server that holds a lease continues.
+# After confirm_data_loss(), the lease server renews the lease of a server even if it has no record of the lease.
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
-	# Counts returned grants that are newer than the server's newest answer. Such a return ends no lease.
+	# Counts leases that were given back, but are newer than the server's newest answer. Giving back such a lease ends
+	# no lease.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;

@@ -1,6 +1,6 @@
-# Tests the lease server without database servers: how it is created, with and without the extension, many requests at
-# once, and requests that wait for a lock. Also tests dumps, restores and copies of the lease server, and the views for
-# its operator.
+# Tests the lease server by requests that the test sends. Creates the lease server with and without the extension, and
+# sends many requests at once, and requests that wait for a lock. Also tests dumps, restores and copies of the lease
+# server, and the views for its operator.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,7 @@ my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
 sub sql { my ($sql, $database, $node) = @_; return ($node // $lease_server)->safe_psql($database // 'postgres', $sql); }
-# Changes the rows of the regions and signs the rows, as the functions do.
+# Changes rows of the table region and signs the rows, as the functions of the lease server do.
 sub rewrite { return sql("BEGIN; UPDATE snowflake_fleet.region SET $_[0]; SELECT snowflake_fleet.sign_rows(); COMMIT"); }
 # Reads health as a monitoring role.
 sub health
@@ -95,8 +95,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# The time that a request waits for the lock does not count as a difference of clocks. The decision respects grants that
-# were made while the request waited.
+# The time that a request waits for the lock does not count as a difference of clocks. The answer to the request
+# respects leases that were granted while the request waited.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $lease_server->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
@@ -113,7 +113,7 @@ cmp_ok(($waiting{out} =~ /(\d+)$/)[0], '>=', $released, 'the answer to a request
 is(sql("SELECT clock_offset BETWEEN '-1 s' AND '0.1 s' FROM snowflake_fleet.regions WHERE region = 2"), 't', 'a wait for the lock does not change clock_offset');
 $holder->quit;
 
-# If a commit may be lost in a crash, nothing is granted.
+# If a crash could lose a commit, the lease server grants no lease.
 foreach my $setting ('synchronous_commit', 'fsync')
 {
 	$lease_server->reconfigure($setting => 'off');
@@ -123,7 +123,7 @@ foreach my $setting ('synchronous_commit', 'fsync')
 	$lease_server->reconfigure($setting => 'on');
 }
 
-# A server that was renamed or removed gets an error that explains the change.
+# A server whose role was renamed or removed gets an error that explains the change.
 sql('ALTER ROLE beta RENAME TO other');
 like($lease_server->ask(call => 'acquire', server => 'other', incarnation => 9)->{error}, qr/42501: role other is not a server of this fleet\nDETAIL: .*added under the name beta, and was renamed(?s:.*)HINT: .*RENAME TO beta/, 'the error explains that the role was renamed');
 sql('ALTER ROLE other RENAME TO beta');
@@ -148,8 +148,8 @@ is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1001,
 $lease_server->clock->set(0);
 is($lease_server->ask(call => 'renew', server => 'alpha', incarnation => 1000, $lease_server->known($held), acked => 1)->{status}, 'granted', 'the holder of the region renews its lease when the clock is right');
 
-# After a restore elsewhere, in place or of the data only, after a copy by a template, or after manual changes, the
-# lease server grants no lease.
+# The lease server grants no lease after its database was restored from a dump or copied as a template, or after manual
+# changes of rows.
 my $dump = $lease_server->basedir . '/fleet.dump';
 command_ok([ 'pg_dump', '-Fc', '-f', $dump, $lease_server->connstr('postgres') ], 'pg_dump');
 sql('CREATE DATABASE restored');
@@ -181,7 +181,7 @@ my $again = $lease_server->ask(%renewal, newest => $over->{number}, term => $ove
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'after confirm_data_loss() the holder keeps its lease');
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'after confirm_data_loss() no other server gets a region');
 
-# Restores rows that are older than the first request. Regions without a row must not become free before the other
+# Restores a dump that is older than the first request. Regions without a row must not become free before the other
 # regions.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},

@@ -1,4 +1,4 @@
-# Tests a lease server with standbys. After a failover or a restore of files, the lease server has all grants, or it
+# Tests a lease server with standbys. After a failover or a restore of files, the lease server has all leases, or it
 # grants no lease.
 
 use strict;
@@ -27,7 +27,8 @@ my $standby = add_standby('standby', $primary);
 my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1);
 like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby of the lease server refuses requests');
 
-# With a synchronous standby, an answer is sent only when the standby has the commit, whatever synchronous_commit is.
+# With a synchronous standby, the lease server answers only after the standby has received the commit, whatever
+# synchronous_commit is.
 $primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
@@ -45,8 +46,8 @@ $standby->start;
 $run->finish;
 like($waiting{out}, qr/granted/, 'the answer is sent when the standby is back');
 
-# A promoted lease server grants no lease before the operator has confirmed that nothing is lost. After the confirmation
-# all leases continue.
+# A promoted lease server grants no lease before the operator has confirmed that no lease was lost. After the
+# confirmation, all leases continue.
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
@@ -64,13 +65,13 @@ is($told->{grant_number}, $first->{grant_number}, 'after confirm_no_data_loss() 
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $standby->reload;
 
-# A revoked lease stays revoked after every confirmation.
+# A revoked lease stays revoked, whatever the operator confirms.
 $standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE snowflake_fleet.fleet SET timeline = 9;
 	SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)});
 my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
 is($over->{status}, 'lost', 'after confirm_data_loss() a revoked lease is still lost');
 
-# Waits until a copy of the data directory gets another birth time. The birth time has a resolution of a second.
+# Waits until a copy of the files would get another change time, which PostgreSQL reports in seconds.
 sub copies_differ
 {
 	my $written = (stat $standby->data_dir . '/PG_VERSION')[10];
@@ -92,8 +93,8 @@ $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
 like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a new label changed their metadata/, 'the answer lists what can have changed the files');
-# A restored snapshot of the disk has the same birth time as the original files. The lease server detects a restored
-# snapshot when a server with a newer answer sends a request. After the lease server has detected a snapshot, it refuses
+# In a restored snapshot of a disk, the files have the same change time as before. The lease server detects a restored
+# snapshot when a server with a newer lease sends a request. After the lease server has detected a snapshot, it refuses
 # all requests.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');

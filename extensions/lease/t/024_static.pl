@@ -1,6 +1,6 @@
-# Tests that servers with a static region report it to the lease server. If two servers use the same region, both
-# servers show the conflict in health, the log and the view lease, and so does the lease server. A restart does not look
-# like a second server. All servers continue to mint.
+# Tests that servers with a static region report it to the lease server. If two servers use the same static region, both
+# servers and the lease server show the conflict. A server that restarts does not cause a conflict. All servers continue
+# to mint.
 
 use strict;
 use warnings FATAL => 'all';
@@ -46,7 +46,6 @@ is($lease_server->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_
 is($lease_server->safe_psql('postgres', q{SELECT count(*) >= 2 FROM snowflake_fleet.regions WHERE region = 3 AND state = 'static'}), 't', 'the view regions of the lease server shows both servers');
 like($lease_server->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Region 3 is used by another server as well/, 'the log of the lease server shows the conflict');
 
-# A request to lease a region that is static on another server is refused.
 is($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
 # When one of the two servers with the same static region has stopped, the conflict ends. A server with a static region
