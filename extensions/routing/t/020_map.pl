@@ -25,7 +25,7 @@ $a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16
 	'server_of() refuses an id whose shard is not in the map');
 $a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'server_of() refuses a number that is not an id');
 
-# The version of the map increases with each change, and only with a change.
+# Each change of the map increases its version, and nothing else increases the version.
 my $version = $fleet->control('SELECT snowflake_fleet.map_version()');
 my $channel = $control->session;
 $channel->query_safe('LISTEN snowflake_map');
@@ -150,8 +150,8 @@ is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id
 $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "an ordinary role may not run $_")
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
-# Some commands of PostgreSQL lock a table before they check privileges. Such a command of an ordinary role must not
-# wait for a long transaction, because routers would wait behind it.
+# Some commands of PostgreSQL lock a table before they check privileges. If such a command of an ordinary role waited
+# for a lock on the map, routers would wait behind it.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",

@@ -14,7 +14,7 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 5 ], b => [ 6 .. 10 ], c => [ 11 .. 15 ] }, routers => ['router']);
 my $router = $fleet->node('router');
 
-# PL/Proxy calls these two functions on the data servers. Each function finds the schema by the id.
+# PL/Proxy calls sign_up() and user_name() on the data servers. Each function finds the schema of the shard by the id.
 my $user = <<~'SQL';
 	CREATE FUNCTION sign_up(near bigint, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE id bigint;
@@ -86,7 +86,7 @@ like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not 
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 $router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'a function of an unknown cluster fails');
 
-# Open sessions follow the map: the map names server "b" for shard 3, then server "a" again.
+# Open sessions of the router follow the map, when it names server "b" for shard 3, and then server "a" again.
 my $session = $router->session;
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session calls the server of the map');
 $fleet->node('b')->safe_psql('postgres', "CALL snowflake.create_shards('template', '[3,3]'); INSERT INTO shard_3.users VALUES ($ids[3], 'moved')");
@@ -122,8 +122,8 @@ $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message =>
 $router->safe_psql('postgres', 'GRANT EXECUTE ON PROCEDURE snowflake_fleet.use_plproxy(text) TO app; SET ROLE app; CALL snowflake_fleet.use_plproxy()');
 is($router->safe_psql('postgres', 'SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(\'plproxy\') AND proowner = to_regrole(\'app\')'), 3, 'the owner of the schema can call use_plproxy() if he has the privilege');
 
-# A server accepts connections and does not answer. PL/Proxy has no limit for connecting, so statement_timeout ends the
-# call.
+# If a server accepts connections but does not answer, statement_timeout ends the call, because PL/Proxy has no time
+# limit for connecting.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'dbname=x host=127.0.0.1 port=${\$silent->sockport}'); SELECT snowflake_fleet.assign('[16,16]', 'silent')");
 $fleet->push_map('router');

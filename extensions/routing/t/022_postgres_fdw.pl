@@ -57,7 +57,7 @@ my $before = $router->safe_psql('postgres', $oids);
 $router->safe_psql('postgres', "CALL snowflake_fleet.use_postgres_fdw('users')");
 is($router->safe_psql('postgres', $oids), $before, 'a second use_postgres_fdw() does not change the partitions');
 
-# INSERT and COPY mint in the router's region, whichever server stores the row.
+# INSERT and COPY mint ids in the region of the router, whichever server stores the row.
 my $region = $router->safe_psql('postgres', 'SHOW snowflake.region');
 my @writers = map {
 	$router->start_writer(join '', map { "INSERT INTO users (id, name) VALUES (snowflake.next_id($_), 'user $_') RETURNING id;\n" } (0 .. 15) x 25)
@@ -114,7 +114,6 @@ is(asked("SELECT count(*) FROM users WHERE id = $id"), '0 by b', 'the deleted ro
 is(asked('SELECT count(*) FROM users'), '1699 by a b c', 'SELECT of all rows is sent to all servers');
 is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETURNING name"), 'new by b', 'INSERT is sent to the server of the shard');
 
-# The router refuses shards that are not in the map.
 $router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'INSERT of a shard outside the map fails');
 
 # The router follows a changed map: shard 3 moves to server "b", and server "a" gets another address and user. The
@@ -155,8 +154,8 @@ is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', '
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 $fleet->push_map('router');
 
-# The map is changed: it has a new connection string and user for server "a", and lacks shard 15. The foreign server has
-# an additional option.
+# The changed map has a new connection string and user for server "a", and lacks shard 15. A foreign server has an
+# additional option, which must stay.
 $router->safe_psql('postgres', "ALTER SERVER snowflake_shard_0 OPTIONS (ADD fetch_size '500')");
 $fleet->node('a')->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_1 TO app; GRANT SELECT ON shard_1.users TO app');
 my $user = $router->safe_psql('postgres', 'SELECT current_user');

@@ -115,8 +115,8 @@ goes_back();
 is(push_map($conninfo)->{status}, 1, 'a push fails because the copies are newer');
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'after the failed push the control database refuses changes');
 goes_back();
-# If the recovered map is changed before a push, the version of the map becomes greater than the version of its copies.
-# The servers with copies detect that the recovered map does not descend from their copies.
+# If the recovered map is changed before it is sent to servers, its version becomes greater than the version of its
+# copies. The servers with copies detect that the recovered map does not descend from their copies.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);
@@ -148,7 +148,7 @@ is(push_map('--from', 'a', $conninfo)->{status}, 2, '--from without --recover ha
 is(push_map('--recover', '--from', 'a', $conninfo)->{status}, 0, '--recover --from a server succeeds');
 is(home($_, 1), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 
-# The control database was promoted, and nothing was lost.
+# Simulates a promotion of the control database in which nothing was lost.
 $fleet->control("UPDATE snowflake_fleet.map_state SET timeline = timeline + 1");
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => 'restored, recovered, promoted or copied' }, 'a promoted control database refuses changes');
 $fleet->control('SELECT snowflake_fleet.map_recovered()');

@@ -21,8 +21,8 @@ note 'to ' . $south->safe_psql('postgres', 'SHOW server_version');
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 
-# Moves a shard with rows. Clients that follow the map insert, update and delete rows. The clients retry refused changes
-# and record committed changes.
+# While a shard moves, clients insert, update and delete rows on the server that the map names. The clients retry
+# refused changes and record committed changes.
 $north->safe_psql('postgres', 'INSERT INTO shard_5.users (name) SELECT \'old \' || n FROM generate_series(1, 20000) n');
 my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
 my @writers = map { $mover->start_writer(5, $_) } 1 .. 3;
@@ -117,7 +117,7 @@ like($there->{output}, qr/source and target had the same rows/, 'the program has
 is(rows_of($south), $all_rows, 'the target has the same rows');
 my $second = dump_of($south);
 my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
-# After the first copy the server prints an expression in another form, but not after further copies.
+# PostgreSQL prints an expression in another form after the first copy, but not after further copies.
 unlike($only->($dump, $second), qr/^(?!.*status)./m, 'the target has the same definitions, owners and privileges') or diag($only->($dump, $second));
 is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', 'no definition of the source is missing on the target');
 is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', 'a sequence continues on the target, with the privileges of the source');

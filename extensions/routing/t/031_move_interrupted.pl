@@ -1,5 +1,5 @@
-# Tests moves that are killed at every step and run again, moves that are aborted, a failover during a move, and writes
-# at the fence.
+# Tests moves that are killed at every step and run again, and moves that are aborted. Also tests a failover during a
+# move, and writes while the schema is fenced.
 
 use strict;
 use warnings FATAL => 'all';
@@ -30,9 +30,8 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Each step at which the program is killed has a name, a statement for which the program waits, and the output that
-# shows the step. A change of the map waits at its commit, because the program first rehearses the change and rolls it
-# back.
+# Each step has a name, a function that takes a lock which the program needs, and the output that shows the step. The
+# locks of the map's change delay its commit, because the program first rehearses the change and rolls it back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -56,8 +55,8 @@ foreach my $moment (@moments)
 {
 	my ($name, $hold, $said, $until, $lock, $then) = @$moment;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
-	# Making a slot waits for all transactions of the source that have begun to write. Making a subscription waits for all
-	# transactions of the target that have begun to write.
+	# Creating a replication slot waits for all transactions of the source that have begun to write. Creating a
+	# subscription waits for all transactions of the target that have begun to write.
 	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
 	$hold->() if $hold;
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
@@ -65,7 +64,7 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# The lock on the target is taken before the copy begins, which waits for the slot.
+		# Locks the table of the target before its copy begins. The copy begins after the replication slot is created.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;
@@ -115,7 +114,7 @@ $north->safe_psql('postgres', "COMMIT PREPARED 'p'");
 is($mover->finish($move)->{status}, 0, 'the move continues when the prepared transaction is committed');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'the target has the rows of transactions that began before the fence');
 
-# While the schema is fenced, no role can write.
+# While the schema is fenced, no role can write to its tables.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
@@ -183,10 +182,11 @@ like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/ano
 release();
 is($mover->finish($move)->{status}, 0, 'the first program moves the shard');
 
-# If the target has not applied all changes at the fence, it does not take over, and writers continue.
+# If the target has not yet applied all changes when the schema is fenced, the target does not take over, and writers
+# continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
-# The rehearsal of the map's change may take longer than writers are allowed to wait.
+# The rehearsal of a change of the map may take longer than writers are allowed to wait.
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
 $mover->wait_for($move, qr/writers or other locks did not end within 1 ms/);
 $move->{run}->signal('TERM');

@@ -1,4 +1,4 @@
-# Runs snowflake-move-shard, and clients that write by the map.
+# Runs snowflake-move-shard, and clients that write to the server that the map names.
 
 package Snowflake::Mover;
 
@@ -46,7 +46,7 @@ sub _run
 	return { status => $run->full_result >> 8, output => $output };
 }
 
-# Starts the program. wait_for() waits until it has printed a text or has ended.
+# Starts the program. wait_for() waits until the program has printed a text or has ended.
 sub start
 {
 	my ($self, @arguments) = @_;
@@ -71,7 +71,7 @@ sub finish
 	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
 }
 
-# Kills the program like a failing machine, so that it cannot clean up.
+# Kills the program with SIGKILL, so that it cannot clean up.
 sub kill_it
 {
 	my ($self, $move) = @_;
@@ -142,8 +142,8 @@ sub stop_writers
 	return;
 }
 
-# A journal has these lines: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused", "error
-# ...".
+# Each line of a journal has one of these forms: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER",
+# "refused", "error ...".
 sub result_of
 {
 	my ($self, $writer) = @_;
