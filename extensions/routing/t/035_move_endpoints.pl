@@ -1,5 +1,5 @@
-# Tests moves with unusual endpoints: the control database as source or target, two databases of one server, several moves at
-# once, and a second target.
+# Tests moves with unusual endpoints: the control database as source or target, and two databases of one server. Also
+# tests several moves at once, and a second target.
 
 use strict;
 use warnings FATAL => 'all';
@@ -62,7 +62,6 @@ is($mover->run('--shard' => 2, '--to' => 'c')->{status}, 1, 'the program does no
 is($mover->run('--shard' => 2, '--to' => 'c', '--abort')->{status}, 1, 'another target cannot abort the move');
 is($mover->run('--shard' => 2, '--to' => 'b')->{status}, 0, 'the first move continues');
 
-# Any role can take any advisory lock.
 my $locker = $control->session;
 $locker->query_safe("SELECT pg_advisory_lock(hashtext('snowflake-move-shard'), 3)");
 is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move does not wait for an advisory lock of another role');
@@ -78,9 +77,9 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A copied shard whose program has ended still occupies a worker. If another program waits for a worker, its message
-# names the move that occupies the worker. The view "moves" shows the move of the ended program, and the lost slot of
-# this move.
+# After the program has ended, the subscription of a copied shard still occupies a worker. If another program waits for
+# a worker, its message names the move that occupies the worker. The view "moves" shows the move of the ended program,
+# and the lost slot of this move.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
@@ -97,15 +96,15 @@ $north->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replica
 is($north->safe_psql('postgres', "SELECT shard, state, other, is_running, wal_status FROM snowflake_fleet.moves WHERE state <> 'kept'"), '9|copying|b|f|lost', 'the view moves shows the lost slot');
 $north->reconfigure(max_slot_wal_keep_size => -1);
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
-# The move that has lost its slot still occupies its worker.
+# The move that has lost its replication slot still occupies a worker of the target.
 my $ended = $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied');
 is($ended->{status}, 0, 'the copy is made again') or diag($ended->{output});
 like($ended->{output}, qr/the replication slot does not exist any more, .*: the copy starts again/, 'if the slot is lost, the copy starts again');
 is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move whose slot was lost');
 is($mover->finish($waits)->{status}, 0, 'the waiting move succeeds');
 
-# The program checks limits of the servers before it starts. CREATE SUBSCRIPTION would fail only after the move has
-# begun. PostgreSQL 18 has a setting of its own for replication origins.
+# The program checks limits of the servers before it starts a move. CREATE SUBSCRIPTION would fail only after the move
+# has begun. From PostgreSQL 18 on, max_active_replication_origins limits the replication origins.
 my $origins = $south->safe_psql('postgres',
 	"SELECT min(name) FROM pg_settings WHERE name IN ('max_replication_slots', 'max_active_replication_origins')");
 foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has 1 free workers for subscriptions' ],

@@ -1,5 +1,5 @@
 # Tests servers that crash or do not respond during a move. The program continues or ends with a message, and reports
-# every fence that remains.
+# every schema that is still fenced.
 
 use strict;
 use warnings FATAL => 'all';
@@ -45,7 +45,8 @@ sub ends_within
 }
 sub takes_writes { return $_[0]->safe_psql('postgres', "INSERT INTO shard_$_[1].users (name) VALUES ('on') RETURNING 1"); }
 
-# The timeouts for idle sessions do not end the program's sessions, although the slot waits longer than these timeouts.
+# The timeouts for idle sessions do not end the program's sessions, although creating the replication slot takes longer
+# than these timeouts.
 my $writer = hold($north, "UPDATE shard_0.users SET name = name WHERE name = 'old 1'");
 my $move = $mover->start('--shard' => 0, '--to' => 'b');
 $mover->wait_for($move, qr/waiting for transactions that have written, \d+ s: process \d+ \(\w+ of database postgres/);
@@ -166,8 +167,8 @@ $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
 is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, 'if the program is run again with --verify, the shard moves');
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', 'all rows are moved');
 
-# The program must not wait without limit if a server stops responding or a snowflake-push-map does not end. The server
-# stops while its rows are read, or while the snapshot for counting the rows is opened.
+# The program must not wait without limit if a server stops responding, or if snowflake-push-map does not end. The test
+# suspends a backend while its rows are read, or while the snapshot for counting the rows is opened.
 sub backend
 {
 	my ($node, $which) = @_;

@@ -1,5 +1,5 @@
-# Tests servers that were restored, promoted, created again, or lost during a move. No row is lost, the program does not
-# rely on the state that a changed server reports, and an operator can leave every state.
+# Tests servers that were restored, promoted, created again, or lost during a move. No row is lost, and an operator can
+# end each move.
 
 use strict;
 use warnings FATAL => 'all';
@@ -44,8 +44,8 @@ sub put_back
 	return;
 }
 
-# Kills the program right after the map has changed. The program waits for a lock that is needed to send the map to
-# servers.
+# Kills the program right after the map has changed. At this time the program waits for a lock that it needs to send the
+# map to servers.
 sub killed_after_the_map
 {
 	my ($shard, @more) = @_;
@@ -135,7 +135,7 @@ is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{st
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', 'the kept schema is dropped');
 $south->start;
 
-# The program must detect that at the take-over, the target had different rows than the source.
+# The program must detect that the target took over with other rows than the source had.
 copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
@@ -153,7 +153,7 @@ is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort ends a move whose counts of rows differ');
 
-# The fenced schema of the source was altered. The program must detect that.
+# The program must detect that the fenced schema of the source was altered.
 my $pushed = $south->session;
 $pushed->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
 my $altered = $mover->start('--shard' => 4, '--to' => 'b');
@@ -178,7 +178,8 @@ sub clean
 	return;
 }
 my @missing = (
-	# each line: shard, state, the missing server, options, the message, and a statement that then succeeds
+	# Each line has a shard, a state, the missing server, options, the message, and a statement that succeeds
+	# afterwards.
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source no longer has a record of the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 contains the copied rows, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is removed, and the source accepts writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
@@ -206,7 +207,8 @@ foreach my $case (@missing)
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "the remaining schema accepts: $sql"); return; }
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
-# The control database is lost. --forget removes a move without a fence. For a fenced shard an operator must decide.
+# The control database is lost. --forget removes a move without a fence, but an operator must decide about a fenced
+# shard.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -245,7 +247,7 @@ clean($north, 'a');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b')) . ')');
 is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}, 0, '--forget removes the move from the former target');
 
-# The program does not decide by a copy of the map, or by a restored control database with an older map.
+# The program does not use a copy of the map, or the older map of a restored control database, to decide about a move.
 $fleet->push_map('a', 'b');
 killed_after_the_map(14);
 is(takes_writes($south, 14), '1', 'the target has taken over before the program was killed');
@@ -262,7 +264,7 @@ like($result->{output}, qr/the program ended before it had counted the rows of s
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'after this report --force finishes the move');
 is(names($south, 14), 'old 1 on 1', 'the finished move has lost no row');
 
-# The fence of the source was removed for a while, so its schema may have changed. The program must detect that.
+# The program must detect that the fence of the source was removed for a while, because the schema may have changed.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/schema shard_15 of the source is not fenced, and was not changed/, 'the program refuses a source that is not fenced');
@@ -273,7 +275,7 @@ like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, q
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
 is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '--drop-source succeeds when the altered schema was dropped by hand');
 
-# A server name of 62 bytes is shortened for names of objects, in moves without a map.
+# In a move without a map, the program shortens a schema name of 62 bytes for the names of its objects.
 my $long = "\xc3\xbc" x 31;
 $north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});
 foreach my $way ([ 'a', 'b' ], [ 'b', 'a' ], [ 'a', 'b' ])

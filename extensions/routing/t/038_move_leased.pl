@@ -1,6 +1,5 @@
-# Moves a shard between servers that lease their regions, while clients write to it. The source has a synchronous
-# standby. The servers have max_lead = 0, so an id that is minted during --check has a time between its beginning and
-# its end.
+# Moves a shard between servers that lease their regions, while clients write to the shard. The source has a synchronous
+# standby. With max_lead = 0, an id that is minted during --check has a time between the start and the end of --check.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +14,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# Snowflake::Mover calls these methods of a fleet.
+# Snowflake::Mover calls the methods of this package.
 package Leased {
 	sub node { return $_[0]{ $_[1] }; }
 	sub nodes { return @{ $_[0] }{ 'a', 'b' }; }
@@ -84,7 +83,7 @@ is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record
 $north->wait_for_catchup('standby');
 is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby of the source has the kept schema with its fence');
 
-# The standby, which is the source of another move, is promoted. The slot is lost, so the copy starts again.
+# Promotes the standby of the source during another move. The replication slot is lost, so the copy starts again.
 $mover->run('--shard' => 5, '--to' => 'a', '--until' => 'copied')->{status} == 0 or die;
 is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'the shard is moved back');
 $mover->run('--shard' => 5, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

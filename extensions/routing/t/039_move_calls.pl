@@ -1,5 +1,5 @@
-# Tests the three functions for a move with logical replication of your own: fence a shard, take over, and release.
-# Functions that are called in the wrong order fail.
+# Tests fence_shard(), take_over() and release_shard() for a move with logical replication of your own. The three
+# functions fail if they are called in the wrong order.
 
 use strict;
 use warnings FATAL => 'all';

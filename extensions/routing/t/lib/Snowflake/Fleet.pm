@@ -21,8 +21,8 @@ CREATE TABLE template.photos (
 CREATE INDEX ON template.photos (user_id);
 SQL
 
-# new(name => [shards], ...) creates a server for each name. The hash %params can contain conf and layout. If the environment variable
-# oldinstall names an installation directory of PostgreSQL, the server "a" has that version.
+# new(name => [shards], ...) creates a server for each name. The hash %params can contain conf and layout. If the
+# environment variable oldinstall names an installation directory of PostgreSQL, the server "a" has that version.
 sub new
 {
 	my ($class, $servers, %params) = @_;
