@@ -5,7 +5,8 @@ CREATE FUNCTION snowflake.observe(id bigint) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_observe'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.observe(bigint) IS
-  'Makes every later id of this database greater than this id, which another server minted. Null has no effect';
+  'Makes every later id of this database greater than the passed id, which another server minted. A null argument has '
+  'no effect';
 
 CREATE FUNCTION snowflake.accept_clock() RETURNS interval
   AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
@@ -17,15 +18,16 @@ CREATE FUNCTION snowflake.accept_clone() RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_accept_clone'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.accept_clone() IS
-  'Confirms that this clone of the database mints from now on, and no other. Returns whether the database was a '
-  'clone. A rollback does not undo the call';
+  'Confirms that this clone of the database mints ids from now on, and that no other clone does. Returns whether the '
+  'database was a clone. A rollback does not undo the call';
 
 CREATE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_set_mark'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'Sets the high-water mark to a time after every id of this database. If the time is too early, ids can be minted '
-  'twice. Can lower the mark, but not below a mark that was written since the server started. Returns the new mark';
+  'twice. The call can lower the mark, but not below a mark that was written since the server started. Returns the '
+  'new mark';
 
 -- Only privileged roles may call the administration functions. If a role sets the high-water mark far ahead of the
 -- clock, the database mints no ids. accept_clock() affects all databases of the server. A high-water mark that is too

@@ -9,7 +9,8 @@ CREATE TABLE snowflake.adopted (
   at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   PRIMARY KEY (relation, attribute));
 COMMENT ON TABLE snowflake.adopted IS
-  'The columns whose default adopt() has changed to mint ids. If a column no longer needs ids, delete its row';
+  'The columns whose default adopt() has changed to mint ids. If a column no longer needs ids, delete the row of the '
+  'column';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
 -- A default can call next_id() through a domain or through a function with a BEGIN ATOMIC body, and pg_depend shows
@@ -53,8 +54,8 @@ AS $$
    WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;
 COMMENT ON FUNCTION snowflake.filled_columns() IS
-  'Internal: for minting_columns(). Returns the columns of tables and views whose default mints ids. holds_ids is '
-  'true if the column belongs to a table and has type bigint or a domain over bigint';
+  'Internal: for minting_columns(). Returns the columns of tables and views whose default mints ids. The result '
+  'column holds_ids is true if the column belongs to a table and has type bigint or a domain over bigint';
 
 CREATE FUNCTION snowflake.adopted_columns(OUT relation text, OUT attribute name, OUT at timestamptz, OUT problem text)
   RETURNS SETOF record
@@ -79,4 +80,4 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.adopted_columns() IS
   'The columns of the table snowflake.adopted and their problems: the column does not exist, its default does not '
-  'mint ids, or columns that refer to it are too narrow for ids. Null if there is no problem';
+  'mint ids, or columns that refer to it are too narrow for ids. The problem is null if there is none';

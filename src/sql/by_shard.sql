@@ -23,13 +23,13 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
 -- PostgreSQL's family, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
-  'Hash partitions use the hash of an id''s shard. Hash joins use PostgreSQL''s own hash of the whole id';
+  'In hash partitions, hashes the shard of an id. In hash joins, uses PostgreSQL''s own hash of the whole id';
 CREATE OPERATOR CLASS snowflake.by_shard FOR TYPE bigint USING hash FAMILY snowflake.by_shard AS
   OPERATOR 1 pg_catalog.=,
   FUNCTION 1 pg_catalog.hashint8(bigint),
   FUNCTION 2 snowflake.hash_by_shard(bigint, bigint);
 COMMENT ON OPERATOR CLASS snowflake.by_shard USING hash IS
-  'PARTITION BY HASH (id snowflake.by_shard) puts a row of shard s into the partition with remainder s % modulus';
+  'With PARTITION BY HASH (id snowflake.by_shard), a row of shard s is in the partition with remainder s % modulus';
 ALTER OPERATOR FAMILY snowflake.by_shard USING hash ADD
   FUNCTION 1 (integer) pg_catalog.hashint4(integer),
   FUNCTION 2 (integer) snowflake.hash_by_shard(integer, bigint),

@@ -7,30 +7,31 @@ CREATE FUNCTION snowflake.decode(id bigint, OUT created_at timestamptz, OUT regi
   AS 'MODULE_PATHNAME', 'snowflake_decode'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.decode(bigint) IS
-  'The fields of an id: its time (the start of its tick), region, shard, and sequence number in the tick';
+  'Returns the fields of an id: the time (start of its tick), the region, the shard, and the sequence number within '
+  'the tick';
 
 CREATE FUNCTION snowflake.time_of(id bigint) RETURNS timestamptz
   AS 'MODULE_PATHNAME', 'snowflake_time_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.time_of(bigint) IS 'The time of an id: the start of its tick';
+COMMENT ON FUNCTION snowflake.time_of(bigint) IS
+  'Returns the time of an id, which is the start of its time unit (tick)';
 
 CREATE FUNCTION snowflake.shard_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.shard_of(bigint) IS
-  'The shard that an id belongs to';
+COMMENT ON FUNCTION snowflake.shard_of(bigint) IS 'Returns the shard that an id belongs to';
 
 CREATE FUNCTION snowflake.region_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_region_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.region_of(bigint) IS
-  'The region that minted an id; 0 if the layout has no regions';
+  'Returns the region of the server that minted an id, or 0 if the layout has no regions';
 
 CREATE FUNCTION snowflake.sequence_of(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_sequence_of'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.sequence_of(bigint) IS
-  'The sequence number of an id within its tick and shard';
+  'Returns the sequence number of an id within its time unit (tick) and shard';
 
 -- shard_for() returns a shard for a key that is not an id. The shard of a key never changes, because the layout of a
 -- database never changes.
@@ -39,36 +40,36 @@ CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'A permanent shard for a number that is not an id: the shard of its decimal digits as text';
+  'Returns a permanent shard for a number that is not an id. The shard is that of the decimal digits as a text';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
-  'A permanent shard for a UUID: the shard of its 36 characters in lower case as text';
+  'Returns a permanent shard for a UUID. The shard is that of the 36 lower-case characters as a text';
 
 CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text) IS
-  'A permanent, evenly distributed shard for a text: the first 32 bits of the SHA-256 of its UTF-8 form, times the '
-  'number of shards, divided by 2^32. Refuses nondeterministic collations';
+  'Returns a permanent shard for a text. The shards are evenly distributed: the shard is the first 32 bits of the '
+  'SHA-256 of the text in UTF-8, times the number of shards, divided by 2^32. Nondeterministic collations are an error';
 
 -- shard_for(key, shards) returns a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint, integer) IS
-  'A permanent shard, less than "shards", for a number that is not an id';
+  'Returns a permanent shard for a number that is not an id. The shard is less than the argument "shards"';
 
 CREATE FUNCTION snowflake.shard_for(key uuid, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid, integer) IS
-  'A permanent shard, less than "shards", for a UUID';
+  'Returns a permanent shard for a UUID. The shard is less than the argument "shards"';
 
 CREATE FUNCTION snowflake.shard_for(key text, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text, integer) IS
-  'A permanent shard, less than "shards", for a text';
+  'Returns a permanent shard for a text. The shard is less than the argument "shards"';

@@ -5,7 +5,8 @@
 CREATE FUNCTION snowflake.guard_commands() RETURNS event_trigger
   AS 'MODULE_PATHNAME', 'snowflake_guard_commands'
   LANGUAGE C PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.guard_commands() IS 'Internal: function of the event trigger snowflake_guard_commands';
+COMMENT ON FUNCTION snowflake.guard_commands() IS
+  'Internal: the function that the event trigger snowflake_guard_commands calls';
 CREATE EVENT TRIGGER snowflake_guard_commands ON ddl_command_start
   WHEN TAG IN ('ALTER EXTENSION', 'ALTER FUNCTION', 'ALTER INDEX', 'ALTER MATERIALIZED VIEW', 'ALTER PROCEDURE',
                'ALTER ROUTINE', 'ALTER TABLE', 'ALTER TRIGGER', 'CREATE FOREIGN TABLE', 'CREATE RULE', 'CREATE SCHEMA',
@@ -13,4 +14,4 @@ CREATE EVENT TRIGGER snowflake_guard_commands ON ddl_command_start
   EXECUTE FUNCTION snowflake.guard_commands();
 ALTER EVENT TRIGGER snowflake_guard_commands ENABLE ALWAYS;
 COMMENT ON EVENT TRIGGER snowflake_guard_commands IS
-  'Loads the library snowflake before commands that the library may have to refuse';
+  'Loads the library snowflake before commands that the library checks and may refuse';

@@ -5,7 +5,8 @@ CREATE FUNCTION snowflake.next_id_support(request internal) RETURNS internal
   AS 'MODULE_PATHNAME', 'snowflake_next_id_support'
   LANGUAGE C STABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.next_id_support(internal) IS
-  'Internal: planner support function. Replaces next_id() by next_id_for_copy() in column defaults during COPY';
+  'Internal: planner support function of next_id(). In column defaults, COPY calls next_id_for_copy() instead of '
+  'next_id() by next_id_for_copy() in column defaults during COPY';
 
 CREATE FUNCTION snowflake.next_id(shard integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id'
@@ -26,8 +27,9 @@ CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id that is greater than the id "after" of any server, so that a reply sorts after its post. If "after" '
-  'is more than max_lead ahead of the clock, the call waits, then fails. If "after" is null, it has no effect';
+  'Mints an id that is greater than the id "after", which any server may have minted. For example, a reply sorts '
+  'after its post. If "after" is more than max_lead ahead of the clock, the call waits, then fails. If "after" is '
+  'null, it has no effect';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
@@ -51,25 +53,25 @@ CREATE FUNCTION snowflake.next_id_for_copy(unused internal) RETURNS bigint
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(internal) IS
-  'Internal: next_id() or next_id_in() in column defaults during COPY';
+  'Internal: replaces next_id() or next_id_in() in column defaults during COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, internal) IS
-  'Internal: next_id() or next_id_in() in column defaults during COPY';
+  'Internal: replaces next_id() or next_id_in() in column defaults during COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shard integer, after bigint, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_after'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(integer, bigint, internal) IS
-  'Internal: next_id() or next_id_in() in column defaults during COPY';
+  'Internal: replaces next_id() or next_id_in() in column defaults during COPY';
 CREATE FUNCTION snowflake.next_id_for_copy(shards int4range, unused internal) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_in'
   LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_for_copy(int4range, internal) IS
-  'Internal: next_id() or next_id_in() in column defaults during COPY';
+  'Internal: replaces next_id() or next_id_in() in column defaults during COPY';
 
 CREATE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids'
@@ -82,18 +84,19 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids for a shard, in ascending order and all greater than the id "after" of any server';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. All are greater than the id "after", which any server '
+  'may have minted';
 
 -- If next_ids_in() were named next_ids(), the call next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids_in(int4range, integer) IS
-  'Mints 1 to 1,000,000 ids in equal parts for the shards that are in the range and owned by this server. The ids of '
-  'each shard are adjacent and in ascending order';
+  'Mints 1 to 1,000,000 ids for the shards that are in the range and owned by this server, the same number for each '
+  'shard. The ids of each shard are adjacent and in ascending order';
 
 CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.last_id() IS
-  'The last id that this session minted, even if its transaction was rolled back';
+  'Returns the last id that this session minted, even if the transaction of the id was rolled back';

@@ -5,26 +5,26 @@ CREATE FUNCTION snowflake.min_id(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_min_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.min_id(timestamptz) IS
-  'The smallest id of this time or later; for half-open ranges: id >= min_id(a) AND id < min_id(b)';
+  'Returns the smallest id of this time or later. For times from a to before b, use id >= min_id(a) AND id < min_id(b)';
 
 CREATE FUNCTION snowflake.max_id(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_max_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.max_id(timestamptz) IS
-  'The greatest id of this time or earlier';
+COMMENT ON FUNCTION snowflake.max_id(timestamptz) IS 'Returns the greatest id of this time or earlier';
 
 CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   AS 'MODULE_PATHNAME', 'snowflake_id_range'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
-  'Converts a range of times to the range of ids with these times. Unbounded and empty ranges remain so';
+  'Converts a range of times to the range of the ids with these times. The result is unbounded or empty if the range '
+  'of times is';
 
 CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
-  'The greatest id with an earlier time, for any time: -1 before the epoch, and the last id of the layout after its '
-  'end';
+  'Returns the greatest id with an earlier time. Accepts any time: the result is -1 if the time is before the epoch, '
+  'and the last id of the layout if the time is after the end of the layout';
 
 -- created_within() compares an id with the last id before each time, because the first id after the end of the layout
 -- could exceed bigint. The planner must be able to inline created_within(), so that a query can use an index on the id.
@@ -38,7 +38,7 @@ CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until tim
        AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
   END;
 COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
-  'Whether the time of the id is at or after "since" and before "until". The two times can be infinite. The '
+  'Returns whether the time of the id is at or after "since" and before "until". The two times can be infinite. The '
   'condition can use an index on the id';
 
 CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer,

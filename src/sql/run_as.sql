@@ -7,14 +7,14 @@ CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.run_as(oid, text, text) IS
   'Internal: for procedures. Runs a statement as another role, in a security-restricted operation, with the given '
-  'search_path. The caller must have the privileges of the role. Settings are restored';
+  'search_path. The caller must have the privileges of the role. At the end, the settings have their previous values';
 
 CREATE FUNCTION snowflake.query_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp')
   RETURNS SETOF record
   AS 'MODULE_PATHNAME', 'snowflake_query_as'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.query_as(oid, text, text) IS
-  'Internal: for procedures. Does the same as run_as(), and returns the rows of the statement';
+  'Internal: for procedures. Runs a statement as run_as() does, and returns the rows of the statement';
 
 CREATE FUNCTION snowflake.refuse_null(routine text, VARIADIC arguments text[]) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp

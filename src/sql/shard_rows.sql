@@ -8,8 +8,8 @@ CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
        AND snowflake.shard_of(id) OPERATOR(pg_catalog.=) snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(bigint, bigint) IS
-  'Whether id = key. In tables that are partitioned or indexed by shard_of(id), a query reads only the shard of the '
-  'key';
+  'Returns whether id = key. In tables that are partitioned or indexed by shard_of(id), a query reads only the shard '
+  'of the key';
 
 CREATE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
@@ -18,15 +18,15 @@ CREATE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS b
        AND shard OPERATOR(pg_catalog.=) snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(integer, bigint, bigint) IS
-  'Whether id = key. In tables that are partitioned, indexed or distributed by a shard column, a query reads only '
-  'the shard of the key';
+  'Returns whether id = key. In tables that are partitioned, indexed or distributed by a shard column, a query reads '
+  'only the shard of the key';
 
 CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'Function of a trigger BEFORE INSERT: sets the id of a row that has no id. set_id(''user_id'') mints an id in the '
-  'shard of the id in column user_id; set_id(''user_id'', ''hash'') in shard_for(user_id); set_id(''user_id'', '
+  'Is called by a trigger BEFORE INSERT, and sets the id of a row that has no id. set_id(''user_id'') mints an id in '
+  'the shard of the id in column user_id; set_id(''user_id'', ''hash'') in shard_for(user_id); set_id(''user_id'', '
   '''hash'', ''2000'') in shard_for(user_id, 2000). The second argument can be the name of the id''s column. '
   'set_id(), or set_id('''', ''photo_id''), uses the column''s default, for clients that insert NULL';
 
@@ -35,5 +35,5 @@ CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RET
   BEGIN ATOMIC
     SELECT prefix OPERATOR(pg_catalog.||) snowflake.shard_of(id)::text;
   END;
-COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS 'The name of the schema of an id''s shard, if each shard '
-                                                         'has a schema';
+COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
+  'Returns the name of the schema of an id''s shard, if each shard has a schema';

@@ -19,7 +19,7 @@ END
 $$;
 
 CREATE SCHEMA IF NOT EXISTS snowflake;
-COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
+COMMENT ON SCHEMA snowflake IS 'Functions that mint, decode and route time-sortable 64-bit ids';
 
 -- The extension stores its state in five sequences. The value of a sequence is WAL-logged, replicated, contained in
 -- base backups, preserved by pg_upgrade, and read without a snapshot. PUBLIC may read the sequences, so that pg_dump
@@ -28,27 +28,27 @@ COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode, route';
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS
-  'Durable high-water mark, in milliseconds since 1970: no id of this time or later has been issued';
+  'The high-water mark, a time in milliseconds since 1970. No id of this time or later has been issued';
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'Layout, tick and epoch of the ids in this database, encoded as a number. Differs from seal_local if a restored '
-  'dump contained ids of another layout';
+  'The layout, tick and epoch of the ids in this database, encoded as a number. The number differs from that of '
+  'sequence seal_local if a restored dump contained ids of another layout';
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
-  'Layout, tick and epoch at CREATE EXTENSION, encoded as a number. While is_called is false, no id was minted or '
-  'decoded and no dump was restored, so a restored dump can replace the number';
+  'The layout, tick and epoch at CREATE EXTENSION, encoded as a number. While is_called is false, a restored dump can '
+  'replace the number, because no id was minted or decoded and no dump was restored';
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
-  'The number of the fleet (the servers of one lease server) whose leases cover the ids of this database. 0: no '
-  'leases. 1152921504606846976: not known yet; the first id replaces this number';
+  'The number of the fleet (the servers of one lease server) whose leases cover the ids of this database. 0 means '
+  'that the ids need no leases. 1152921504606846976 means that the number is not known yet: the first id replaces it';
 
 CREATE SEQUENCE snowflake.origin_fingerprint AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.origin_fingerprint IS
-  'Fingerprint of the place where this database last minted ids: bits of hashes of system identifier, machine, disk '
-  'and files. accept_clone() replaces the fingerprint';
+  'A fingerprint of the place where this database last minted ids. The fingerprint consists of bits of hashes of the '
+  'system identifier, the machine, the disk and the files. accept_clone() replaces the fingerprint';
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint,
                                         OUT origin_fingerprint bigint)
@@ -113,10 +113,10 @@ CREATE TABLE snowflake.backfills (
   finished timestamptz,
   PRIMARY KEY (region, shard));
 COMMENT ON TABLE snowflake.backfills IS
-  'The regions and shards that are reserved for backfill() and late_id(), each for one table; the time before which '
-  'the ids lie; the progress and the end of each backfill';
+  'Each row reserves a region and shard for the ids that backfill() or late_id() gives to one table. A row also shows '
+  'the time before which these ids lie, the progress of the backfill, and its end';
 CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
-COMMENT ON TABLE snowflake.late_ids IS 'The ids that late_id() has returned';
+COMMENT ON TABLE snowflake.late_ids IS 'Contains the ids that late_id() has returned';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 

@@ -5,14 +5,14 @@ CREATE FUNCTION snowflake.to_base62(id bigint) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_to_base62'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.to_base62(bigint) IS
-  'Converts an id to a text of 11 characters 0-9A-Za-z. Under COLLATE "C", the texts sort like the ids. Refuses '
-  'negative numbers';
+  'Converts an id to a text of 11 characters 0-9A-Za-z. Under COLLATE "C", the texts sort like the ids. A negative '
+  'number is an error';
 
 CREATE FUNCTION snowflake.from_base62(encoded text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_base62'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base62(text) IS
-  'Converts a result of to_base62() back to the id. Raises an error for any other text';
+  'Converts a result of to_base62() back to the id. Any other text is an error';
 
 CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   AS 'MODULE_PATHNAME', 'snowflake_to_uuid'

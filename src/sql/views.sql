@@ -12,15 +12,16 @@ COMMENT ON FUNCTION snowflake.layout() IS 'Returns the row of the view snowflake
 
 CREATE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
-  'The layout of this database''s ids: bits, tick, epoch, capacity of a shard, and the end of the layout';
+  'Shows the layout of this database''s ids: the bits, the time unit (tick), the epoch, how many ids a shard can '
+  'mint, and when the layout ends';
 
 CREATE FUNCTION snowflake.preview_layout(layout text, tick text DEFAULT '0', epoch text DEFAULT '2025-01-01')
   RETURNS snowflake.layout
   AS 'MODULE_PATHNAME', 'snowflake_preview_layout'
   LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.preview_layout(text, text, text) IS
-  'The columns of the view layout, for any layout. The arguments have the form of postgresql.conf. Tick 0 means the '
-  'tick of the preset, or 1 ms';
+  'Returns the columns of the view layout for any layout. Write the arguments as in postgresql.conf. Tick 0 means the '
+  'tick of the preset, or 1 ms without a preset';
 
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
@@ -33,9 +34,10 @@ COMMENT ON FUNCTION snowflake.shard_stats() IS 'Returns the rows of the view sno
 
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
-  'One row for each shard that this database has minted for since the server started: the last id and its time. '
-  'Since stats_since: ids, batches, ticks borrowed ahead of the clock, waits, ms waited, calls refused because of '
-  'the clock, average ids per second. capacity: ids per second that a shard can mint';
+  'Shows a row for each shard for which this database has minted since the server started: the last id and the time '
+  'of this id. Also shows the following since the time in column stats_since: ids, batches, ticks borrowed ahead of '
+  'the clock, waits, ms waited, calls refused because of the clock, average ids per second. The column capacity shows '
+  'how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -49,9 +51,10 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view s
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'Sums over all shards of this database since stats_since: ids, batches, borrowed ticks, waits, ms waited, refused '
-  'calls. Also: writes of the high-water mark; number, total ms and longest ms of waits for its flush; waits before '
-  'commits; average ids per second; capacity of one shard in ids per second';
+  'Shows sums over all shards of this database since the time in column stats_since: ids, batches, borrowed ticks, '
+  'waits, ms waited, refused calls. Also shows the writes of the high-water mark, the waits for the flush of the mark '
+  '(number, total ms, longest ms), the waits before commits, the average ids per second, and how many ids a shard can '
+  'mint in a second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -62,8 +65,9 @@ COMMENT ON FUNCTION snowflake.refusals() IS 'Returns the rows of the view snowfl
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
-  'Refused calls of this database since the last reset of the counters, one row for each cause: number of calls, '
-  'time of the last call, and since when the refusals continue (null if they have ended)';
+  'Shows the refused calls of this database since the counters were last reset. The row of a cause shows the number '
+  'of refused calls, the time of the last one, and the time since which calls are refused, or null if calls are no '
+  'longer refused';
 
 CREATE FUNCTION snowflake.databases(
     OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text,
@@ -75,9 +79,9 @@ COMMENT ON FUNCTION snowflake.databases() IS 'Returns the rows of the view snowf
 
 CREATE VIEW snowflake.databases AS SELECT * FROM snowflake.databases();
 COMMENT ON VIEW snowflake.databases IS
-  'The databases that have minted ids since the server started: high-water mark, number of ids since stats_since, '
-  'region and owned shards. same_ids_as: another database that has minted the same shard in the same region. '
-  'Dropping a database frees its memory';
+  'Shows the databases that have minted ids since the server started: the high-water mark, the number of ids since '
+  'stats_since, the region and the owned shards. The column same_ids_as shows another database that has minted the '
+  'same shard in the same region. Dropping a database frees its memory';
 
 CREATE FUNCTION snowflake.clock_history(
     OUT backward_steps bigint, OUT largest_backward_step_ms double precision,
@@ -90,9 +94,9 @@ COMMENT ON FUNCTION snowflake.clock_history() IS 'Returns the row of the view sn
 
 CREATE VIEW snowflake.clock_history AS SELECT * FROM snowflake.clock_history();
 COMMENT ON VIEW snowflake.clock_history IS
-  'Steps of the clock since the server started; offset and estimated error that the kernel reports (null if it '
-  'reports none); the kernel''s clock source; whether the processor''s counter is used between two clock readings. '
-  'The view health shows the present state of the clock';
+  'Shows the steps of the clock since the server started. Also shows the offset and the estimated error that the '
+  'kernel reports (null if the kernel reports none), the kernel''s clock source, and whether the processor''s counter '
+  'is used between two clock readings. The view health shows the present state of the clock';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
@@ -106,12 +110,12 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Returns the row of the view snowflake.
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'The lease of this server: number of the fleet, and region; end of the lease, and the end that sessions use; '
-  'requested length (the age of this server run, at least a minute, at most snowflake.lease); last renewal, and '
-  'failed renewals since then; last contact, and how many ms this server''s clock was ahead of the lease server; '
-  'number of this server run (incarnation); another server that mints in the same region (conflict); last message. A '
-  'server that only reports its static region has a row without a lease. Without snowflake.lease_conninfo there is '
-  'no row';
+  'Shows the lease of this server: the number of the fleet, the region, the end of the lease, and the end that '
+  'sessions use. The requested length is the age of this server run, at least a minute, and at most snowflake.lease. '
+  'Also shows the last renewal and the failed renewals since then, the last contact, how many ms this server''s clock '
+  'was then ahead of the lease server''s clock, the number of this server run (incarnation), another server that '
+  'mints in the same region (conflict), and the last message. If the server only reports a static region, the row has '
+  'no lease. If snowflake.lease_conninfo is not set, the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.
@@ -129,9 +133,9 @@ COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'For probes: whether this database mints ids, and if not, the reason and advice; the times and numbers that decide '
-  'this. If the database mints, a reason shows a problem that an operator must solve. The view always has one row, '
-  'even if all other functions fail';
+  'Shows whether this database mints ids. If not, shows the reason and the advice. Also shows the times and numbers '
+  'that were compared. If the database mints, a reason shows a problem that an operator must solve. The view always '
+  'has one row, even if all other functions fail';
 
 
 CREATE FUNCTION snowflake.explain_id(
@@ -141,15 +145,15 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'Explains any number as an id: fields, age, the server or the backfill() that the id belongs to, whether this '
-  'database can have minted the id, and why not';
+  'Explains any number as an id. Shows the fields and the age of the id, the server or the backfill() that the id '
+  'belongs to, whether this database can have minted the id, and if not, the reason';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'
   LANGUAGE C VOLATILE PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.now_bounds() IS
-  'The earliest and the latest possible true time: the clock minus and plus its maximum error. If the clock is not '
-  'synchronized, the call fails';
+  'Returns the earliest and the latest time that the true time can have: the clock minus and plus the maximum error '
+  'of the clock. If the clock is not synchronized, the call fails';
 
 CREATE FUNCTION snowflake.reset_stats() RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_reset_stats'
