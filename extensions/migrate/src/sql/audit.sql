@@ -106,7 +106,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
-  'Shows the ids of a bigint column, by default of the primary key, by region and shard: the number of ids, the '
-  'oldest and the newest id, the server that mints these ids, and the contradiction that explain_id() shows for the '
-  'newest id, or null. Ids ahead of the high-water mark, plain numbers, numbers that are not ids of the layout, and '
-  'rows without an id have separate rows. Reads every row, or a percentage of the table''s pages. Changes nothing';
+  'Counts the ids of a bigint column, by default of the primary key. Each row of the result shows a region, a shard, '
+  'the number of their ids, the oldest and the newest of these ids, the server that mints them, and the contradiction '
+  'that explain_id() shows for the newest id, or null. Ids ahead of the high-water mark, plain numbers, numbers that '
+  'are not ids of the layout, and rows without an id have separate rows. The call reads every row, or a percentage of '
+  'the table''s pages, and changes nothing';

@@ -156,7 +156,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.place_batch(snowflake.backfills, timestamptz, tid[], timestamptz[], timestamptz) IS
-  'Internal: for backfill(): returns the ids of a batch, and the time of the first row whose tick has no free id';
+  'Internal: for backfill(): returns ids for a batch of rows. Also returns the time of the first row for which the '
+  'time unit (tick) has no free id';
 
 CREATE FUNCTION snowflake.write_batch(relation regclass, id_column name, tids tid[], ids bigint[]) RETURNS integer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -297,5 +298,5 @@ $$;
 COMMENT ON PROCEDURE snowflake.backfill(regclass, name, name, integer, integer, boolean, integer) IS
   'Gives ids to rows without an id, oldest row first. The time of an id is that of another column. The ids have a '
   'region that is reserved for this table, or a reserved shard if the layout has no regions. Commits each batch, and '
-  'does not wait for locked rows within a batch. A repeated call continues. Skips and counts rows from before the '
-  'epoch, from the future or without a time';
+  'does not wait for locked rows within a batch. If a call was interrupted, call backfill() again to continue. Rows '
+  'from before the epoch, from the future or without a time are skipped and counted';

@@ -7,7 +7,7 @@ CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END
 $$;
 COMMENT ON FUNCTION snowflake.tick_shift(snowflake.layout) IS
-  'Internal: for generator_sql(): the lowest bit of the tick in a counter';
+  'Internal: for generator_sql(): returns the number of the lowest bit that contains the time in a counter';
 
 CREATE FUNCTION snowflake.refuse_engine(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS void
@@ -57,7 +57,8 @@ CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
                     FROM generate_series(0, many - 1) AS n) AS c (counters)
 $$;
 COMMENT ON FUNCTION snowflake.counter_words(snowflake.layout) IS
-  'Internal: for generator_sql(): the counters, by the names of their placeholders in the templates';
+  'Internal: for generator_sql(): returns the SQL texts of the counters, by the names of their placeholders in the '
+  'templates';
 
 CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS json
@@ -83,7 +84,8 @@ CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_l
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.engine_words(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): the numbers of an engine, by the names of their placeholders in the templates';
+  'Internal: for generator_sql(): returns the numbers of an engine, by the names of their placeholders in the '
+  'templates';
 
 CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

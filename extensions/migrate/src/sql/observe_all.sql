@@ -6,9 +6,9 @@ CREATE FUNCTION snowflake.minting_columns(OUT relation regclass, OUT attribute n
   SELECT f.relation, f.attribute FROM snowflake.filled_columns() AS f WHERE f.holds_ids
 $$;
 COMMENT ON FUNCTION snowflake.minting_columns() IS
-  'Lists the bigint columns that mint by their default, by the default of their domain, or by the trigger set_id(). '
-  'If a default calls an SQL function, the column is listed only if the function has a BEGIN ATOMIC body. Columns of '
-  'views and of temporary tables of other sessions are not listed';
+  'Lists the bigint columns that mint by their default, by the default of their domain, or by a trigger that calls '
+  'set_id(). If a default calls an SQL function, the column is listed only if the function has a BEGIN ATOMIC body. '
+  'Columns of views and of temporary tables of other sessions are not listed';
 
 CREATE FUNCTION snowflake.refuse_unreadable() RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -84,8 +84,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe_all() IS
-  'Makes every later id of this database greater than all ids in columns that mint. Returns the greatest of these '
-  'ids, or null. Raises an error if the caller may not read such a column. Raises a warning for columns of views and '
-  'of types other than bigint whose default mints';
+  'Makes every later id of this database greater than all ids in columns whose default or trigger mints. Returns the '
+  'greatest of these ids, or null. Raises an error if the caller may not read one of these columns. Columns of views, '
+  'and columns of other types than bigint, are not read: if their default mints, the call raises a warning';
 -- Calling observe_all() needs the same privileges as observe().
 REVOKE ALL ON FUNCTION snowflake.observe_all() FROM PUBLIC;

@@ -13,15 +13,16 @@ CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
     FROM coalesce((SELECT d.owned_shards FROM snowflake.databases AS d WHERE d.database = current_database()),
                   current_setting('snowflake.owned_shards')) AS owned
 $$;
-COMMENT ON FUNCTION snowflake.owns_shard(integer) IS 'Internal: for backfill(): whether the database owns a shard';
+COMMENT ON FUNCTION snowflake.owns_shard(integer) IS
+  'Internal: for backfill(): returns whether the database owns a shard';
 
 CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, region integer, shard integer,
                                             after bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_has_ids_of_origin'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) IS
-  'Internal: for backfill(): whether a column of a table or its child tables contains an id of a region and shard '
-  'that is greater than another id. Also reads uncommitted rows, and evaluates no expression';
+  'Internal: for backfill(): returns whether a column of a table or its child tables contains an id of a region and '
+  'shard that is greater than a given id. Also reads uncommitted rows, and evaluates no expression';
 
 CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after bigint) RETURNS text
   LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -33,8 +34,8 @@ CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after 
    LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake.column_of_origin(integer, integer, bigint) IS
-  'Internal: for backfill(): returns a column that mints and contains an id of a region and shard that is greater '
-  'than another id, or null';
+  'Internal: for backfill(): searches the columns that mint for an id of a region and shard that is greater than a '
+  'given id. Returns the column of such an id, or null';
 REVOKE ALL ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint),
   snowflake.column_of_origin(integer, integer, bigint) FROM PUBLIC;
 
@@ -90,7 +91,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.free_region(integer, integer) IS
-  'Internal: for backfill(): returns a region without ids of the shard. Raises an error if there is no such region';
+  'Internal: for backfill(): returns a region in which no id of the shard exists. Raises an error if every region has '
+  'ids of the shard';
 
 CREATE FUNCTION snowflake.refuse_origin(chosen integer, wanted_shard integer, own integer, taken snowflake.backfills)
   RETURNS void
@@ -187,7 +189,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_late_time(timestamptz) IS
-  'Internal: for late_id(): raises an error (22008) unless a time lies between the epoch and now';
+  'Internal: for late_id(): raises an error (22008) if a time is before the epoch or in the future';
 
 CREATE FUNCTION snowflake.late_id(at timestamptz, shard integer, region integer DEFAULT NULL) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -231,6 +233,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
   'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that is '
-  'reserved for late ids. The tick of the id is the first tick with a free id at this time or later. Never returns '
-  'the same id twice';
+  'reserved for late ids. The tick of the id is the first tick with a free id at this time or later. The function '
+  'never returns the same id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;

@@ -26,7 +26,7 @@ $head$ WHEN 'engine' THEN $engine$
 $engine$ END
 $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
-  'Internal: for decoder_sql() and generator_sql(): the templates of the printed scripts';
+  'Internal: for decoder_sql() and generator_sql(): returns a template of the printed scripts';
 
 -- Replaces each {{NAME}} by its value, in the order of `words`. A value can contain a {{NAME}} that comes later in
 -- `words`.
@@ -65,5 +65,5 @@ AS $$
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.layout_words(snowflake.layout, text, text) IS
-  'Internal: for decoder_sql() and generator_sql(): the numbers of a layout, by the names of their placeholders in '
-  'the templates';
+  'Internal: for decoder_sql() and generator_sql(): returns the numbers of a layout, by the names of their '
+  'placeholders in the templates';

@@ -5,7 +5,8 @@ CREATE OR REPLACE FUNCTION snowflake.decode(id bigint, OUT created_at timestampt
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (snowflake.time_of(id), snowflake.region_of(id), snowflake.shard_of(id), snowflake.sequence_of(id));
 COMMENT ON FUNCTION snowflake.decode(bigint) IS
-  'When an id was made (start of its tick), in which region, for which shard, and its sequence number in the tick';
+  'Returns the fields of an id: the time (start of its tick), the region, the shard, and the sequence number within '
+  'the tick';
 
 CREATE OR REPLACE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -29,7 +30,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
-  'Converts a range of times to the range of ids with these times. Unbounded and empty ranges remain so';
+  'Converts a range of times to the range of the ids with these times. The result is unbounded or empty if the range '
+  'of times is';
 
 CREATE OR REPLACE FUNCTION snowflake_sql.id_after(at timestamptz) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -63,7 +65,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_id(timestamptz, integer, integer, integer) IS
-  'Puts an id together from its fields. This is arithmetic: next_id() may give another row the same id';
+  'Calculates an id from its fields. next_id() can return the same id for another row';
 
 -- Functions that convert ids to UUIDs and to text, and back.
 
@@ -130,7 +132,8 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN snowflake_sql.id_of_uuid(encoded, 'UUID', encoded::text, 'snowflake.to_uuid(id)');
-COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'The id of which to_uuid() made this; any other UUID is an error';
+COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS
+  'Converts a result of to_uuid() back to the id. Any other UUID is an error';
 
 -- Functions that find the rows of an id by a condition, or by the schema of the id's shard.
 
@@ -140,22 +143,23 @@ CREATE OR REPLACE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boole
     SELECT id = key AND snowflake.shard_of(id) = snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(bigint, bigint) IS
-  'id = key, also where the table is partitioned or indexed by shard_of(id): prunes to the shard of the key';
+  'Returns whether id = key. In tables that are partitioned or indexed by shard_of(id), a query reads only the shard '
+  'of the key';
 CREATE OR REPLACE FUNCTION snowflake.has_id(shard integer, id bigint, key bigint) RETURNS boolean
   LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
     SELECT id = key AND shard = snowflake.shard_of(key);
   END;
 COMMENT ON FUNCTION snowflake.has_id(integer, bigint, bigint) IS
-  'Whether id = key. In tables that are partitioned, indexed or distributed by a shard column, a query reads only '
-  'the shard of the key';
+  'Returns whether id = key. In tables that are partitioned, indexed or distributed by a shard column, a query reads '
+  'only the shard of the key';
 CREATE OR REPLACE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
   BEGIN ATOMIC
     SELECT prefix || snowflake.shard_of(id)::text;
   END;
 COMMENT ON FUNCTION snowflake.schema_of(bigint, text) IS
-  'The schema that holds the rows of an id''s shard, where each shard has a schema of its own';
+  'Returns the name of the schema of an id''s shard, if each shard has a schema';
 
 -- The owner of the database may call the following administration functions.
 
@@ -177,7 +181,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.observe(bigint) IS
-  'Makes every later id of this database greater than this id, which another server minted. Null has no effect';
+  'Makes every later id of this database greater than the passed id, which another server minted. A null argument has '
+  'no effect';
 
 CREATE OR REPLACE FUNCTION snowflake.set_mark(at timestamptz) RETURNS timestamptz
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -209,8 +214,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
-  'Sets the high-water mark, also lower than it is: to a time after every id of this database, or ids come again; '
-  'returns what it is now';
+  'Sets the high-water mark to a time after every id of this database. The call can lower the mark. If the time is '
+  'too early, ids can be minted twice. Returns the new mark';
 
 CREATE OR REPLACE FUNCTION snowflake.accept_clock() RETURNS interval
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -227,7 +232,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
-  'Confirms that the clock is right if it is far ahead of the high-water mark; returns how far';
+  'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns how far ahead';
 
 -- The views of the SQL engine have the same columns as the views of the extension. Columns that the SQL engine cannot
 -- fill are null.
@@ -247,7 +252,8 @@ $$;
 COMMENT ON FUNCTION snowflake.layout() IS 'Returns the row of the view snowflake.layout';
 CREATE OR REPLACE VIEW snowflake.layout AS SELECT * FROM snowflake.layout();
 COMMENT ON VIEW snowflake.layout IS
-  'The layout of this database''s ids: bits, tick, epoch, capacity of a shard, and when they run out';
+  'Shows the layout of this database''s ids: the bits, the time unit (tick), the epoch, how many ids a shard can '
+  'mint, and when the layout ends';
 
 CREATE OR REPLACE FUNCTION snowflake.health(
     OUT minting boolean, OUT reason text, OUT advice text, OUT clock timestamptz,
@@ -291,7 +297,7 @@ $$;
 COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake.health';
 CREATE OR REPLACE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'What a probe should read: whether this database mints, and if not, why and what to do. Always one row';
+  'Shows whether this database mints ids. If not, shows the reason and the advice. Always has one row';
 
 -- Revokes the privileges that ALTER DEFAULT PRIVILEGES, or an earlier run of the script, has granted.
 DO $privileges$

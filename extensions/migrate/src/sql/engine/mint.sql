@@ -71,8 +71,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id greater than another, whoever minted that: a reply sorts after its post on every server; waits, then '
-  'refuses, where the other is more than max_lead ahead of the clock; null asks for nothing';
+  'Mints an id that is greater than the id "after", which any server may have minted. For example, a reply sorts '
+  'after its post. If "after" is more than max_lead ahead of the clock, the call waits, then fails. If "after" is '
+  'null, it has no effect';
 
 CREATE OR REPLACE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -109,7 +110,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for one shard of a range, the same shard for all calls of a session';
+  'Mints an id for a shard of the range. All calls of a session use the same shard';
 
 CREATE OR REPLACE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -149,7 +150,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer) IS
-  'Mints 1 to 1,000,000 ids for a shard, ascending; pauses where the shard''s capacity asks for it';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. If the shard cannot mint so many ids at once, the call '
+  'waits';
 
 CREATE OR REPLACE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) RETURNS bigint[]
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -162,4 +164,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids, ascending, all greater than another id, whoever minted that';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. All are greater than the id "after", which any server '
+  'may have minted';
