@@ -13,7 +13,7 @@ CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began tim
    WHERE o.incarnation <> own ORDER BY o.last_request DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.conflict_of(integer, bigint, timestamptz) IS
-  'Internal: describes another server run that mints in the same region. Returns null if none is recorded';
+  'Internal: describes another server that mints in the same region. Returns null if no such server is recorded';
 
 CREATE FUNCTION snowflake_fleet.report_static(request snowflake_fleet.request) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -37,8 +37,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS
-  'Internal: records the report of a server with a static region; returns the conflict with another server run, or '
-  'null';
+  'Internal: records the report of a server with a static region; returns a description of another server that mints '
+  'in the same region, or null';
 
 CREATE FUNCTION snowflake_fleet.check_request(request snowflake_fleet.request, seal bigint, fleet bigint)
   RETURNS void
@@ -82,7 +82,7 @@ CREATE FUNCTION snowflake_fleet.layout_text(seal bigint) RETURNS text
                 to_char(snowflake_fleet.from_ms(seal / 2012500) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS'))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.layout_text(bigint) IS
-  'Internal: describes a layout that is packed as in src/core/seal.hpp';
+  'Internal: describes an id layout that is encoded as a number by src/core/seal.hpp';
 
 CREATE FUNCTION snowflake_fleet.check_membership(own snowflake_fleet.fleet, fleet bigint, term bigint, now_ms bigint)
   RETURNS void
@@ -103,8 +103,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigint, bigint, bigint) IS
-  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or has a later term than this '
-  'database';
+  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or has received an answer of a '
+  'later term of this fleet';
 
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -124,7 +124,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_seal(snowflake_fleet.fleet, bigint, boolean) IS
-  'Internal: raises an error (55000) if the layout of the server and of the fleet differ. The first server sets the '
+  'Internal: raises an error (55000) if the server and the fleet have different id layouts. The first server sets the '
   'layout of the fleet';
 
 CREATE FUNCTION snowflake_fleet.decide_and_sign(request snowflake_fleet.request, now_ms bigint, arrived bigint)
@@ -148,8 +148,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, bigint, bigint) IS
-  'Internal: answers a request, records the address of the sender and the time, and signs the rows. `arrived` is the '
-  'time of arrival by this database''s clock';
+  'Internal: answers the request of a server, records the server''s address and the time, and signs the rows. '
+  '`arrived` is the time at which the request arrived, by this database''s clock';
 
 -- ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. ask() locks the fleet
 -- before it reads rows, because another request may change the rows while ask() waits for the lock.
@@ -195,6 +195,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
                                         bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'For a server''s lease worker. acquire: leases a free region of the server, or the region that the '
-  'incarnation holds. renew: extends the lease. give_back: ends the lease at highest_ms, the first time for which the '
-  'server has issued no id. report: records a static region';
+  'For a server''s lease worker. The request acquire leases a free region of the server, or the region that this run '
+  'of the server holds already. The request renew extends the lease. The request give_back ends the lease at '
+  'highest_ms, the first time for which the server has issued no id. The request report records a static region';

@@ -7,7 +7,7 @@ CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, n
   SELECT least(request.clock_ms, now_ms)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.earlier_clock(snowflake_fleet.request, bigint) IS
-  'Internal: the earlier time of the two clocks of an exchange';
+  'Internal: returns the earlier of two times: by the requesting server''s clock, and by this database''s clock';
 
 CREATE FUNCTION snowflake_fleet.halt_if_behind(request snowflake_fleet.request) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -26,7 +26,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.halt_if_behind(snowflake_fleet.request) IS
-  'Internal: halts the fleet if a server has received an answer that this database does not contain';
+  'Internal: stops granting leases if a server has received an answer that this database has not recorded, because '
+  'this database has then lost leases';
 
 CREATE FUNCTION snowflake_fleet.bind_regions(request snowflake_fleet.request, now_ms bigint) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -61,8 +62,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.bind_regions(snowflake_fleet.request, bigint) IS
-  'Internal: gives a server the regions that it names, and releases its other regions that are free. If a named region '
-  'belongs to another server, the function returns the reason and gives no region';
+  'Internal: gives the requested regions to a server, and takes from the server its other regions that are free. If a '
+  'requested region belongs to another server, returns the reason and gives no region';
 
 CREATE FUNCTION snowflake_fleet.holds_region(request snowflake_fleet.request) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -70,7 +71,7 @@ CREATE FUNCTION snowflake_fleet.holds_region(request snowflake_fleet.request) RE
                   WHERE r.region = request.region AND r.incarnation = request.incarnation AND r.server = request.server)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.holds_region(snowflake_fleet.request) IS
-  'Internal: whether the incarnation that sent the request holds the lease of the region';
+  'Internal: returns whether the server run (incarnation) that sent the request holds the lease of the region';
 
 CREATE FUNCTION snowflake_fleet.may_adopt(fleet snowflake_fleet.fleet, request snowflake_fleet.request) RETURNS boolean
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -89,7 +90,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.may_adopt(snowflake_fleet.fleet, snowflake_fleet.request) IS
-  'Internal: whether a holder may continue its lease after this database lost the lease in a recovery';
+  'Internal: returns whether a server may continue a lease that this database lost in a recovery';
 
 CREATE FUNCTION snowflake_fleet.held_region(request snowflake_fleet.request, adoptable boolean)
   RETURNS snowflake_fleet.region
@@ -102,7 +103,8 @@ CREATE FUNCTION snowflake_fleet.held_region(request snowflake_fleet.request, ado
    ORDER BY r.region LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.held_region(snowflake_fleet.request, boolean) IS
-  'Internal: returns the region that the sender of the request holds or may adopt, or null';
+  'Internal: returns the region whose lease the requesting server holds, or may continue after a recovery of this '
+  'database. Returns null if there is none';
 
 CREATE FUNCTION snowflake_fleet.free_region(request snowflake_fleet.request, earlier bigint)
   RETURNS snowflake_fleet.region
@@ -114,8 +116,8 @@ CREATE FUNCTION snowflake_fleet.free_region(request snowflake_fleet.request, ear
             r.region LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.free_region(snowflake_fleet.request, bigint) IS
-  'Internal: returns the next region to lease: of the requested free regions, the one that was given back last. '
-  'Returns null if none is free';
+  'Internal: returns the region to lease next: the requested free region that was given back last. Returns null if no '
+  'requested region is free';
 
 CREATE FUNCTION snowflake_fleet.give_back_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                                  answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer
@@ -135,7 +137,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.give_back_region(snowflake_fleet.request, snowflake_fleet.region,
                                                      snowflake_fleet.answer) IS
-  'Internal: ends a lease at the first time for which the holder has issued no id';
+  'Internal: ends a lease that the server gives back. The lease ends at the first time for which the server has '
+  'issued no id';
 
 CREATE FUNCTION snowflake_fleet.grant_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer
@@ -163,7 +166,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.grant_region(snowflake_fleet.request, snowflake_fleet.region,
                                                  snowflake_fleet.answer) IS
-  'Internal: leases a region to the sender of the request, or extends its lease';
+  'Internal: leases a region to the requesting server, or extends the server''s lease of the region';
 
 CREATE FUNCTION snowflake_fleet.acquire_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                                answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer
@@ -189,7 +192,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.acquire_region(snowflake_fleet.request, snowflake_fleet.region,
                                                    snowflake_fleet.answer) IS
-  'Internal: leases the region that the sender holds, or a free region of those that the sender requested';
+  'Internal: leases the region that the requesting server holds already, or one of its requested regions that is free';
 
 CREATE FUNCTION snowflake_fleet.renew_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer, adoptable boolean)
@@ -209,13 +212,14 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.renew_region(snowflake_fleet.request, snowflake_fleet.region,
                                                  snowflake_fleet.answer, boolean) IS
-  'Internal: extends a lease, unless a clone of the running holder has renewed the lease';
+  'Internal: extends a lease, unless a clone of the requesting server has renewed the same lease';
 
 CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
   UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest
 $$;
-COMMENT ON FUNCTION snowflake_fleet.next_number() IS 'Internal: returns the next number of an answer';
+COMMENT ON FUNCTION snowflake_fleet.next_number() IS
+  'Internal: returns the next number for an answer to a server. The numbers rise';
 
 CREATE FUNCTION snowflake_fleet.admit(request snowflake_fleet.request, now_ms bigint, OUT status text, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -237,8 +241,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.admit(snowflake_fleet.request, bigint) IS
-  'Internal: refuses a server whose clock is ahead, or that requests the region of another server. Otherwise gives '
-  'the requested regions to the server, and returns the status null';
+  'Internal: refuses a server whose clock is ahead, or that requests a region of another server. If the server is not '
+  'refused, gives the requested regions to the server, and returns the status null';
 
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint) RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -281,4 +285,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
-  'Internal: answers a request as of a time in ms since 1970. REQUIRES the lock on the fleet';
+  'Internal: answers a request. The present time is an argument, in ms since 1970. The caller must have called '
+  'lock_fleet()';

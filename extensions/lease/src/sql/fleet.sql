@@ -1,7 +1,8 @@
 -- The table "fleet" with its single row, and the functions that create, lock, check and change the row.
 
 CREATE SCHEMA snowflake_fleet;
-COMMENT ON SCHEMA snowflake_fleet IS 'Lease server of a fleet of servers that mint snowflake ids';
+COMMENT ON SCHEMA snowflake_fleet IS
+  'The lease server of a fleet: grants each server of the fleet the right to mint snowflake ids in a region';
 
 -- Times are ms since 1970.
 CREATE TABLE snowflake_fleet.fleet (
@@ -37,22 +38,23 @@ CREATE TABLE snowflake_fleet.fleet (
   signature bigint NOT NULL DEFAULT 0            -- shows whether a function wrote the row, see signature_of()
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS
-  'The state of the fleet, in one row. Only the functions of this schema may change this table';
+  'The state of the lease server, in one row. Only functions of the schema snowflake_fleet may change this table';
 
 CREATE FUNCTION snowflake_fleet.to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT pg_catalog.floor(pg_catalog.date_part('epoch', at) OPERATOR(pg_catalog.*) 1000)::bigint $$;
-COMMENT ON FUNCTION snowflake_fleet.to_ms(timestamptz) IS 'Internal: milliseconds since 1970';
+COMMENT ON FUNCTION snowflake_fleet.to_ms(timestamptz) IS 'Internal: converts a time to milliseconds since 1970';
 
 CREATE FUNCTION snowflake_fleet.from_ms(ms bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT pg_catalog.to_timestamp(ms::double precision OPERATOR(pg_catalog./) 1000) $$;
-COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'Internal: the time of milliseconds since 1970';
+COMMENT ON FUNCTION snowflake_fleet.from_ms(bigint) IS 'Internal: converts milliseconds since 1970 to a time';
 
 CREATE FUNCTION snowflake_fleet.random_number() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
   AS $$
   SELECT ('x' OPERATOR(pg_catalog.||) pg_catalog.right(pg_catalog.gen_random_uuid()::text, 12))::bit(48)::bigint
     OPERATOR(pg_catalog.+) 1
 $$;
-COMMENT ON FUNCTION snowflake_fleet.random_number() IS 'Internal: 1 to 2^48, from a cryptographic source';
+COMMENT ON FUNCTION snowflake_fleet.random_number() IS
+  'Internal: returns a random number from 1 to 2^48, from a cryptographic source';
 
 -- lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of the previous
 -- lock holder. lock_fleet() takes a table lock, because pg_locks shows who holds a table lock.
@@ -83,7 +85,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS
-  'Internal: locks the fleet, and returns its row. Each function that writes rows calls lock_fleet() first';
+  'Internal: locks the row of the table fleet, and returns the row. Each function that writes rows of this schema '
+  'calls lock_fleet() first';
 
 -- If a crash of the lease server lost a granted lease, two servers could lease the same region.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void
@@ -105,7 +108,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_durability() IS
-  'Internal: raises an error (55000) if a commit may be lost. Sets synchronous_commit to on';
+  'Internal: sets synchronous_commit to on, and raises an error (55000) if a crash could still lose a commit';
 
 CREATE FUNCTION snowflake_fleet.require_clock(own snowflake_fleet.fleet, now_ms bigint) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -148,7 +151,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.replace_fleet(bigint, bigint) IS
-  'Internal: replaces a fleet that has granted no lease. Raises an error (55006) if the fleet has granted a lease';
+  'Internal: creates a new fleet in place of a fleet without leases. Raises an error (55006) if the fleet has granted '
+  'a lease';
 
 CREATE FUNCTION snowflake_fleet.create_fleet(lease interval DEFAULT '1 hour', max_lead interval DEFAULT '1 minute',
                                              max_skew interval DEFAULT '10 seconds') RETURNS text
@@ -179,6 +183,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.create_fleet(interval, interval, interval) IS
-  'Creates the fleet with the longest lease, lead and difference of clocks that a server may use. add_server() '
-  'creates the fleet with the defaults. Until a server has a lease, you can call create_fleet() again: each call '
-  'creates a new fleet without a layout';
+  'Creates the fleet. The arguments are the longest lease, the longest lead (max_lead) and the greatest difference of '
+  'clocks (max_skew) that a server may use. If there is no fleet, add_server() creates a fleet with the defaults. '
+  'Until a server has a lease, you can call create_fleet() again. Each call creates a new fleet without an id layout';

@@ -10,8 +10,8 @@ CREATE TABLE snowflake_fleet.refusal (
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
-  'Refused requests, by server and cause: full, halted, clock_ahead, taken, lost. The cause conflict is a static '
-  'region that another server uses';
+  'The requests that were refused, by server and cause. The causes are full, halted, clock_ahead, taken and lost. The '
+  'cause conflict means that another server uses the same static region';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -31,7 +31,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.record_refusal(text, text) IS
-  'Internal: records a refusal. Returns true if the refusal must be logged';
+  'Internal: records that a request was refused. Returns whether the refusal must be logged';
 
 CREATE FUNCTION snowflake_fleet.record_answer(request snowflake_fleet.request, answer snowflake_fleet.answer)
   RETURNS void
@@ -59,7 +59,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.record_answer(snowflake_fleet.request, snowflake_fleet.answer) IS
-  'Internal: logs an answer: each new lease, and one refusal a minute for each server and cause';
+  'Internal: logs each new lease, and at most one refusal a minute for each server and cause';
 
 CREATE VIEW snowflake_fleet.regions AS
   SELECT r.region, r.server, r.state,
@@ -79,10 +79,11 @@ CREATE VIEW snowflake_fleet.regions AS
    WHERE s.last_request
      OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
 COMMENT ON VIEW snowflake_fleet.regions IS
-  'Regions that servers have requested: the server, the state, the end and the beginning of the lease. Also the last '
-  'request of the holder, and how far the holder''s clock was ahead then; whether the region is free now; the '
-  'incarnation of the holder, as in the view snowflake.lease of that server, and its address. A region with state '
-  'static was reported by a server within the last minute';
+  'Shows the regions that servers have requested: the server, the state, and the end and the beginning of the lease. '
+  'Also shows the last request of the server that holds the lease, how far this server''s clock was then ahead, and '
+  'whether the region is free now. The incarnation identifies the run of this server, as in the server''s view '
+  'snowflake.lease. The address is that of this server. If the state of a region is static, a server has reported the '
+  'region within the last minute';
 
 CREATE VIEW snowflake_fleet.servers AS
   SELECT s.name AS server, s.added, s.removed,
@@ -101,8 +102,9 @@ CREATE VIEW snowflake_fleet.servers AS
        WHERE x.server OPERATOR(pg_catalog.=) s.name AND x.since IS NOT NULL
        ORDER BY x.last DESC LIMIT 1) AS f ON true;
 COMMENT ON VIEW snowflake_fleet.servers IS
-  'Servers: the times when each was added and removed, and its last request. Also the regions of the server, those in '
-  'which it or a clone mints, and the cause and beginning of a refusal that continues';
+  'Shows the servers of the fleet: when each server was added and removed, and its last request. Also shows the '
+  'regions of the server, and the regions in which the server or a clone of it mints. If requests of the server are '
+  'refused now, shows the cause and since when';
 
 CREATE FUNCTION snowflake_fleet.why_not_usable(OUT reason text, OUT advice text)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -123,7 +125,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_not_usable() IS
-  'Internal: for health: returns the reason why this database cannot grant leases, or null if it can';
+  'Internal: for the view health: returns the reason why this database cannot grant leases, or null if it can';
 
 CREATE FUNCTION snowflake_fleet.why_halted(own snowflake_fleet.fleet, OUT reason text, OUT advice text,
                                            OUT since timestamptz)
@@ -151,7 +153,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
-  'Internal: for health: returns the reason why no lease is granted until an operator confirms the loss, or null';
+  'Internal: for the view health: returns the reason why leases may be lost and an operator must confirm the loss, or '
+  'null if no lease is lost';
 
 CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -173,7 +176,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_waiting() IS
-  'Internal: for health: returns the reason why requests wait, or null if no request waits';
+  'Internal: for the view health: returns the reason why requests wait, or null if no request waits';
 
 CREATE FUNCTION snowflake_fleet.who_is_refused(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -202,8 +205,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.who_is_refused() IS
-  'Internal: for health: returns a server whose requests are refused, or that shares its region with another server, '
-  'or null';
+  'Internal: for the view health: returns a server whose requests are refused, or whose region another server uses. '
+  'Returns null if there is none';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -231,10 +234,11 @@ BEGIN
   SELECT r.* INTO reason, advice, since FROM snowflake_fleet.who_is_refused() AS r;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: for the view snowflake_fleet.health';
+COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: returns the row of the view snowflake_fleet.health';
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
 COMMENT ON VIEW snowflake_fleet.health IS
   'Shows whether this database grants leases. If not, shows the reason, the advice, and the time of the first sign. '
-  'If granting is true and there is a reason, the reason concerns one server: another server mints in the same '
-  'region, no region of the server is free, the server requests a region of another server, or its clock is ahead';
+  'If granting is true and there is a reason, the reason concerns one server. Either another server mints in the same '
+  'region, or no region of the server is free, or the server requests a region of another server, or the server''s '
+  'clock is ahead';

@@ -21,8 +21,8 @@ CREATE TABLE snowflake_fleet.region (
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
-  'Regions and their holders. The ids of a holder have times from floor_ms to before until_ms. The row of a region is '
-  'created when a server first requests the region';
+  'The regions, and the servers that hold the leases (holders). All ids of the holder have times from floor_ms to '
+  'before until_ms. The row of a region is created when a server first requests the region';
 
 -- Records the static regions that servers report. A dump does not contain the table static_region.
 CREATE TABLE snowflake_fleet.static_region (
@@ -35,21 +35,23 @@ CREATE TABLE snowflake_fleet.static_region (
   PRIMARY KEY (region, incarnation)
 );
 COMMENT ON TABLE snowflake_fleet.static_region IS
-  'Servers with a static region (snowflake.region), by region and server run. They report every 10 seconds and hold no '
-  'lease';
+  'The servers with a static region (setting snowflake.region), by region and server run. Each of these servers '
+  'reports its region every 10 seconds, and holds no lease';
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (
   call text, server text, incarnation bigint, term bigint, newest bigint, nonce bigint, acked bigint, clock_ms bigint,
   length_ms bigint, age_ms bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
   grant_number bigint, highest_ms bigint);
-COMMENT ON TYPE snowflake_fleet.request IS 'The request of a server: acquire, renew, give_back or report';
+COMMENT ON TYPE snowflake_fleet.request IS
+  'The request of a server to the lease server. The kind of the request is acquire, renew, give_back or report';
 
 CREATE TYPE snowflake_fleet.answer AS (
   status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint, floor_ms bigint,
   until_ms bigint, clock_ms bigint, detail text);
 COMMENT ON TYPE snowflake_fleet.answer IS
-  'The answer to a request: granted, given_back, lost, full, halted, clock_ahead, term_over, taken or registered';
+  'The lease server''s answer to a request. The status is granted, given_back, lost, full, halted, clock_ahead, '
+  'term_over, taken or registered';
 
 CREATE FUNCTION snowflake_fleet.lease_text(held snowflake_fleet.region) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -59,7 +61,8 @@ CREATE FUNCTION snowflake_fleet.lease_text(held snowflake_fleet.region) RETURNS 
                 THEN format(' (incarnation %s, address %s)', held.incarnation,
                             coalesce(host(held.client_addr), 'local')) END)
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lease_text(snowflake_fleet.region) IS 'Internal: describes a lease in words';
+COMMENT ON FUNCTION snowflake_fleet.lease_text(snowflake_fleet.region) IS
+  'Internal: returns a text that describes a lease';
 
 CREATE FUNCTION snowflake_fleet.end_lease(held snowflake_fleet.region) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -68,11 +71,12 @@ BEGIN
   RAISE LOG 'snowflake_fleet: revoked the lease of %', snowflake_fleet.lease_text(held);
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS 'Internal: revokes a lease, and logs it';
+COMMENT ON FUNCTION snowflake_fleet.end_lease(snowflake_fleet.region) IS
+  'Internal: revokes a lease, and writes to the log that the lease was revoked';
 
 CREATE FUNCTION snowflake_fleet.free_from(r snowflake_fleet.region) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT CASE r.state WHEN 'given_back' THEN r.until_ms OPERATOR(pg_catalog.-) 10000
                             ELSE r.until_ms END $$;
 COMMENT ON FUNCTION snowflake_fleet.free_from(snowflake_fleet.region) IS
-  'Internal: the time (in ms since 1970) from which the region may be granted';
+  'Internal: returns the time, in ms since 1970, from which the region may be leased again';

@@ -12,7 +12,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_row(snowflake_fleet.region, integer) IS
-  'Internal: raises an error (42704) if a region has no row';
+  'Internal: raises an error (42704) if the region was never leased, because its row is then missing';
 
 CREATE FUNCTION snowflake_fleet.revoke_lease(region integer, incarnation bigint DEFAULT NULL,
                                              dry_run boolean DEFAULT false) RETURNS text
@@ -38,9 +38,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.revoke_lease(integer, bigint, boolean) IS
-  'Revokes the lease of a region. If an incarnation is passed, revokes only the lease of this incarnation. The lease '
-  'is not renewed, and the region is free when the lease ends. The holder may mint until the lease ends or until its '
-  'next request. Then it leases another region of its server';
+  'Revokes the lease of a region. If you pass an incarnation (the number of a server run), only the lease of this '
+  'server run is revoked. The lease is not renewed, and the region is free when the lease ends. The server that holds '
+  'the lease may mint until the lease ends, or until its next request. Then the server leases another of its regions';
 
 CREATE FUNCTION snowflake_fleet.ahead_in_ms(ahead interval) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -58,8 +58,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ahead_in_ms(interval) IS
-  'Internal: converts "ahead" to milliseconds: how far ahead of its clock a server issues ids. Raises an error '
-  '(22023) unless 0 to 7 days';
+  'Internal: converts the argument "ahead" to milliseconds. "ahead" is the time by which ids of a server may be ahead '
+  'of its clock. Raises an error (22023) unless "ahead" is 0 to 7 days';
 
 CREATE FUNCTION snowflake_fleet.confirm_dead(region integer, ahead interval, holder_is_stopped boolean DEFAULT false,
                                              dry_run boolean DEFAULT false) RETURNS text
@@ -98,10 +98,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
-  'Ends the lease of a region whose holder is stopped, for example after a power loss. The region is free after the '
-  'time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the server. Duplicate ids are possible '
-  'if the holder still runs, if its clock was ahead by more than max_skew, or if the clock of this database is behind '
-  'by more than max_skew';
+  'Ends the lease of a region if the server that holds the lease (the holder) is stopped, for example after a power '
+  'loss. The region is free after the time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the '
+  'server. Duplicate ids are possible if the holder still runs, if its clock was ahead by more than max_skew, or if '
+  'the clock of this database is behind by more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -125,8 +125,8 @@ CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS v
          began = f.newest, halted = false, halted_by = NULL
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
-  'Internal: begins a term. A server that has received an answer of this term ignores the other copies of this '
-  'database';
+  'Internal: begins a new term of the lease server. A server that has received an answer of this term ignores answers '
+  'of other copies of this database';
 
 CREATE FUNCTION snowflake_fleet.lose_leases(now_ms bigint, salt bigint, silent boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -144,9 +144,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS
-  'Internal: sets the begin of all regions after every time that may have been granted. If `silent` is true, this '
-  'copy of the database has granted no lease since it was restored, and holders may continue leases that have not '
-  'ended';
+  'Internal: sets the times from which all regions may be leased again to a time after the end of every lease that '
+  'may exist. If `silent` is true, this copy of the database has granted no lease since it was restored, and servers '
+  'may continue their leases that have not ended';
 
 CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false,
                                                      dry_run boolean DEFAULT false) RETURNS text
@@ -182,9 +182,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_no_data_loss(boolean, boolean) IS
-  'Confirms that no lease was lost, and continues all leases. Call it after a switch-over, a failover to a '
+  'Confirms that no lease was lost, and continues all leases. Call this function after a switch-over, a failover to a '
   'synchronous standby, or pg_upgrade, when the old lease server is stopped permanently. If a lease was lost, two '
-  'runs of one server may mint the same ids. In doubt, call confirm_data_loss()';
+  'runs of one server may mint the same ids. If you do not know whether a lease was lost, call confirm_data_loss()';
 
 CREATE FUNCTION snowflake_fleet.check_operators_time(now timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -201,8 +201,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_operators_time(timestamptz) IS
-  'Internal: raises an error (22023) if the time of an operator''s watch and the clock of this database differ by 15 '
-  'minutes';
+  'Internal: raises an error (22023) if the time that the operator passed and the clock of this database differ by '
+  'more than 15 minutes';
 
 CREATE FUNCTION snowflake_fleet.confirm_data_loss(now timestamptz, old_is_stopped boolean DEFAULT false,
                                                   although_healthy boolean DEFAULT false, dry_run boolean DEFAULT false)
@@ -245,10 +245,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_data_loss(timestamptz, boolean, boolean, boolean) IS
-  'Confirms that leases may be lost. Call it after this database was restored to an earlier time, or after a failover '
-  'to a standby that may lack commits, when the old lease server is stopped permanently. `now` is the time of a clock '
-  'that the operator trusts. Servers keep their leases. But if this database may have granted leases before the loss '
-  'was detected, all leases end. Returns the time at which the other regions are free';
+  'Confirms that leases may be lost. Call this function after this database was restored to an earlier time, or after '
+  'a failover to a standby that may lack commits. The old lease server must be stopped permanently. The argument '
+  '`now` is the present time by a clock that the operator trusts. Servers keep their leases, unless this database may '
+  'have granted leases before the loss was detected. In this case, all leases end. Returns the time at which the '
+  'other regions are free';
 
 CREATE FUNCTION snowflake_fleet.guard_leases() RETURNS event_trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -269,7 +270,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.guard_leases() IS
-  'Internal: event trigger that prevents dropping the fleet before all leases have ended';
+  'Internal: an event trigger calls this function, which prevents DROP EXTENSION before all leases have ended';
 
 DO $$
 BEGIN

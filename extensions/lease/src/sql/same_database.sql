@@ -20,7 +20,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: the properties that change when this database is recovered, promoted or copied. `directory` is the '
+  'Internal: returns properties that change when this database is recovered, promoted or copied. `directory` is the '
   'change time of the file PG_VERSION, or null if the owner may not read it. If a disk is restored from a snapshot, '
   'none of these properties changes';
 
@@ -34,7 +34,7 @@ CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS
     writer::text OPERATOR(pg_catalog.||) (contents OPERATOR(pg_catalog.-) 'signature'::text)::text, 0)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.signature_of(xid, jsonb) IS
-  'Internal: the signature of a row, from its xmin and its columns';
+  'Internal: returns the signature of a row, which is a hash of the xmin and the columns of the row';
 
 CREATE FUNCTION snowflake_fleet.foreign_rows() RETURNS text
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
@@ -100,7 +100,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
-  'Internal: whether this database may lack the newest leases, and why';
+  'Internal: returns whether this database may lack the newest leases, and the reason';
 
 CREATE FUNCTION snowflake_fleet.require_settled(although_halted boolean DEFAULT false) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -117,7 +117,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_settled(boolean) IS
-  'Internal: raises an error (55000) if leases may be lost and no operator has confirmed the loss';
+  'Internal: raises an error (55000) if leases may be lost and no operator has called confirm_data_loss() or '
+  'confirm_no_data_loss()';
 
 CREATE FUNCTION snowflake_fleet.settle_here() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -132,4 +133,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
-  'Internal: records that this database grants leases, at its present place and with its present rows';
+  'Internal: records that this copy of the database is the one that grants leases. Records where the database is now, '
+  'and signs its rows';

@@ -9,7 +9,8 @@ CREATE TABLE snowflake_fleet.server (
   signature bigint NOT NULL DEFAULT 0  -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.server IS
-  'Servers, by the name of their login role. Only the functions of this schema may change this table';
+  'The servers of the fleet, by the name of their login role. Only functions of the schema snowflake_fleet may change '
+  'this table';
 
 -- asking_server() uses session_user, because SET ROLE and SECURITY DEFINER do not change session_user.
 CREATE FUNCTION snowflake_fleet.asking_server() RETURNS text
@@ -107,8 +108,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.add_server(text) IS
-  'Adds a server, also after remove_server(). If the login role of the server does not exist, creates the role '
-  'without a password';
+  'Adds a server to the fleet, or adds a removed server again. If the login role of the server does not exist, '
+  'creates the role without a password';
 
 CREATE FUNCTION snowflake_fleet.remove_server(server text, dry_run boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
