@@ -14,37 +14,39 @@ CREATE TABLE snowflake_fleet.map_state (
 );
 INSERT INTO snowflake_fleet.map_state DEFAULT VALUES;
 COMMENT ON TABLE snowflake_fleet.map_state IS
-  'The state of the map, in one row. Only the functions of this schema may change this table';
+  'The state of the map of shards, in one row. Only functions of the schema snowflake_fleet may change this table';
 COMMENT ON COLUMN snowflake_fleet.map_state.version IS
-  'The version of the map, which rises with each change: the time of the change in ms since 1970, or one more than '
-  'the last version';
+  'The version of the map, which rises with each change. The new version is the time of the change in ms since 1970, '
+  'or the last version plus 1 if that is greater';
 COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether this map is a copy of the map in the control '
                                                        'database';
-COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'When this database last changed its map';
+COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'The time at which this database last changed its map';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
-  'The last 1000 versions before this one. If the version of a copy is not among them, the copy was made from another '
-  'history of the map';
+  'The last 1000 versions of the map before the present version. If the version of a copy is not among these '
+  'versions, the copy was made from another history of the map';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
-  'In the control database: the version of a copy that is newer than this map. Then this map can no longer be '
-  'changed';
+  'In the control database, the version of a copy that is newer than this map, or null. If it is not null, this map '
+  'cannot be changed';
 COMMENT ON COLUMN snowflake_fleet.map_state.timeline IS
-  'With system_identifier and database: the place of the control database when it last changed the map';
+  'The timeline of the control database when it last changed the map. With system_identifier and database, the '
+  'timeline shows whether the database was restored, promoted or copied since then';
 
 CREATE TABLE snowflake_fleet.map_server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
   conninfo text NOT NULL
 );
 COMMENT ON TABLE snowflake_fleet.map_server IS
-  'Servers that have shards or a copy of the map. Only the functions of this schema may change this table';
+  'The servers that have shards or a copy of the map. Only functions of the schema snowflake_fleet may change this '
+  'table';
 COMMENT ON COLUMN snowflake_fleet.map_server.conninfo IS
-  'Connection string of libpq, without a password, because every role may read it';
+  'The connection string of the server, in libpq''s form. The string has no password, because every role may read it';
 
 CREATE TABLE snowflake_fleet.map_shard (
   shard integer PRIMARY KEY CHECK (shard OPERATOR(pg_catalog.>=) 0),
   server text NOT NULL REFERENCES snowflake_fleet.map_server
 );
 COMMENT ON TABLE snowflake_fleet.map_shard IS
-  'The server that has the rows of each shard. Only the functions of this schema may change this table';
+  'The server that has the rows of each shard. Only functions of the schema snowflake_fleet may change this table';
 
 DO $$
 BEGIN
@@ -63,7 +65,7 @@ CREATE VIEW snowflake_fleet.map AS
     JOIN snowflake_fleet.map_server AS s ON s.name OPERATOR(pg_catalog.=) m.server
    CROSS JOIN snowflake_fleet.map_state AS v;
 COMMENT ON VIEW snowflake_fleet.map IS
-  'The server that has the rows of each shard, its connection string, and the version of the map';
+  'Shows for each shard the server that has the rows, the connection string of the server, and the version of the map';
 
 CREATE FUNCTION snowflake_fleet.map_version() RETURNS bigint
   LANGUAGE sql STABLE PARALLEL SAFE
@@ -107,7 +109,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
-  'Returns the name of the server that has the row of an id. Needs extension snowflake in this database';
+  'Returns the name of the server that has the row of an id. The function requires the extension snowflake in this '
+  'database';
 
 -- The operator calls the following functions in the control database, to change the map.
 
@@ -140,7 +143,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
-  'Internal: refuses (55000) a change of a map that may be older than copies of it';
+  'Internal: raises an error (55000) if the map may be older than one of its copies';
 
 -- Locks the row of map_state, because two changes at the same time would otherwise get the same version of the map.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
@@ -161,7 +164,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.change_map() IS
-  'Internal: gives the map a new version, which sessions that LISTEN snowflake_map are told';
+  'Internal: gives the map a new version, and sends the version to the sessions that ran LISTEN snowflake_map';
 
 CREATE FUNCTION snowflake_fleet.begin_version(after bigint, before bigint[]) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -180,7 +183,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
-  'Internal: for change_map() and map_recovered(): the map''s next version, greater than `after`, and which it follows';
+  'Internal: for change_map() and map_recovered(): gives the map a new version, which is greater than `after`, and '
+  'records which versions the new version follows';
 
 -- Lists the options that a connection string may contain. All other options are refused, because a later libpq may add
 -- options that contain secrets.
@@ -193,7 +197,8 @@ CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
            gssencmode,krbsrvname,gsslib,gssdelegation}'::text[]
 $$;
 COMMENT ON FUNCTION snowflake_fleet.known_options() IS
-  'Internal: what a connection string of the map may say: libpq''s options, but for those that are secrets';
+  'Internal: returns the options that a connection string of the map may contain. These are all options of libpq that '
+  'are not secrets';
 
 CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -217,8 +222,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_conninfo(text) IS
-  'Internal: refuses a connection string for the map that cannot be read, or holds a password or an option that is not '
-  'known';
+  'Internal: raises an error if a connection string for the map is invalid, or contains a password or an unknown '
+  'option';
 
 CREATE FUNCTION snowflake_fleet.set_server(name text, conninfo text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -283,7 +288,7 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Internal: refuses a server that is not in the map';
+COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Internal: raises an error if a server is not in the map';
 
 CREATE FUNCTION snowflake_fleet.assign(shards int4range, server text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -317,7 +322,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.assign(int4range, text) IS
-  'Assigns shards without rows to a server. Returns the version of the map';
+  'Assigns shards that have no rows yet to a server. Returns the version of the map';
 
 CREATE FUNCTION snowflake_fleet.move(shard integer, source text, target text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -340,5 +345,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.move(integer, text, text) IS
-  'Internal: says that a shard is on another server than before. Its rows have to be there already: the '
-  'program snowflake-move-shard calls this at the right moment';
+  'Internal: for snowflake-move-shard: records in the map that a shard is now on another server. The rows of the '
+  'shard must already be on this server';

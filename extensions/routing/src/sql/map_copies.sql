@@ -26,7 +26,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
-  'Internal: the options of a connection string in libpq''s form name=value';
+  'Internal: returns the options of a connection string that has libpq''s form name=value';
 
 -- with_timeouts() puts its time limits before the other options. If an option appears twice, libpq uses the last value,
 -- so the caller's own limits apply. The password in a URI may contain a question mark.
@@ -39,8 +39,8 @@ CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
                 'tcp_user_timeout=60000 ')) AS l (limits)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
-  'Internal: the connection string, with time limits where it has none: 10 s to connect, 60 s for a network that is '
-  'gone';
+  'Internal: adds time limits to a connection string that has none. The limit is 10 s for a connection attempt, and '
+  '60 s if the network has failed';
 
 CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -53,8 +53,8 @@ CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
                          FROM snowflake_fleet.map_shard GROUP BY server) AS s))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.export_map() IS
-  'Returns the whole map as one document: the version, earlier versions, servers with their connection strings, and '
-  'the shards of each server';
+  'Returns the whole map as one document. The document contains the version, the earlier versions, the servers with '
+  'their connection strings, and the shards of each server';
 
 CREATE FUNCTION snowflake_fleet.check_map(map jsonb) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -71,7 +71,8 @@ BEGIN
   PERFORM snowflake_fleet.check_conninfo(value) FROM jsonb_each_text(map -> 'servers');
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS 'Internal: refuses what export_map() does not return';
+COMMENT ON FUNCTION snowflake_fleet.check_map(jsonb) IS
+  'Internal: raises an error if a document is not a result of export_map()';
 
 CREATE FUNCTION snowflake_fleet.replace_map(map jsonb) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -86,7 +87,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.replace_map(jsonb) IS
-  'Internal: for import_map() and map_recovered(): replaces servers and shards by those of the document';
+  'Internal: for import_map() and map_recovered(): replaces the servers and shards of the map by those of a document';
 
 CREATE FUNCTION snowflake_fleet.import_map(map jsonb) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -137,8 +138,8 @@ CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
    WHERE NOT is_copy AND map_is_behind.newer > version
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_is_behind(bigint) IS
-  'Internal: in the control database: says that a copy has a newer version. The map is then not changed before '
-  'map_recovered()';
+  'Internal: for the control database: records that a copy has a newer version than the map. The map then cannot be '
+  'changed until map_recovered() is called';
 
 CREATE FUNCTION snowflake_fleet.map_recovered(newest jsonb DEFAULT NULL, others bigint[] DEFAULT '{}') RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -178,10 +179,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
-  'Call this function in the control database after it was restored, recovered or promoted. Then the map can be '
-  'changed again. Pass the newest copy, as export_map() returns it: it replaces the map unless the map follows the '
-  'copy. `others` are the versions of other copies, which are replaced later. The program "snowflake-push-map '
-  '--recover" collects both. If you pass no copy, you confirm that no copy is newer. Returns the version of the map';
+  'Call this function in the control database after it was restored, recovered or promoted. After the call, the map '
+  'can be changed again. Pass the newest copy, in the form that export_map() returns. The newest copy replaces the '
+  'map, unless the map follows the copy. The argument `others` has the versions of other copies, which are replaced '
+  'later. The program "snowflake-push-map --recover" collects the copies and their versions. If you pass no copy, you '
+  'confirm that no copy is newer than the map. Returns the version of the map';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -25,10 +25,11 @@ CREATE TABLE snowflake_fleet.moving (
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
-  'Moves of shards from and to this database, and their states: see the table in extensions/routing/README.md. '
-  '`schema` is the name of the schema in this database. `other` and `other_identity` are the other side of the move. '
-  'If the identity of that side changes, the copy starts again. `fence` is the result of fence_shard(). On the source, '
-  'its key `compared` has the differences between the rows of both sides, and is empty if there are none';
+  'The moves of shards from and to this database, and the states of these moves. The states are explained in '
+  'extensions/routing/README.md. `schema` is the name of the schema in this database. `other` is the database on the '
+  'other side of the move, and `other_identity` is the result of identity() there. If the identity of the other side '
+  'changes, the copy of the rows starts again. `fence` is the result of fence_shard(). On the source, the key '
+  '`compared` of `fence` has the differences between the rows of both sides, and is empty if there are none';
 
 -- move_holder has one row for each session that moves a shard. A row is valid while the backend of the session exists.
 -- An advisory lock is no alternative, because any role can take it. A row lock is no alternative, because it would
@@ -41,7 +42,7 @@ CREATE TABLE snowflake_fleet.move_holder (
   PRIMARY KEY (shard, role)
 );
 COMMENT ON TABLE snowflake_fleet.move_holder IS
-  'The session of snowflake-move-shard that moves a shard. A row is valid while its backend runs';
+  'The sessions of snowflake-move-shard that move a shard. A row is valid while the backend of the session runs';
 
 -- The identity of a server changes when the server is promoted, restored, copied or restarted. A restart is needed to
 -- restore a disk, so the identity also shows a restored disk.
@@ -52,7 +53,8 @@ CREATE FUNCTION snowflake_fleet.identity() RETURNS text
     FROM snowflake_fleet.whereabouts()
 $$;
 COMMENT ON FUNCTION snowflake_fleet.identity() IS
-  'Internal: another text after the server was restarted, promoted, restored or copied';
+  'Internal: returns a text that identifies this database. The text changes if the server is restarted, promoted, '
+  'restored or copied';
 
 CREATE FUNCTION snowflake_fleet.hold_move(shard integer, role text) RETURNS integer
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -71,8 +73,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.hold_move(integer, text) IS
-  'Internal: for snowflake-move-shard: makes this session the one that moves a shard; NULL, or the process id of '
-  'another that does';
+  'Internal: for snowflake-move-shard: records that this session moves a shard, and returns NULL. If another session '
+  'moves the shard, returns the process id of that session';
 
 CREATE FUNCTION snowflake_fleet.holds_move() RETURNS boolean
   LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,7 +83,7 @@ CREATE FUNCTION snowflake_fleet.holds_move() RETURNS boolean
                     AND h.began = (SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.holds_move() IS
-  'Internal: for snowflake-move-shard: whether this session moves a shard';
+  'Internal: for snowflake-move-shard: returns whether this session moves a shard';
 
 CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -92,7 +94,8 @@ CREATE FUNCTION snowflake_fleet.tables_of(schema name) RETURNS SETOF regclass
      AND d.refobjid = c.relnamespace AND relkind = 'r'
    ORDER BY c.relname
 $$;
-COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS 'Internal: for snowflake-move-shard: the tables of a schema';
+COMMENT ON FUNCTION snowflake_fleet.tables_of(name) IS
+  'Internal: for snowflake-move-shard: returns the tables of a schema';
 
 -- Returns whether the apply worker has reported to the source that it has applied everything before a WAL position.
 CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETURNS boolean
@@ -105,8 +108,8 @@ CREATE FUNCTION snowflake_fleet.has_applied(subscription name, lsn pg_lsn) RETUR
    WHERE subname = subscription AND subdbid = (SELECT d.oid FROM pg_database AS d WHERE datname = current_database())
 $$;
 COMMENT ON FUNCTION snowflake_fleet.has_applied(name, pg_lsn) IS
-  'Whether a subscription has copied its tables, and has applied all transactions that the source committed before a '
-  'WAL position';
+  'Returns whether a subscription has copied its tables, and has applied all transactions that the source committed '
+  'before a WAL position';
 
 CREATE VIEW snowflake_fleet.moves AS
   SELECT shard, schema, side, state, other, began, changed,
@@ -121,8 +124,8 @@ CREATE VIEW snowflake_fleet.moves AS
       ON database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND slot_name OPERATOR(pg_catalog.~) slots
    WHERE state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON VIEW snowflake_fleet.moves IS
-  'Open moves of shards, and schemas that are kept after a move. Shows whether a program runs, whether the '
-  'replication slot is lost, and the bytes of WAL that the slot holds';
+  'Shows the open moves of shards, and the schemas that are kept after a move. Also shows whether the program '
+  'snowflake-move-shard runs, whether the replication slot is lost, and how many bytes of WAL the slot retains';
 
 -- snowflake-move-shard runs statements from the following tables as a superuser, so members of pg_write_all_data must
 -- not write the tables. The policies do not apply to the owner of the tables and to superusers.

@@ -13,7 +13,8 @@ BEGIN
     HINT = 'Read the map again, and retry the transaction on the new server.';
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS 'Internal: the trigger that fences the tables of a shard';
+COMMENT ON FUNCTION snowflake_fleet.refuse_write() IS
+  'Internal: the function of the triggers that prevent writes to the tables of a fenced shard';
 
 -- `bound` is the last value of a sequence, after which nextval() fails with NO CYCLE.
 CREATE FUNCTION snowflake_fleet.sequences_of(schema name)
@@ -38,7 +39,8 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS 'Internal: the sequences of a schema, and where they are';
+COMMENT ON FUNCTION snowflake_fleet.sequences_of(name) IS
+  'Internal: returns the sequences of a schema, and their last values';
 
 CREATE FUNCTION snowflake_fleet.lock_tables(schema name, mode text DEFAULT 'SHARE UPDATE EXCLUSIVE',
                                             until timestamptz DEFAULT pg_catalog.clock_timestamp()
@@ -95,7 +97,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_unaltered(snowflake_fleet.moving) IS
-  'Internal: an error if a schema that moves is not any more what it was when the move began';
+  'Internal: raises an error if the schema of a moving shard may have changed since the move began';
 
 -- Returns for each publication the tables that it publishes with all rows, columns and operations.
 CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
@@ -110,7 +112,8 @@ CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
      GROUP BY p.pubname) AS publication
 $$;
 COMMENT ON FUNCTION snowflake_fleet.published_whole(name) IS
-  'Internal: publications, and the tables of a schema of which each publishes all rows, columns and operations';
+  'Internal: returns each publication with the tables of a schema of which the publication publishes all rows, '
+  'columns and operations';
 
 CREATE FUNCTION snowflake_fleet.fence_sequences(schema name, until timestamptz) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -136,7 +139,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
-  'Internal: the sequences of a schema give no more numbers; returns where they were';
+  'Internal: sets the sequences of a schema to their end, so that nextval() fails. Returns the earlier values of the '
+  'sequences';
 
 -- last_id() is written in PL/pgSQL, because an SQL function could not be created in a control database without the
 -- extension snowflake.
@@ -150,7 +154,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.last_id(integer) IS
-  'Internal: an upper bound of the ids that this database has minted or observed for a shard';
+  'Internal: returns an id that is at least as great as every id that this database has minted or observed for a shard';
 
 CREATE FUNCTION snowflake_fleet.put_fence(schema name, shard integer) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -164,7 +168,8 @@ BEGIN
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS 'Internal: creates the triggers of the fence';
+COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS
+  'Internal: creates the triggers that prevent writes to the tables of a schema';
 
 -- Locks and fences the tables in the caller's transaction: triggers then refuse writes. The lock EXCLUSIVE waits for
 -- all transactions that have written to the tables, including prepared transactions, but readers continue.
@@ -210,8 +215,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer) IS
-  'Call this function on the source. It waits up to lock_ms for the writers of a shard. From the commit on, it '
-  'refuses all writes. Returns the argument for take_over()';
+  'Call this function on the source. The function waits up to lock_ms for the transactions that write to a shard. '
+  'After the commit, all writes to the shard fail. Returns the argument for take_over()';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -219,7 +224,8 @@ CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
                                     WHERE tgrelid = t AND tgname = 'snowflake_move' AND tgenabled = 'A')), false)
     FROM snowflake_fleet.tables_of(schema) AS t
 $$;
-COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS 'Internal: whether all tables of a schema are fenced';
+COMMENT ON FUNCTION snowflake_fleet.fenced(name) IS
+  'Internal: returns whether all tables of a schema have the triggers that prevent writes';
 
 CREATE FUNCTION snowflake_fleet.require_applied(fence jsonb, subscription name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -251,7 +257,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_applied(jsonb, name) IS
-  'Internal: an error while a subscription lacks rows from before a fence';
+  'Internal: raises an error if a subscription lacks rows that were committed before the shard was fenced';
 
 CREATE FUNCTION snowflake_fleet.take_over(fence jsonb, subscription name) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -292,8 +298,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
-  'Call this function on the target. It sets sequences, and makes new ids greater than the ids of the fenced shard. '
-  'Raises an error while a subscription lacks rows from before the fence. Returns the receipt for release_shard()';
+  'Call this function on the target. The function sets the sequences, and makes new ids greater than the ids of the '
+  'fenced shard. If a subscription lacks rows that were committed before the shard was fenced, the function raises an '
+  'error. Returns the receipt for release_shard()';
 
 CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -313,7 +320,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.keep_schema(snowflake_fleet.moving) IS
-  'Internal: renames a schema that was taken over, so that a session with an old map finds no table';
+  'Internal: renames the schema of a shard that another server has taken over. A session with an old map then finds '
+  'no table';
 
 CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -355,5 +363,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
-  'Call this function on the source. With the receipt of take_over(), it renames the schema, which stays fenced. '
-  'Without a receipt, it removes the fence. Returns the name of the schema';
+  'Call this function on the source. If you pass the receipt of take_over(), the function renames the schema, and '
+  'writes to the shard still fail. If you pass no receipt, the function permits writes to the shard again. Returns '
+  'the name of the schema';

@@ -63,7 +63,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS
-  'Internal: forget_move() on a target';
+  'Internal: for forget_move(): ends a move in the target database';
 
 -- Removes the records of a move only on this server, because the other server may no longer exist. forget_move() drops
 -- rows only with drop_rows => true.
@@ -109,4 +109,4 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
   'Ends a move only on this side (source or target), after the other server is permanently lost. Returns a '
-  'description of the remaining objects. Keeps a fence: see release_shard()';
+  'description of the remaining objects. If the shard is fenced, the fence remains until release_shard() is called';

@@ -40,8 +40,8 @@ CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   SELECT md5(string_agg(text, E'\n' ORDER BY text COLLATE "C")) FROM line
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
-  'Internal: a value that stays the same until a schema is altered; comparable within one database only. NULL if the '
-  'schema does not exist';
+  'Internal: returns a value that changes when a schema is altered, or NULL if the schema does not exist. Only values '
+  'of the same database can be compared';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -49,7 +49,7 @@ CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURN
       OR moving.state IN ('fenced', 'kept') AND NOT snowflake_fleet.fenced(moving.schema)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
-  'Internal: whether a schema was altered since its row was written';
+  'Internal: returns whether the schema of a moving shard was altered since the row of the move was written';
 
 -- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. Event
 -- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move.
@@ -95,7 +95,8 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS 'Internal: refuses DDL that changes a schema which is moving';
+COMMENT ON FUNCTION snowflake_fleet.refuse_ddl() IS
+  'Internal: raises an error if a DDL statement changes the schema of a shard that is moving';
 
 -- Only a superuser can create event triggers. If an ordinary role creates the extension, refusals() reports that the
 -- event triggers are missing.

@@ -21,8 +21,8 @@ CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolea
                         AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_trusted(oid, oid) IS
-  'Internal: whether an object is the server''s, or of an extension that may be used by a shard that moves, and no '
-  'ordinary role can alter it';
+  'Internal: returns whether an object may be used by a shard that moves. The object must belong to PostgreSQL or to '
+  'one of the known extensions, and no role except superusers may be able to alter it';
 
 CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid, objid oid)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -40,7 +40,7 @@ CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid
   UNION ALL SELECT 'pg_trigger'::regclass, t.oid FROM pg_trigger AS t JOIN rel ON tgrelid = rel.oid
   UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s JOIN rel ON stxrelid = rel.oid
 $$;
-COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: what may be in a schema that moves, and there is';
+COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: returns the objects of a schema that can be moved';
 
 -- Returns the types of columns, including the base types of domains and the element types of arrays.
 CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
@@ -55,7 +55,7 @@ CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, t
   )
   SELECT used.col, used.type FROM used
 $$;
-COMMENT ON FUNCTION snowflake_fleet.types_of(name) IS 'Internal: the types that the columns of a schema use';
+COMMENT ON FUNCTION snowflake_fleet.types_of(name) IS 'Internal: returns the data types that columns of a schema use';
 
 CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -97,7 +97,7 @@ CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
      AND (confupdtype NOT IN ('a', 'r') OR confdeltype NOT IN ('a', 'r'))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_tables(name) IS
-  'Internal: which tables of a schema cannot be moved, in sentences';
+  'Internal: returns a sentence for each table of a schema that cannot be moved';
 
 CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -136,7 +136,8 @@ CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
     FROM part JOIN pg_seclabel ON classoid = classid AND objoid = objid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_uses(name) IS
-  'Internal: what a schema has, what its parts use, and what hangs on them, that cannot be moved, in sentences';
+  'Internal: returns a sentence for each object that prevents moving a schema. The object is in the schema, is used '
+  'by an object of the schema, or depends on one';
 
 CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -173,7 +174,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
-  'Internal: what keeps a schema from being moved by snowflake-move-shard, in sentences; none if it can be moved';
+  'Internal: for snowflake-move-shard: returns sentences with the reasons why a schema cannot be moved. Returns no '
+  'row if the schema can be moved';
 
 -- Describes an object that must have the same name and definition on both servers. The program snowflake-move-shard
 -- compares the descriptions.
@@ -199,7 +201,8 @@ CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURN
   END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.shared_definition(text, text) IS
-  'Internal: what both servers must have in common of a shared object, or null if it does not exist';
+  'Internal: returns the properties of an object that must be the same on both servers, or null if the object does '
+  'not exist';
 
 CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text, object text, definition text)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -228,8 +231,8 @@ CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text,
       UNION ALL SELECT grantee FROM tab JOIN pg_attribute ON attrelid = t, aclexplode(attacl))) AS used
 $$;
 COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
-  'Internal: what a schema uses and both servers must have: enums, domains, functions of triggers, tables that '
-  'foreign keys refer to, roles';
+  'Internal: returns the objects that a schema uses and that must exist on both servers. These are enums, domains, '
+  'trigger functions, tables to which foreign keys refer, and roles';
 
 -- Privileges, as in GRANT.
 CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
@@ -244,7 +247,7 @@ CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
     FROM snowflake_fleet.shared_of(schema) WHERE kind <> 'role'
 $$;
 COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS
-  'Internal: the privileges that a role needs to make a schema again';
+  'Internal: returns the privileges that a role needs to create a copy of a schema';
 
 -- Returns the statements that create the schema, and the sequences that do not belong to an identity column. The
 -- numbers of the steps have the same meaning as in snowflake.statements_of(table).
@@ -288,7 +291,8 @@ CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (st
                    CASE WHEN is_grantable THEN ' WITH GRANT OPTION' END) FROM granted, aclexplode(acl)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS
-  'Internal: the statements that make a schema and its sequences again';
+  'Internal: returns the statements that create copies of a schema''s sequences, and set the owner, the privileges '
+  'and the comments of the schema and its sequences';
 
 -- The target runs the statements with only the schema in search_path. Steps 6 and later run when the target takes over
 -- the shard.
@@ -316,8 +320,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
-  'Internal: the statements that make a schema again, as create_shards() does; and, from step 6 on, those that give '
-  'it its owners and privileges';
+  'Internal: returns the statements that create a copy of a schema, as create_shards() does. The statements from step '
+  '6 on set the owners and the privileges';
 
 -- The target creates the schema as the role of the move, which then owns the schema. The role of the move has only the
 -- privileges that the statements need, and only while the statements run. A superuser must not run the statements,
@@ -340,4 +344,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[], text[]) IS
-  'Internal: makes the schema of a shard that arrives, as the role of the move, which owns it';
+  'Internal: creates the schema of a shard on the target server. The statements run as the role of the move, which '
+  'then owns the schema';

@@ -17,7 +17,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.run_on(bigint) IS
-  'For RUN ON in PL/Proxy: returns the shard of an id. Raises an error (55000) if the shard is not in the map';
+  'Returns the shard of an id, for the clause RUN ON of PL/Proxy. Raises an error (55000) if the shard is not in the '
+  'map';
 
 CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -30,7 +31,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.partitions() IS
-  'Returns one connection string for each shard of the layout, in the order of the shards, with timeouts';
+  'Returns one connection string for each shard of the layout, in the order of the shards. The connection strings '
+  'have timeouts';
 
 CREATE FUNCTION snowflake_fleet.check_plproxy(mark text) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -69,7 +71,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_plproxy(text) IS
-  'Internal: for use_plproxy(): an error if other cluster functions exist, or another role can change ours';
+  'Internal: for use_plproxy(): raises an error if other cluster functions of PL/Proxy exist, or if another role can '
+  'change those of snowflake';
 
 CREATE FUNCTION snowflake_fleet.open_plproxy(mark text) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -95,7 +98,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.open_plproxy(text) IS
-  'Internal: for use_plproxy(): makes the schema of PL/Proxy, and gives USAGE on it to all roles';
+  'Internal: for use_plproxy(): creates the schema of PL/Proxy, and grants USAGE on this schema to all roles';
 
 CREATE PROCEDURE snowflake_fleet.use_plproxy(cluster text DEFAULT 'snowflake')
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

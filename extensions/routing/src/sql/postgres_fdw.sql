@@ -10,7 +10,7 @@ CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   AS $$ SELECT ('snowflake_shard_' OPERATOR(pg_catalog.||) shard)::name $$;
 COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: the name of a shard''s foreign server';
+  'Internal: for use_postgres_fdw(): returns the name of the foreign server of a shard';
 
 -- follow_map() sets the libpq options of each foreign server from the map. Options of postgres_fdw, such as fetch_size,
 -- stay.
@@ -55,8 +55,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
-  'Internal: has the foreign servers of use_postgres_fdw() lead to where the map says that their shards are; whatever '
-  'changes the map or its copy calls it';
+  'Internal: changes the options of the foreign servers of use_postgres_fdw(), so that each connects to the server '
+  'that has the shard in the map. Each function that changes the map or a copy calls follow_map()';
 
 CREATE FUNCTION snowflake_fleet.check_fdw_owners() RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -75,7 +75,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_fdw_owners() IS
-  'Internal: an error (42501) if a role that is no superuser owns a foreign server of a shard';
+  'Internal: raises an error (42501) if another role that is not a superuser owns the foreign server of a shard';
 
 CREATE FUNCTION snowflake_fleet.make_fdw_servers() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -117,8 +117,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_fdw_servers() IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: a foreign server for each shard of the map. 42501 where one belongs '
-  'to another role that is no superuser';
+  'Internal: for use_postgres_fdw(): creates a foreign server for each shard of the map. Raises an error (42501) if a '
+  'foreign server belongs to another role that is not a superuser';
 
 -- Returns the remote table of a shard. In `remote`, %s stands for the shard's number.
 CREATE FUNCTION snowflake_fleet.remote_name(remote text, shard integer, OUT schema text, OUT relation text)
@@ -137,7 +137,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remote_name(text, integer) IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: schema and name of a shard''s table on its server';
+  'Internal: for use_postgres_fdw(): returns the schema and the name of a shard''s table on the server of the shard';
 
 CREATE FUNCTION snowflake_fleet.check_fdw_parent(parent regclass) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -165,7 +165,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_fdw_parent(regclass) IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: checks the table, and raises an error if it is not supported';
+  'Internal: for use_postgres_fdw(): raises an error if the partitioned table is not supported';
 
 CREATE FUNCTION snowflake_fleet.check_partitions(parent regclass, remote text) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -198,7 +198,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_partitions(regclass, text) IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: raises an error for partitions that differ from its own';
+  'Internal: for use_postgres_fdw(): raises an error if the table has a partition that use_postgres_fdw() did not '
+  'create';
 
 -- Each attempt to lock the table is short, because all later sessions wait behind the attempt.
 CREATE FUNCTION snowflake_fleet.lock_shortly(parent regclass) RETURNS void
@@ -223,8 +224,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
-  'Internal: for snowflake_fleet.use_postgres_fdw: locks a table in attempts of 200 ms; an error (55P03) where 50 do '
-  'not get it';
+  'Internal: for use_postgres_fdw(): tries up to 50 times to lock a table, for 200 ms each. Raises an error (55P03) '
+  'if all attempts fail';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text DEFAULT NULL)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -265,8 +266,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) IS
   'Creates the missing foreign partitions of a table that is partitioned by shard, one for each shard of the map. '
-  'When a shard moves, its partition follows automatically. `remote` is the format of the table names of the shards, '
-  'by default such as ''shard_%s.photos''';
+  'When a shard moves, its partition follows automatically. The argument `remote` is the format of the table names of '
+  'the shards. By default, it is like ''shard_%s.photos''';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw()
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
