@@ -74,7 +74,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.owner_of_objects(name) IS
   'Internal: for alter_shards(): returns the role that owns the objects of a schema, and ignores superusers if '
-  'another role owns some objects. Raises an error if several other roles own objects';
+  'another role owns some objects. Raises an error if several roles that are not superusers own objects';
 
 CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], others oid[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -107,7 +107,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_effects_elsewhere(name, text[], oid[]) IS
-  'Internal: for alter_shards(): an error if the statement has altered or dropped objects that are not in the schema';
+  'Internal: for alter_shards(): raises an error if the statement has altered or dropped objects outside of the '
+  'shard''s schema';
 
 CREATE FUNCTION snowflake.refuse_other_defaults(schema name, shard integer) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -204,6 +205,6 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
   'Runs a DDL statement in the schemas of a range of shards that create_shards() created, with the schema as '
-  'search_path. Commits after each schema. Accepts CREATE, ALTER and DROP of tables, indexes, views, triggers and '
-  'policies, and COMMENT ON these. Names must not contain a schema. Waits 3 s for a lock, or lock_timeout if that is '
-  'not 0. If a schema fails, the error contains the range of the remaining shards';
+  'search_path. Commits after each schema. Accepts CREATE, ALTER, DROP and COMMENT ON for tables, indexes, views, '
+  'triggers and policies. In the statement, write names without a schema. Waits 3 s for a lock, or lock_timeout if '
+  'this setting is not 0. If a schema fails, the error contains the range of the remaining shards';

@@ -27,8 +27,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
-  'Internal: for create_shards(), alter_shards(): raises an error if a role may create objects in a schema without '
-  'the rights of all owners of its tables';
+  'Internal: for create_shards() and alter_shards(): raises an error if a role may create objects in a schema, but '
+  'does not have the rights of all owners of the schema''s tables';
 
 -- If the table's owner may not create objects in the shard's schema, make_table() creates the table in a new schema of
 -- the owner. The new table is then moved to the shard's schema.
@@ -93,7 +93,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_references(regclass, integer, name) IS
-  'Internal: for create_shards(): the foreign keys of a table of the template, for a table of a shard';
+  'Internal: for create_shards(): creates the foreign keys of a shard''s table, as in the template';
 
 -- If several sessions create the same schema, the first session creates the schema, and the other sessions wait for the
 -- commit.
@@ -213,8 +213,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_shard(regnamespace, integer, text) IS
-  'Internal: for create_shards(): creates the schema of one shard. REQUIRES a checked template and shard. Returns the '
-  'number of new tables';
+  'Internal: for create_shards(): creates the schema of one shard. The caller must have checked the template and the '
+  'shard. Returns the number of new tables';
 
 CREATE FUNCTION snowflake.check_shard_range(shards int4range) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -294,8 +294,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_template(regnamespace, int4range, text, boolean, boolean) IS
-  'Internal: for create_shards(): raises an error if an argument is invalid. With partial, warns of objects that are '
-  'not copied';
+  'Internal: for create_shards(): raises an error if an argument is invalid. If partial is true, raises a warning for '
+  'objects that are not copied';
 
 CREATE FUNCTION snowflake.create_shard(template regnamespace, shard integer, prefix text DEFAULT 'shard_')
   RETURNS integer

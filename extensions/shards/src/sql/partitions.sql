@@ -22,8 +22,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
-  'Internal: for the procedures of partitions: raises an error unless the partition key is one bigint column, by '
-  'range or by shard';
+  'Internal: for the procedures that create partitions: raises an error unless the partition key is one bigint '
+  'column, by range or by shard';
 
 -- If two jobs create the same partitions, the second job waits for the first job. lock_partitioning() locks the parent
 -- table in the same mode as ATTACH PARTITION, so readers and writers continue.
@@ -34,8 +34,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.lock_partitioning(regclass) IS
-  'Internal: for create_partitions(), create_time_partitions(): prevents other sessions from creating partitions of '
-  'the same table until the transaction ends';
+  'Internal: for create_partitions() and create_time_partitions(): prevents other sessions from creating partitions '
+  'of the same table until the transaction ends';
 
 CREATE FUNCTION snowflake.refuse_partition(parent regclass, place text, bounds text) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -59,7 +59,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_partition(regclass, text, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): raises an error if the name of the partition is in '
+  'Internal: for create_partitions() and create_time_partitions(): raises an error if the name of the partition is in '
   'use, or if a foreign key refers to a table of another owner';
 
 -- Uses ATTACH PARTITION, because CREATE ... PARTITION OF would wait for all readers of the parent.
@@ -103,8 +103,8 @@ EXCEPTION WHEN invalid_object_definition THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.add_partition(regclass, name, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): creates a partition unless a partition with the same '
-  'bounds exists. Returns whether a partition was created';
+  'Internal: for create_partitions() and create_time_partitions(): creates a partition unless a partition with the '
+  'same bounds exists. Returns whether a partition was created';
 
 CREATE FUNCTION snowflake.partition_name(parent regclass, suffix text) RETURNS name
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -120,7 +120,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.partition_name(regclass, text) IS
-  'Internal: for create_partitions(), create_time_partitions(): returns the name of a partition';
+  'Internal: for create_partitions() and create_time_partitions(): returns the name of a partition';
 
 CREATE FUNCTION snowflake.check_step(step interval, ahead integer, months integer, seconds numeric) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -202,8 +202,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
   'Creates partitions by time for a table that is partitioned by range of its id, from "since" (by default now) up to '
-  '"ahead" steps after now. Steps begin at round times of UTC. The name of a partition contains its start. Existing '
-  'partitions are not changed';
+  '"ahead" steps after now. Each step begins at a round time in UTC. The name of a partition contains its start. '
+  'Existing partitions are not changed';
 
 -- Returns only partitions that are plain tables with two numbers as bounds. A DEFAULT partition, or a partition that
 -- begins at MINVALUE, may contain rows of any time.
@@ -229,7 +229,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
-  'Internal: for drop_time_partitions(): sets lock_timeout to the time that remains, and returns whether any remains';
+  'Internal: for drop_time_partitions(): sets lock_timeout to the time until a deadline, and returns whether the '
+  'deadline is still ahead';
 
 CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
   RETURNS void

@@ -41,7 +41,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
-  'Internal: for create_shards(): runs the statements of some steps for a table, as the table''s owner';
+  'Internal: for create_shards(): runs the statements of the given steps that copy a table, as the owner of the table';
 
 CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -53,7 +53,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.make_scratch(oid) IS
-  'Internal: for create_shards(): creates a schema in which a role may create objects';
+  'Internal: for create_shards(): creates a temporary schema in which a role may create objects';
 
 -- PostgreSQL may print an expression in another form after it has read its own output, for example CHECK (status IN
 -- (...)) on varchar. If two tables differ, both are created again from their printed definitions, and compared again.

@@ -24,7 +24,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
-  'Internal: for create_shards(): returns the definition of an object, printed with a schema as search_path';
+  'Internal: for create_shards(): returns the definition of an object, as PostgreSQL prints it if search_path is a '
+  'given schema';
 
 -- create_shards() adapts a default or constraint to its shard only if it has the form next_id(N) or CHECK
 -- (shard_of(column) = N). An expression that refers to a shard in another form is not copied. pg_depend shows whether
@@ -40,7 +41,7 @@ CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS tex
 $$;
 COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
   'Internal: for create_shards(): converts the default next_id(N), or the constraint CHECK (shard_of(column) = N), to '
-  'another shard. Returns null for all other definitions';
+  'another shard. Returns null if the definition is neither of these';
 
 CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -111,7 +112,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.columns_of(regclass, integer) IS
-  'Internal: for create_shards(): the columns of a table, as in CREATE TABLE';
+  'Internal: for create_shards(): returns the columns of a table, as CREATE TABLE lists them';
 
 CREATE FUNCTION snowflake.table_statements(source regclass, shard integer)
   RETURNS TABLE (step integer, statement text)
@@ -189,7 +190,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.constraint_statements(regclass, integer) IS
-  'Internal: for create_shards(): the constraints, indexes and statistics of a table';
+  'Internal: for create_shards(): returns the statements that create the constraints, indexes and statistics of a '
+  'table';
 
 CREATE FUNCTION snowflake.trigger_statements(source regclass)
   RETURNS TABLE (step integer, statement text)
@@ -220,7 +222,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.trigger_statements(regclass) IS
-  'Internal: for create_shards(): the triggers of a table, and the statements that name an index or a trigger';
+  'Internal: for create_shards(): returns the statements that create the triggers of a table, and the statements that '
+  'name an index or a trigger';
 
 CREATE FUNCTION snowflake.comment_statements(source regclass)
   RETURNS TABLE (step integer, statement text)
@@ -252,7 +255,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.comment_statements(regclass) IS
-  'Internal: for create_shards(): the comments of a table and its parts';
+  'Internal: for create_shards(): returns the statements that set the comments of a table, its columns and its other '
+  'parts';
 
 CREATE FUNCTION snowflake.privilege_statements(source regclass)
   RETURNS TABLE (step integer, statement text)
@@ -280,7 +284,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.privilege_statements(regclass) IS
-  'Internal: for create_shards(): the owner and the privileges of a table';
+  'Internal: for create_shards(): returns the statements that set the owner and the privileges of a table';
 
 CREATE FUNCTION snowflake.statements_of(source regclass, shard integer)
   RETURNS TABLE (step integer, statement text)

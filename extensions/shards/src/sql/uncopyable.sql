@@ -20,7 +20,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.odd_objects(regnamespace) IS
-  'Internal: for uncopyable(): the objects of a template that are not ordinary tables';
+  'Internal: for uncopyable(): returns the objects of a template that are not ordinary tables';
 
 CREATE FUNCTION snowflake.uses_of_template(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -63,7 +63,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.uses_of_template(regnamespace) IS
-  'Internal: for uncopyable(): parts of tables that would still refer to objects of the template after a copy';
+  'Internal: for uncopyable(): returns the parts of tables whose copies would still refer to objects of the template';
 
 CREATE FUNCTION snowflake.shard_defaults(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -94,7 +94,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_defaults(regnamespace) IS
-  'Internal: for uncopyable(): defaults that would contain the shard of the template in every schema';
+  'Internal: for uncopyable(): returns the column defaults whose copies would still contain the shard of the template';
 
 CREATE FUNCTION snowflake.shard_domains(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -121,7 +121,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_domains(regnamespace) IS
-  'Internal: for uncopyable(): columns whose domain mints an id or compares a shard number with a constant';
+  'Internal: for uncopyable(): returns the columns whose domain mints an id or compares a shard number with a constant';
 
 CREATE FUNCTION snowflake.shard_expressions(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -157,8 +157,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_expressions(regnamespace) IS
-  'Internal: for uncopyable(): constraints, indexes, statistics and triggers that mint an id or compare a shard '
-  'number with a constant';
+  'Internal: for uncopyable(): returns the constraints, indexes, statistics and triggers that mint an id or compare a '
+  'shard number with a constant';
 
 CREATE FUNCTION snowflake.odd_tables(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -183,7 +183,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.odd_tables(regnamespace) IS
-  'Internal: for uncopyable(): properties of tables that are not copied';
+  'Internal: for uncopyable(): returns the properties of tables that are not copied';
 
 CREATE FUNCTION snowflake.uncopyable(template regnamespace)
   RETURNS TABLE (object text, reason text)
@@ -201,4 +201,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.uncopyable(regnamespace) IS
-  'The parts of a template schema that create_shards() cannot copy, with the reasons';
+  'Returns the parts of a template schema that create_shards() cannot copy, with the reasons';
