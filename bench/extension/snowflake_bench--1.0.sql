@@ -7,51 +7,56 @@
 
 CREATE FUNCTION bench.counter(slot integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_counter' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION bench.counter(integer) IS 'A call and nothing else: counts in the backend''s memory';
+COMMENT ON FUNCTION bench.counter(integer) IS
+  'Measures the cost of a call. The function only counts in the memory of the backend';
 
 CREATE FUNCTION bench.clock(slot integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_clock' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION bench.clock(integer) IS 'A call and a clock read';
+COMMENT ON FUNCTION bench.clock(integer) IS 'Measures the cost of a call that reads the clock';
 
 CREATE FUNCTION bench.id(slot integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_id' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.id(integer) IS
-  'A call, a clock read and a compare-and-swap in shared memory: an id without any of the promises';
+  'Measures the cost of a call that reads the clock and runs a compare-and-swap in shared memory. The result is like '
+  'an id, but is not unique';
 
 CREATE FUNCTION bench.field(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'bench_field' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.field(bigint) IS 'A call, a shift and a mask: the least that a decoder does';
+COMMENT ON FUNCTION bench.field(bigint) IS
+  'Measures the least cost of a function that decodes an id: a call, a shift and a mask';
 
 CREATE FUNCTION bench.bytes(id bigint) RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_bytes' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.bytes(bigint) IS
-  'A call and 16 bytes of memory: the least that a function which returns a UUID does';
+  'Measures the least cost of a function that returns a UUID: a call that allocates 16 bytes of memory';
 
 -- Rivals
 
 CREATE FUNCTION bench.uuidv7() RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_uuidv7' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.uuidv7() IS 'UUID version 7 (RFC 9562), ascending within the session, for servers without their own';
+COMMENT ON FUNCTION bench.uuidv7() IS
+  'Returns a UUID of version 7 (RFC 9562), for servers without uuidv7(). The UUIDs of a session are in ascending order';
 
 CREATE FUNCTION bench.ulid() RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_ulid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.ulid() IS 'ULID, monotonic within the session, in its 16 bytes';
+COMMENT ON FUNCTION bench.ulid() IS 'Returns a ULID as 16 bytes. The ULIDs of a session are in ascending order';
 
 CREATE FUNCTION bench.ulid_text() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_ulid_text' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.ulid_text() IS 'ULID, monotonic within the session, as its 26 characters';
+COMMENT ON FUNCTION bench.ulid_text() IS
+  'Returns a ULID as 26 characters. The ULIDs of a session are in ascending order';
 
 CREATE FUNCTION bench.ksuid() RETURNS bytea
   AS 'MODULE_PATHNAME', 'bench_ksuid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.ksuid() IS 'KSUID, in its 20 bytes';
+COMMENT ON FUNCTION bench.ksuid() IS 'Returns a KSUID as 20 bytes';
 
 CREATE FUNCTION bench.ksuid_text() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_ksuid_text' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.ksuid_text() IS 'KSUID, as its 27 characters';
+COMMENT ON FUNCTION bench.ksuid_text() IS 'Returns a KSUID as 27 characters';
 
 CREATE FUNCTION bench.nanoid() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_nanoid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION bench.nanoid() IS 'NanoID, 21 characters';
+COMMENT ON FUNCTION bench.nanoid() IS 'Returns a NanoID of 21 characters';
 
 -- The functions for timing call a C function of one argument (an integer, or the OID of a sequence) in a C loop. Their
 -- results therefore do not include the cost of the executor, the protocol and the client.
@@ -59,27 +64,31 @@ COMMENT ON FUNCTION bench.nanoid() IS 'NanoID, 21 characters';
 CREATE FUNCTION bench.cpu_ns() RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.cpu_ns() IS
-  'CPU time of this backend: other load on the machine stretches the wall clock, but not this';
+  'Returns the CPU time of this backend. Other load on the machine does not change the CPU time, but makes the '
+  'elapsed time longer';
 
 CREATE FUNCTION bench.once(called regprocedure, argument bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_once' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.once(regprocedure, bigint) IS
-  'CPU nanoseconds of one call, the look-up of the function included';
+  'Returns the CPU time of one call in nanoseconds, including the time to find the function';
 
 CREATE FUNCTION bench.rate(called regprocedure, arguments bigint[], start timestamptz, seconds float8,
                            OUT calls bigint, OUT wall_ns bigint, OUT cpu_ns bigint)
   AS 'MODULE_PATHNAME', 'bench_rate' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.rate(regprocedure, bigint[], timestamptz, float8) IS
-  'Calls as fast as it can from a common start on, for sessions that run side by side';
+  'Calls a function as often as possible from a start time. Sessions that run at the same time pass the same start '
+  'time';
 
 CREATE FUNCTION bench.latency(called regprocedure, arguments bigint[], seconds float8)
   RETURNS TABLE (up_to_ns bigint, calls bigint)
   AS 'MODULE_PATHNAME', 'bench_latency' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.latency(regprocedure, bigint[], float8) IS
-  'Histogram of the time that each call took, in steps of at most 1/32';
+  'Returns a histogram of the times of calls. Each step of the histogram is at most 1/32 longer than the step before';
 
 CREATE FUNCTION bench.endure(called regprocedure, shards integer[], seconds float8,
                              OUT ids bigint, OUT misplaced bigint, OUT descending bigint, OUT twice bigint)
   AS 'MODULE_PATHNAME', 'bench_endure' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.endure(regprocedure, integer[], float8) IS
-  'Mints of the shards in turn, the first of which other sessions mint as well, and counts ids, those of another shard, those not above the session''s last one, and those that another session had';
+  'Mints ids of the given shards in turn. Other sessions also mint in the first of these shards. Returns the number '
+  'of ids, of ids with a wrong shard, of ids that are not greater than the session''s previous id, and of ids that '
+  'another session also minted';
