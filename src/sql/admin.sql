@@ -30,7 +30,8 @@ COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
   'new mark';
 
 -- Only privileged roles may call the administration functions. If a role sets the high-water mark far ahead of the
--- clock, the database mints no ids. accept_clock() affects all databases of the server. A high-water mark that is too
--- low can cause duplicate ids. A clone of a database can also cause duplicate ids if it mints next to the original.
+-- clock, the database mints no ids. The function accept_clock() affects all databases of the server. A high-water mark
+-- that is too low can cause duplicate ids. A clone of a database can also cause duplicate ids if it mints next to the
+-- original.
 REVOKE ALL ON FUNCTION snowflake.observe(bigint), snowflake.accept_clock(), snowflake.accept_clone(),
   snowflake.set_mark(timestamptz) FROM PUBLIC;

@@ -1,8 +1,8 @@
--- Lists the columns for which adopt() has set a default or a trigger that mints ids. The table belongs to the extension
--- snowflake, because the extension snowflake_migrate may be dropped. If an upgrade of the application replaces such a
--- default, the view snowflake.health shows the column.
+-- Lists the columns for which adopt() has set a default or a trigger that mints ids. The table snowflake.adopted
+-- belongs to the extension snowflake, because the extension snowflake_migrate may be dropped. If an upgrade of the
+-- application replaces a default that mints, the view snowflake.health shows the column.
 
--- The table stores names instead of oids, because a dump can be restored without some of the tables.
+-- The table snowflake.adopted stores names instead of oids, because a dump can be restored without some of the tables.
 CREATE TABLE snowflake.adopted (
   relation text NOT NULL,      -- the table's name with its schema, quoted if necessary
   attribute name NOT NULL,
@@ -14,7 +14,7 @@ COMMENT ON TABLE snowflake.adopted IS
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
 -- A default can call next_id() through a domain or through a function with a BEGIN ATOMIC body, and pg_depend shows
--- both. PostgreSQL stores no dependencies for other function bodies.
+-- both. PostgreSQL stores no dependencies for a function body that is a string.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

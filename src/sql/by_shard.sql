@@ -19,8 +19,8 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
   'Internal: hash function of the operator class snowflake.by_shard for smallint constants';
 
 -- Hash joins may use support function 1 of an operator class, so support function 1 is PostgreSQL's hash of a bigint.
--- Only hash partitions use support function 2. The operator family also contains the smaller integer types, like
--- PostgreSQL's family, so that WHERE id = 5 prunes partitions.
+-- Only hash partitions use support function 2 of an operator class. The operator family also contains the smaller
+-- integer types, like PostgreSQL's family, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
   'In hash partitions, hashes the shard of an id. In hash joins, uses PostgreSQL''s own hash of the whole id';
@@ -64,5 +64,5 @@ BEGIN
 END
 $$;
 
--- The check above has marked the layout as used. No id exists yet, so setval() marks the layout as unused again.
+-- The calls above have marked the layout as used. No id exists yet, so setval() marks the layout as unused again.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

@@ -1,7 +1,7 @@
 
--- Hooks of the library refuse DROP EXTENSION ... CASCADE if it would drop tables, and check privileges before a command
--- waits for a lock. If the library is not preloaded, a session has these hooks only after it has used the extension.
--- The event trigger snowflake_guard_commands loads the library before each command that needs the hooks.
+-- Hooks of the library refuse DROP EXTENSION with CASCADE if it would drop tables, and check privileges before a
+-- command waits for a lock. If the library is not preloaded, a session has the hooks only after it has used the
+-- extension. The event trigger snowflake_guard_commands loads the library before each command that needs the hooks.
 CREATE FUNCTION snowflake.guard_commands() RETURNS event_trigger
   AS 'MODULE_PATHNAME', 'snowflake_guard_commands'
   LANGUAGE C PARALLEL UNSAFE;

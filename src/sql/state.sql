@@ -1,5 +1,5 @@
--- If the schema already exists, CREATE EXTENSION fails, because another role could have created overloads of our
--- functions in the schema. For example, pgEdge's extension of the same name leaves its schema behind when it is
+-- If the schema already exists, CREATE EXTENSION fails, because another role could have created overloads of the
+-- extension's functions in the schema. For example, pgEdge's extension snowflake leaves its schema behind when it is
 -- dropped.
 DO $$
 BEGIN
@@ -23,8 +23,8 @@ COMMENT ON SCHEMA snowflake IS 'Functions that mint, decode and route time-sorta
 
 -- The extension stores its state in five sequences. The value of a sequence is WAL-logged, replicated, contained in
 -- base backups, preserved by pg_upgrade, and read without a snapshot. PUBLIC may read the sequences, so that pg_dump
--- works for a role that owns only tables. Each value stays below half of MAXVALUE, because monitoring tools report
--- sequences that are almost used up.
+-- works for a role that owns only tables. The value of each sequence stays below half of MAXVALUE, because monitoring
+-- tools report sequences that are almost used up.
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS
@@ -102,7 +102,7 @@ DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 CREATE TABLE snowflake.backfills (
   region integer NOT NULL,
   shard integer NOT NULL,
-  relation text,               -- null for late_id(), as are id_column and table_oid
+  relation text,               -- null in a row of late_id(), like id_column and table_oid
   id_column name,
   table_oid oid,               -- a new table of the same name has another oid, and gets another region
   last_position bigint NOT NULL DEFAULT -1,
@@ -123,8 +123,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 -- A dump contains the high-water mark as the value of a sequence. A dump contains the layout as the row of the table
 -- dumped_seal, into which every role may insert. If the database has not yet minted or decoded an id, it adopts the
 -- layout of a restored row. If the database has minted or decoded an id, a restored row with another layout stops
--- minting. The trigger of dumped_seal also fires for replicated rows, whatever session_replication_role is. pg_restore
--- --disable-triggers disables the trigger of dumped_seal, but not the CHECK constraint.
+-- minting. The trigger of dumped_seal also fires for replicated rows, whatever session_replication_role is. The option
+-- --disable-triggers of pg_restore disables the trigger of dumped_seal, but not the CHECK constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -154,8 +154,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
 -- If a row of backfills or late_ids is deleted after its ids were given to rows, the same ids could be given again. The
--- trigger keep_origin refuses this to the owner of the database and to members of pg_write_all_data. Only the owner of
--- the tables may delete such a row.
+-- trigger keep_origin refuses the deletion to the owner of the database and to members of pg_write_all_data. Only the
+-- owner of the tables backfills and late_ids may delete the row.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

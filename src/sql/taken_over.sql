@@ -1,4 +1,4 @@
--- The second part of take_over.sql, in which the extension takes over the high-water mark of the SQL engine. Later
+-- The second part of take_over.sql, in which the extension takes over the high-water mark of the SQL engine. The last
 -- steps drop the remaining objects of the SQL engine one by one, without CASCADE.
 DO $$
 DECLARE

@@ -151,8 +151,9 @@ COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, big
   'Internal: answers the request of a server, records the server''s address and the time, and signs the rows. '
   '`arrived` is the time at which the request arrived, by this database''s clock';
 
--- ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. ask() locks the fleet
--- before it reads rows, because another request may change the rows while ask() waits for the lock.
+-- The function ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. The
+-- function locks the fleet before it reads rows, because another request may change the rows while ask() waits for the
+-- lock.
 CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
                                     nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
                                     seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,

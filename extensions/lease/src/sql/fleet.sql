@@ -8,12 +8,13 @@ COMMENT ON SCHEMA snowflake_fleet IS
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- a random number, which servers and databases store
-  -- The upper bits of a term are the time of an operator's last confirmation, and the lower 20 bits are random.
+  -- A term is the time between two confirmations of an operator. The upper bits of a term's number are the time of the
+  -- confirmation, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
   -- The newest time that both the lease server's clock and a server's clock had reached at a request.
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest time for which a region is granted, with the lead
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest time for which a region is granted, with max_lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
   halted_by text,                                -- that server
@@ -56,8 +57,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.random_number() IS
   'Internal: returns a random number from 1 to 2^48, from a cryptographic source';
 
--- lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of the previous
--- lock holder. lock_fleet() takes a table lock, because pg_locks shows who holds a table lock.
+-- The function lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of
+-- the previous lock holder. A table lock is used, because pg_locks shows who holds a table lock.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -100,8 +101,8 @@ BEGIN
                                  pg_catalog.current_setting('synchronous_commit')),
       HINT = 'Set "fsync" and "synchronous_commit" to on in the lease server.';
   END IF;
-  -- The commit of a lease must wait for synchronous standbys. The setting is changed by set_config(), because a SET
-  -- clause of the function would end before the commit.
+  -- The commit of a lease must wait for synchronous standbys. The setting synchronous_commit is changed by
+  -- set_config(), because a SET clause of the function would end before the commit.
   IF pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) ANY (ARRAY['local', 'remote_write']) THEN
     PERFORM pg_catalog.set_config('synchronous_commit', 'on', true);
   END IF;
@@ -143,7 +144,7 @@ BEGIN
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
-  -- The fleet gets a new id, so that no server accepts leases from an earlier dump, which may contain a shorter limit.
+  -- The fleet gets a new id, so that no server accepts leases from an earlier dump with a shorter limit for leases.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

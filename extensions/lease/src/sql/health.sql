@@ -4,7 +4,7 @@
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
   cause text NOT NULL,
-  since timestamptz,            -- the first refusal after the last granted lease; null: granted since
+  since timestamptz,            -- the first refusal since the last lease was granted, or null
   last timestamptz NOT NULL,
   logged timestamptz,           -- the last time that the refusal was logged, at most once a minute
   PRIMARY KEY (server, cause)
@@ -22,7 +22,7 @@ BEGIN
   INSERT INTO snowflake_fleet.refusal AS f (server, cause, since, last)
   VALUES (asks, why, now, now)
   ON CONFLICT (server, cause) DO UPDATE SET since = coalesce(f.since, now), last = now;
-  -- Also logs if the clock was set back after the last line of the log.
+  -- Logs a refusal also if the clock was set back after the last logged refusal.
   UPDATE snowflake_fleet.refusal AS f SET logged = now
    WHERE f.server = asks AND f.cause = why
      AND (f.logged IS NULL OR f.logged NOT BETWEEN now - interval '1 minute' AND now)

@@ -3,8 +3,8 @@
 CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
   server text REFERENCES snowflake_fleet.server, -- the server to which the region belongs; null: no server
-  -- The state given_back is also the state before the first lease. The state lost means that a server may keep its
-  -- lease after confirm_data_loss().
+  -- The state "given_back" is also the state of a region that was never leased. The state "lost" means that a server
+  -- may keep its lease after confirm_data_loss().
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
   floor_ms bigint NOT NULL DEFAULT 0,            -- floor_ms decreases only after confirm_data_loss()

@@ -219,7 +219,7 @@ BEGIN
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
   -- If the files have not moved, only a request of a server with a newer lease shows that the database is an old copy.
-  -- The old copy may have granted leases before that request.
+  -- The old copy may have granted leases before it received a request of a server with a newer lease.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

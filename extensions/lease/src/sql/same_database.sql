@@ -1,8 +1,8 @@
 -- Detects that this database may lack the newest leases. Possible causes are a restore, a promotion, a copy of the
 -- database, or manual changes of rows.
 
--- whereabouts() reads the timeline from the WAL, because the control file still contains the old timeline for a while
--- after a promotion. whereabouts() is SECURITY DEFINER, because the result must be equal for every caller.
+-- The function whereabouts() reads the timeline from the WAL, because the control file still contains the old timeline
+-- for a while after a promotion. The function is SECURITY DEFINER, because the result must be equal for every caller.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
                                             OUT database oid, OUT directory timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -60,7 +60,7 @@ CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
 DECLARE
   own xid;
 BEGIN
-  -- Updates the row to read its xmin, because a subtransaction has its own id.
+  -- Reads the transaction id from xmin of an updated row, because a subtransaction has its own id.
   UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
   own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
   UPDATE snowflake_fleet.fleet AS f SET signature = snowflake_fleet.signature_of(own, to_jsonb(f));

@@ -86,8 +86,8 @@ BEGIN
   column_name := snowflake.audited_column(relation, id_column);
   PERFORM snowflake.refuse_views_of_others(relation), snowflake.check_sample(relation, sample);
 
-  -- audit() is STABLE, so it reads the rows of the caller's snapshot. audit() reads the high-water mark after the
-  -- snapshot was taken, so every id of the rows is below the high-water mark.
+  -- The function audit() is STABLE, so it reads the rows of the caller's snapshot. The high-water mark is read after
+  -- the snapshot was taken, so every id of the rows is below the high-water mark.
   RETURN QUERY
     SELECT g.region, g.shard, g.ids, oldest.created_at, newest.created_at, g.lowest, g.highest,
            CASE WHEN g.kind = 'early' THEN NULL

@@ -1,5 +1,5 @@
 -- backfill() gives old rows ids that contain the time of the row. Ids of old rows need a region and shard without other
--- ids (an origin, see origins.sql). In other regions and shards, ids of the same time may already exist.
+-- ids (an origin, see origins.sql). In all other regions and shards, ids of the same time may already exist.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -58,8 +58,8 @@ COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean)
   'Internal: for backfill(): raises an error unless the time zone of a column is known, and the column has an index '
   'of the rows without an id';
 
--- Checks the arguments of backfill(). Returns the region for the ids of old rows, and `upto`. backfill() gives ids only
--- to rows whose time is before `upto`.
+-- Checks the arguments of backfill(). Returns the region for the ids of old rows, and `upto`. Only rows whose time is
+-- before `upto` get ids from backfill().
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer,
                                          region integer, utc boolean, batch integer, OUT origin_region integer,
                                          OUT upto timestamptz)
@@ -184,8 +184,8 @@ $$;
 COMMENT ON FUNCTION snowflake.write_batch(regclass, name, tid[], bigint[]) IS
   'Internal: for backfill(): writes the ids of a batch. Raises an error if a trigger changes the ids';
 
--- A batch ends before the first row that another session has locked. backfill() does not wait for locked rows, so it
--- cannot deadlock.
+-- A batch ends before the first row that another session has locked. Because backfill() does not wait for locked rows,
+-- it cannot deadlock.
 CREATE FUNCTION snowflake.backfill_batch(relation regclass, id_column name, created_at name, origin_shard integer,
                                          origin_region integer, upto timestamptz, utc boolean, batch integer)
   RETURNS integer

@@ -17,8 +17,8 @@ BEGIN
       HINT = 'Pass another name, or omit the name to use "snowflake".';
   END IF;
   RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.
--- For PostgreSQL 14 or later without the extension snowflake. If a number is not an id of this layout, the functions
--- return null.
+-- Functions that read ids on PostgreSQL 14 or later, without the extension snowflake. If a number is not an id of this
+-- layout, the functions return null.
 BEGIN;
 CREATE SCHEMA %1$I;
 COMMENT ON SCHEMA %1$I IS 'Functions that read ids of layout %2$s, tick %3$s ms, epoch %4$s';

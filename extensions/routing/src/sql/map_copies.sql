@@ -1,4 +1,5 @@
--- Copies of the map on data servers and routers. A newer map arrives as one document and replaces the whole copy.
+-- Functions for copies of the map on data servers and routers. A newer map arrives as one document and replaces the
+-- whole copy.
 
 -- Returns the options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash
 -- escapes the next character. URIs are refused. The error does not show the connection string, because the string may

@@ -31,9 +31,9 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'changes, the copy of the rows starts again. `fence` is the result of fence_shard(). On the source, the key '
   '`compared` of `fence` has the differences between the rows of both sides, and is empty if there are none';
 
--- move_holder has one row for each session that moves a shard. A row is valid while the backend of the session exists.
--- An advisory lock is no alternative, because any role can take it. A row lock is no alternative, because it would
--- delay the replication slots of other moves.
+-- move_holder has one row for each session that moves a shard. A row of move_holder is valid while the backend of the
+-- session exists. Advisory locks are not used, because any role can take any advisory lock. Row locks are not used,
+-- because a row lock would delay the replication slots of other moves.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -128,7 +128,7 @@ COMMENT ON VIEW snowflake_fleet.moves IS
   'snowflake-move-shard runs, whether the replication slot is lost, and how many bytes of WAL the slot retains';
 
 -- snowflake-move-shard runs statements from the following tables as a superuser, so members of pg_write_all_data must
--- not write the tables. The policies do not apply to the owner of the tables and to superusers.
+-- not write the tables. The row security policies do not apply to the owner of the tables and to superusers.
 ALTER TABLE snowflake_fleet.moving ENABLE ROW LEVEL SECURITY;
 CREATE POLICY read_only ON snowflake_fleet.moving FOR SELECT USING (true);
 ALTER TABLE snowflake_fleet.move_holder ENABLE ROW LEVEL SECURITY;

@@ -71,8 +71,8 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- Event triggers do not detect DDL in a transaction that began before the move. The snapshot of the transaction may
-  -- lack the row of the move.
+  -- Event triggers do not detect DDL in a transaction that began before the move. The snapshot of such a transaction
+  -- may lack the row of the move.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -121,8 +121,8 @@ DECLARE
   this record;
   every jsonb;
 BEGIN
-  -- The ALTER statement changes nothing, but waits for transactions that have used the sequence. The values of
-  -- sequences are read after all ALTER statements.
+  -- ALTER SEQUENCE changes nothing here, but waits for transactions that have used the sequence. The values of the
+  -- sequences are read after that wait.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
                        true);
@@ -171,9 +171,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.put_fence(name, integer) IS
   'Internal: creates the triggers that prevent writes to the tables of a schema';
 
--- Locks and fences the tables in the caller's transaction: triggers then refuse writes. The lock EXCLUSIVE waits for
--- all transactions that have written to the tables, including prepared transactions, but readers continue.
--- fence_shard() first takes the lock SHARE UPDATE EXCLUSIVE, which waits for VACUUM while writers continue.
+-- Locks the tables in the caller's transaction, and creates triggers that refuse writes (the fence). The lock EXCLUSIVE
+-- waits for all transactions that have written to the tables, including prepared transactions, but readers continue.
+-- First takes the lock SHARE UPDATE EXCLUSIVE, which waits for VACUUM while writers continue.
 CREATE FUNCTION snowflake_fleet.fence_shard(shard integer, schema name DEFAULT NULL, lock_ms integer DEFAULT 300)
   RETURNS jsonb LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

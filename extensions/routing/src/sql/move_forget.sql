@@ -65,8 +65,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS
   'Internal: for forget_move(): ends a move in the target database';
 
--- Removes the records of a move only on this server, because the other server may no longer exist. forget_move() drops
--- rows only with drop_rows => true.
+-- Removes the records of a move only on this server, because the other server may no longer exist. Drops rows only with
+-- drop_rows => true.
 CREATE FUNCTION snowflake_fleet.forget_move(shard integer, side text, drop_rows boolean DEFAULT false) RETURNS text
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

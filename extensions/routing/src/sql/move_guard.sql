@@ -2,8 +2,8 @@
 -- to detect a change, and do not parse the statement.
 
 -- Returns a hash of the schema's catalogue rows, and of the schema's objects that cannot move. Leaves out columns that
--- change without DDL, and columns that fence_shard() changes. fingerprint() locks no table, because sessions that run
--- DDL on other schemas must not wait.
+-- change without DDL, and columns that fence_shard() changes. Locks no table, because sessions that run DDL on other
+-- schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
@@ -52,9 +52,9 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: returns whether the schema of a moving shard was altered since the row of the move was written';
 
 -- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. Event
--- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move.
--- fence_shard() detects both changes. refuse_ddl() does not refuse a command because of schemas that an earlier command
--- has altered.
+-- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move. The
+-- function fence_shard() detects both changes. No command is refused because of schemas that an earlier command has
+-- altered.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

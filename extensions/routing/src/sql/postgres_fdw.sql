@@ -3,7 +3,7 @@
 --
 -- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
 -- foreign server change. A change of options locks no table, and sessions reconnect with their next transaction. A
--- foreign server for each server of the map would need fewer connections. But a foreign table cannot change its foreign
+-- foreign server for each server of the map would need fewer connections. A foreign table cannot change its foreign
 -- server, and creating a new foreign table would wait for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
@@ -284,7 +284,8 @@ BEGIN
     ), parent AS (
       SELECT inhparent, count(*) AS partitions FROM partition GROUP BY 1
     )
-    -- Finds the pattern of the remote names. The shard's number is in the schema name, in the table name, or in both.
+    -- Finds the pattern of the remote table names. The shard's number is in the schema name, in the table name, or in
+    -- both.
     SELECT o.inhparent::regclass AS parent, min(v.pattern) AS pattern
       FROM parent AS o CROSS JOIN LATERAL (
         SELECT c.pattern

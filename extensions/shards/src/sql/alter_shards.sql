@@ -1,5 +1,5 @@
 -- alter_shards() runs one statement in the schema of every shard. The statement names tables without a schema, and runs
--- with only the shard's schema in search_path. A table that exists only in another schema is not found.
+-- with only the shard's schema in search_path. The statement does not find a table that exists only in another schema.
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
@@ -23,8 +23,8 @@ BEGIN
                     'schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
-  -- The schemas must have one owner. An owner of one schema could otherwise create functions that the statement calls
-  -- with the rights of another owner.
+  -- If the schemas of the shards had several owners, one owner could create functions in a schema. The statement would
+  -- call such a function with the rights of another owner.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;

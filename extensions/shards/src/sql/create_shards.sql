@@ -31,7 +31,7 @@ COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
   'does not have the rights of all owners of the schema''s tables';
 
 -- If the table's owner may not create objects in the shard's schema, make_table() creates the table in a new schema of
--- the owner. The new table is then moved to the shard's schema.
+-- the owner. At the end, make_table() moves the new table to the shard's schema.
 CREATE FUNCTION snowflake.make_table(source regclass, shard integer, target name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -65,8 +65,9 @@ COMMENT ON FUNCTION snowflake.make_table(regclass, integer, name) IS
   'Internal: for create_shards(): copies a table of the template into the schema of a shard, with its indexes and '
   'checks';
 
--- Marks a foreign key of an empty table as valid. create_shards() creates the foreign key NOT VALID, because PostgreSQL
--- would check a valid one by a query with the owner's rights. The owner may be unable to read the referenced table.
+-- Marks a foreign key of an empty table as valid. The foreign key was created NOT VALID, because PostgreSQL would check
+-- a valid foreign key by a query with the owner's rights. The owner of the new table may be unable to read the
+-- referenced table.
 CREATE FUNCTION snowflake.validate_empty(relation regclass, key name) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_validate_empty'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

@@ -1,5 +1,5 @@
--- Creates partitions by time and by shard. An existing partition with the same bounds stays, and another one is an
--- error.
+-- Creates partitions by time and by shard. An existing partition stays if it has the same bounds, and is an error if it
+-- has other bounds.
 
 CREATE FUNCTION snowflake.refuse_partition_key(parent regclass, strategy "char") RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -25,8 +25,8 @@ COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
   'Internal: for the procedures that create partitions: raises an error unless the partition key is one bigint '
   'column, by range or by shard';
 
--- If two jobs create the same partitions, the second job waits for the first job. lock_partitioning() locks the parent
--- table in the same mode as ATTACH PARTITION, so readers and writers continue.
+-- If two jobs create the same partitions, the second job waits for the first job. The lock on the parent table has the
+-- same mode as the lock of ATTACH PARTITION, so readers and writers continue.
 CREATE FUNCTION snowflake.lock_partitioning(parent regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -62,7 +62,7 @@ COMMENT ON FUNCTION snowflake.refuse_partition(regclass, text, text) IS
   'Internal: for create_partitions() and create_time_partitions(): raises an error if the name of the partition is in '
   'use, or if a foreign key refers to a table of another owner';
 
--- Uses ATTACH PARTITION, because CREATE ... PARTITION OF would wait for all readers of the parent.
+-- Uses ATTACH PARTITION, because CREATE TABLE with PARTITION OF would wait for all readers of the parent.
 CREATE FUNCTION snowflake.add_partition(parent regclass, partition name, bounds text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -146,7 +146,7 @@ CREATE FUNCTION snowflake.first_start(step interval, since timestamptz, months i
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   origin CONSTANT timestamp := '2001-01-01';
-  -- No id is older than the epoch, so the first partition is the one that contains the epoch.
+  -- Creates no partition before the epoch, because no id is older than the epoch.
   first CONSTANT timestamp := greatest(coalesce(since, clock_timestamp()), l.epoch) AT TIME ZONE 'UTC'
     FROM snowflake.layout AS l;
 BEGIN
@@ -279,8 +279,8 @@ COMMENT ON FUNCTION snowflake.first_kept_id(timestamptz) IS
   'Internal: for drop_time_partitions(): returns the first id that is kept. Raises an error (22023) if the time is in '
   'the future';
 
--- DROP TABLE of a partition locks the parent table, so other sessions wait behind DROP TABLE. drop_time_partitions()
--- waits for all its locks together at most 3 s, or lock_timeout if lock_timeout is set.
+-- DROP TABLE of a partition locks the parent table, so other sessions wait behind DROP TABLE. A call of
+-- drop_time_partitions() waits for all its locks together at most 3 s, or lock_timeout if lock_timeout is set.
 CREATE PROCEDURE snowflake.drop_time_partitions(parent regclass, before timestamptz, dry_run boolean DEFAULT true)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -135,7 +135,7 @@ CREATE OR REPLACE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
 COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS
   'Converts a result of to_uuid() back to the id. Any other UUID is an error';
 
--- Functions that find the rows of an id by a condition, or by the schema of the id's shard.
+-- Functions that find a row by its id in partitions or schemas of shards.
 
 CREATE OR REPLACE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
   LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

@@ -13,7 +13,7 @@ BEGIN
   LOOP
     -- To prevent duplicate ids, a session first reads the open time unit (tick), and then calls nextval(). The tick
     -- must lie between the clock and the clock plus max_lead. One comparison with abs() checks both limits, because the
-    -- tick may differ from their middle by at most half of max_lead.
+    -- tick may differ from the middle of the limits by at most half of max_lead.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -132,7 +132,8 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
   END IF;
-  -- A call for fewer ids than a time unit (tick) has draws the ids one by one. A call for more ids takes whole ticks.
+  -- A call for fewer ids than a time unit (tick) has draws the ids one by one. A call for more ids takes all ids of one
+  -- or more time units (ticks).
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

@@ -13,9 +13,10 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.sequence_of(id bigint) RETURNS integer LAN
   RETURN CASE WHEN id BETWEEN 0 AND {{LAST_ID}}
               THEN (id & {{LAST_SEQUENCE}})::integer{{ELSE snowflake_sql.refuse_id(id, 0)}} END;
 
--- min_id() and max_id() return the first and the last possible id of a time. last_id_before() returns the last id
--- before a time, or -1 if the time is not after the epoch. microseconds_of() returns the microseconds from the epoch to
--- a time. The upper limit of microseconds_of() leaves room to add a time unit (tick) without an overflow of bigint.
+-- The functions min_id() and max_id() return the first and the last possible id of a time. The function
+-- last_id_before() returns the last id before a time, or -1 if the time is not after the epoch. The function
+-- microseconds_of() returns the microseconds from the epoch to a time. The upper limit of microseconds_of() leaves room
+-- to add a time unit (tick) without an overflow of bigint.
 CREATE OR REPLACE FUNCTION {{HELPERS}}.microseconds_of(at timestamptz) RETURNS bigint
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN CASE WHEN isfinite(at)

@@ -1,5 +1,5 @@
 -- Some functions of this file have no search_path setting, because a setting for each function would double the time of
--- a call. Their callers are open_tick() and the administration functions, which set search_path.
+-- a call. Callers such as open_tick() and the administration functions set search_path.
 
 CREATE OR REPLACE FUNCTION snowflake_sql.clock_ms() RETURNS bigint
   LANGUAGE sql VOLATILE
@@ -85,7 +85,7 @@ AS $$
 $$;
 
 -- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. Writes the same time to the sequence
--- "published" only after that, because CASE evaluates its condition first. REQUIRES the lock on the table "gate".
+-- "published" only after the flush, because CASE evaluates its condition first. REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -99,9 +99,9 @@ BEGIN
 END
 $$;
 
--- Sets the sequences high_water and published to the later of their two times, and returns this time. The two times
--- differ after a reset of the unlogged sequences, and after an operator has set high_water. REQUIRES the lock on the
--- table "gate".
+-- Sets the sequences high_water and published to the later of their two times, and returns this time. The values of
+-- high_water and published differ after a reset of the unlogged sequences, and after an operator has set high_water.
+-- REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -262,8 +262,8 @@ BEGIN
 END
 $$;
 
--- Makes every later id of a shard greater than all ids of a time unit (tick). If the shard is null, raises all shards.
--- If `durable` is true, the effect survives a crash.
+-- Makes every later id of a shard greater than all ids of a time unit (tick). If the shard is null, raises the later
+-- ids of all shards. If `durable` is true, the effect survives a crash.
 CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
 AS $$
