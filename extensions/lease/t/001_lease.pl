@@ -113,7 +113,7 @@ $session->quit;
 
 $ledger->check(1_800, 'ids are unique over a restart, an immediate stop and a revoked lease');
 
-# A copy that runs at the same time as its original leases another region.
+# A copy of a server that runs at the same time as its original leases another region.
 $server->safe_psql('postgres', 'CHECKPOINT');
 $server->backup('copy');
 my $copy = Snowflake::Node->create_from_backup('copy', $server, 'copy');
@@ -125,7 +125,7 @@ my %seen;
 is(scalar(grep { $seen{$_}++ } @original, @copied), 0, 'ids of the original and the copy are unique');
 is($copy->safe_psql('postgres', 'SELECT minting, reason, cloned FROM snowflake.health()'), 't||f', 'health() does not show the copy as a clone');
 
-# A copy that starts without "snowflake.leased_regions" refuses to mint.
+# A copy of a server that starts without "snowflake.leased_regions" refuses to mint.
 $copy->stop;
 my $conf = $copy->data_dir . '/postgresql.conf';
 append_to_file($conf, "snowflake.leased_regions = ''\nsnowflake.lease_conninfo = ''\nsnowflake.region = 0\n");

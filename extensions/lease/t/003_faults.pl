@@ -47,7 +47,7 @@ $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snow
 like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
 # If the lease server's wait for its synchronous standby is cancelled, the commit succeeds with a warning. The server
-# must not use such a lease.
+# must not use a lease whose commit has succeeded with a warning.
 $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $lease_server->reload;
 $lease_server->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';

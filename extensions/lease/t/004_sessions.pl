@@ -18,8 +18,8 @@ $lease_server->install;
 $lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 
-# Sessions may mint up to a limit that is ahead of the clock by "snowflake.reserve". A new session must not wait until
-# the clock reaches the limit.
+# The limit up to which sessions may mint is ahead of the clock by "snowflake.reserve". A new session must not wait
+# until the clock reaches the limit for ids.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -77,7 +77,7 @@ is($in_force, 12, 'a lease that is shorter than the server requested is renewed 
 cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 
 # next_id() waits for a lease that allows an id greater than the argument "after". The region is lost while next_id()
-# waits. The new id must be greater than the argument.
+# waits. The new id must be greater than the argument "after".
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
@@ -100,7 +100,7 @@ foreach my $writer (@waiting)
 }
 
 # If the lease server refuses the clock of a server, the server repeats its request while sessions wait. The log must
-# not contain a line for each attempt.
+# not contain a line for each repeated request.
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');

@@ -40,8 +40,9 @@ sub adapted
 	return $text;
 }
 
-# Arranges the files of a node as Debian's packages do: the configuration is outside of the data directory, has a folder
-# conf.d, and already preloads a library. Scripts replace the commands `runuser`, `chown` and `systemctl`.
+# Arranges the files of a node as Debian's packages do, with the configuration outside of the data directory. The
+# configuration has a folder conf.d, and already preloads a library. Scripts replace the commands `runuser`, `chown` and
+# `systemctl`.
 sub debian
 {
 	my ($node, $hba) = @_;

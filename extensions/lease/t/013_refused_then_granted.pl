@@ -1,4 +1,4 @@
-# Tests that a server keeps its region if the lease server refuses for a while and then grants.
+# Tests that a server keeps its region if the lease server first refuses its requests and then grants them.
 
 use strict;
 use warnings FATAL => 'all';

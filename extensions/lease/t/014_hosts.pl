@@ -1,5 +1,5 @@
 # Tests several hosts in "snowflake.lease_conninfo". If a host does not grant a lease, whatever the reason, the server
-# tries the next host and continues to mint. The failing host can be at any position in the list.
+# tries the next host and continues to mint. The failing host can be at any position in the list of hosts.
 
 use strict;
 use warnings FATAL => 'all';
@@ -65,8 +65,8 @@ sub renewed_since
 	return;
 }
 
-# The first host does not answer, but the second host answers. The hosts are in the connection string, in a service
-# file, or addresses of one host name.
+# The first host does not answer, but the second host answers. The hosts come from the connection string, from a service
+# file, or from the addresses of one host name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $lease_server->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');

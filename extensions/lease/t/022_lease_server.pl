@@ -44,8 +44,8 @@ sql(q{SELECT snowflake_fleet.add_server('beta')});
 is(health('*'), 't|||', 'health shows a fleet without requests as granting, whatever the settings of the monitoring role');
 sql('ALTER ROLE watch RESET synchronous_commit');
 
-# psql -f as an ordinary role creates the same objects as the extension. add_server() refuses the role that owns the
-# fleet.
+# If an ordinary role runs the script with psql -f, the script creates the same objects as the extension. The function
+# add_server() refuses the role that owns the fleet.
 sql('CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	'an ordinary role can run the script with psql -f');

@@ -1,4 +1,4 @@
-# Tests a lease server with standbys. After a failover or a restore of files, the lease server has all leases, or it
+# Tests a lease server with standbys. After a failover or a restore of files, the lease server either has all leases, or
 # grants no lease.
 
 use strict;

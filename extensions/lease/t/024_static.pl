@@ -58,8 +58,8 @@ $lease_server->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
-# The first server changes from its static region to leased regions. The ids of the server's database ascend over this
-# change.
+# The first server changes from its static region to leased regions. The ids of a database ascend when its static region
+# is replaced by a leased region.
 $lease_server->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;

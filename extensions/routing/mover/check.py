@@ -76,7 +76,7 @@ def of_shared(move):
     """What the schema uses outside of itself has to be the same on both servers."""
     seconds = move.options.shared_timeout
     here, until = move.source.rows(SHARED, (move.schema,)), time.monotonic() + seconds
-    for session in (move.source, move.target):    # the session is idle while the other server is read
+    for session in (move.source, move.target):    # this session is idle while the program reads the other server
         session.set_local("idle_in_transaction_session_timeout", f"{seconds + 60}s")
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):

@@ -58,7 +58,8 @@ RECORD_TARGET = """INSERT INTO snowflake_fleet.moving
 # CREATE SUBSCRIPTION warns that the publication does not exist yet.
 CREATE_SUBSCRIPTION = """CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo} PUBLICATION {subscription}
   WITH (enabled = false, create_slot = false, slot_name = {slot}, synchronous_commit = 'off', streaming = off{more})"""
-# With a connection limit of 0, clients cannot connect as the role. PostgreSQL does not count background workers.
+# With a connection limit of 0, clients cannot connect as the role. The connection limit does not count background
+# workers.
 CREATE_ROLE = "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL"
 GIVE_SUBSCRIPTION = """ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role};
   ALTER ROLE {role} NOSUPERUSER"""
@@ -107,7 +108,7 @@ def begin(move):
     slots = f"^({move.slot}|pg_{subscription}_sync_[0-9]+_{system})$"
 
     def insert():
-        # The locks wait for open transactions that have run DDL on the tables.
+        # Locking the tables waits for open transactions that have run DDL on the tables.
         move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
         move.source.execute(RECORD_SOURCE, (move.shard, move.schema, move.to_name, move.target_identity, slots,
                                             fingerprint))
@@ -122,8 +123,8 @@ def try_to_reserve(move):
     copies for each in its turn."""
     target = move.target
     with target.transaction():
-        # The lock prevents two moves from counting the same free workers. All databases of the server share
-        # pg_subscription.
+        # The lock prevents two moves from counting the same free workers for subscriptions. All databases of the server
+        # share pg_subscription.
         target.execute("LOCK TABLE pg_catalog.pg_subscription IN SHARE ROW EXCLUSIVE MODE")
         workers, used, who = target.row(USED_WORKERS)
         if used + 2 <= workers:
@@ -206,8 +207,8 @@ def make_slot(move):
                 return source.execute("SELECT pg_catalog.pg_create_logical_replication_slot(%s, 'pgoutput')",
                                       (move.slot,))
         except psycopg.errors.LockNotAvailable:
-            # PostgreSQL creates a replication slot after all transactions that were open before have ended. Each new
-            # attempt waits longer, so that short transactions cannot make all attempts fail.
+            # Creating a replication slot waits for all transactions that are already open. Each new attempt to create
+            # the slot waits longer, so that short transactions cannot make all attempts fail.
             limit *= 2
             writers = source.column(WRITERS)
             say(f"waiting for transactions that have written, {time.monotonic() - began:.0f} s: "

@@ -59,7 +59,7 @@ class Move:
         self.schema = options.schema or f"shard_{options.shard}"
         self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
-        self.stands = None    # the state to report if the program ends now
+        self.stands = None    # the state of the move that the program reports if it ends now
         self.waits = False    # true after the message that the target has no free worker
         self.from_name, self.to_name = options.source, options.target
 
@@ -102,7 +102,8 @@ class Move:
         self.source_for_target = make_conninfo(**{**KEEPALIVE, "connect_timeout": "20", **own,
                                                   "application_name": self.name})
         self.source_identity = self.source.value(IDENTITY)
-        # The name contains the oid of the database, because all databases of a server share the replication slots.
+        # The name of the slot contains the oid of the database, because all databases of a server share the replication
+        # slots.
         self.slot = f"snowflake_move_{database_of(self.source_identity)[1]}_{self.shard}"
         if self.target is not None and self.source_identity == self.target_identity:
             raise Refused("source and target are the same database")

@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from .errors import Refused, say
 
 LOCK_MS = 5000        # lock_timeout in ms for locks that block no writer
-# The default options of the connection. The connection string can set other values for these options.
+# Default options of a connection, which the connection string can override.
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
 SECONDS = 60          # the default limit for a statement
@@ -27,7 +27,7 @@ SETTINGS = {
     # The program prepares and rehearses the statements before the fence, so that no statement is planned while writers
     # wait.
     "plan_cache_mode": "force_generic_plan",
-    # A reported result must survive a crash, also on synchronous standbys.
+    # A result that the program has reported must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",
     # The program compares rows of two servers as text, so the two sessions need equal output formats.
     "datestyle": "ISO, YMD", "intervalstyle": "postgres", "timezone": "UTC", "extra_float_digits": "1",

@@ -150,8 +150,8 @@ is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id
 $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "an ordinary role may not run $_")
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
-# Some commands of PostgreSQL lock a table before they check privileges. If such a command of an ordinary role waited
-# for a lock on the map, routers would wait behind it.
+# Some commands of PostgreSQL lock a table before they check privileges. If a command of an ordinary role waited for a
+# lock on the map, routers would wait behind the command.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",

@@ -44,8 +44,8 @@ is($result->{status}, 2, 'a connection string with a syntax error has exit statu
 unlike($result->{err}, qr/secret/, 'the error does not repeat the connection string');
 like(push_map('host=/nowhere dbname=x')->{err}, qr/^the control database: .*No such file/m, 'the error names a control database that does not exist');
 
-# If some servers are missing, do not answer or refuse the map, all other servers accept the map. The last line counts
-# the failures.
+# If some servers are missing, do not answer or refuse the map, all other servers accept the map. The last line of the
+# output counts the failures.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'host=127.0.0.1 port=${\$silent->sockport} dbname=x')");
 $fleet->control("SELECT snowflake_fleet.set_server('gone', 'host=/nowhere dbname=x')");

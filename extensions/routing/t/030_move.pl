@@ -67,7 +67,7 @@ is($next, ($number + 1) . '|t', 'the sequence continues on the target, and new i
 is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'the target has the privileges of the source');
 
 # The template uses objects that all shards share: an enum, a domain, a trigger function, and a table that foreign keys
-# refer to. A move, and the move back, transfer everything that create_shards() makes of this template.
+# refer to. A move, and the move back, transfer everything that create_shards() creates from the template.
 foreach my $node ($north, $south)
 {
 	$node->safe_psql('postgres', <<~'SQL');
@@ -105,8 +105,8 @@ sub dump_of
 	my ($node) = @_;
 	my ($out, $err);
 	IPC::Run::run([ 'pg_dump', '-s', '-n', 'shard_20', '-d', $node->connstr('postgres') ], '>', \$out, '2>', \$err) or die $err;
-	# Removes differences between dumps that do not matter: the names of identity sequences, which PostgreSQL chooses, and
-	# the REVOKE before grants, which depends on the version.
+	# Removes differences between dumps that do not matter. PostgreSQL chooses the names of identity sequences, and the
+	# REVOKE before grants depends on the version.
 	return join "\n", sort grep { !/^--|^$/ } split /\n/, $out =~ s/^\\(un)?restrict .*\n//mgr =~ s/^REVOKE [A-Z,]+ ON TABLE/REVOKE ALL ON TABLE/mgr =~ s/another|"Odd ""one"", \{\} %s_n_seq"/SEQUENCE/gr;
 }
 sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM shard_20.$_ AS t") } 'plain', '"Odd ""one"", {} %s"'; }

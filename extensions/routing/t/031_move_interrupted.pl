@@ -31,7 +31,7 @@ sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
 # Each step has a name, a function that takes a lock which the program needs, and the output that shows the step. The
-# locks of the map's change delay its commit, because the program first rehearses the change and rolls it back.
+# locks delay the commit of a change of the map, because the program first rehearses the change and rolls it back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -64,7 +64,8 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# Locks the table of the target before its copy begins. The copy begins after the replication slot is created.
+		# Locks the table of the target before the copy of its rows begins. The copy begins after the replication slot
+		# is created.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;
@@ -99,7 +100,7 @@ is($mover->differences($fleet->node($from), 1, \%rows), '', 'the server has exac
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each row is in the schema of its shard');
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 
-# The fence waits for a transaction that has written, even if this transaction is prepared in the meantime.
+# The fence waits for a transaction that has written, even if the transaction is prepared in the meantime.
 ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
@@ -152,7 +153,7 @@ is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
 # The program was killed, but its statement that changes the map still runs. The next run of the program waits until the
-# server has ended this statement.
+# server has ended the statement of the killed run.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
@@ -164,7 +165,7 @@ release();
 is($fleet->control('SELECT snowflake_fleet.server_of_shard(7)'), 'a', 'the map has not changed after --abort');
 is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('on') RETURNING name"), 'on', 'the source accepts writes after --abort');
 
-# A failover of the source loses the slot, so the copy starts again, including later rows.
+# A failover of the source loses the replication slot, so the copy starts again, including later rows.
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_4 DISABLE');
 $north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'");

@@ -1,5 +1,5 @@
-# Tests that only schemas with objects of create_shards() can move. A move of any other object is refused before it
-# begins, and the message names the object.
+# Tests that only schemas with objects of create_shards() can move. A move of any other object is refused before the
+# move begins, and the message names the object.
 
 use strict;
 use warnings FATAL => 'all';
@@ -84,7 +84,7 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_1');
 like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'a move is refused if the source has no schema of the shard');
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
 
-# On the target an ordinary role has made a function with the name of an extension's function. When the schema is
+# On the target an ordinary role has created a function with the name of an extension's function. When the schema is
 # created, the ordinary role's function runs as the role of the move and not as a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
@@ -129,8 +129,8 @@ is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE ten
 is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', 'a table with such a name has its rows on the target');
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", 'a constraint and a trigger with names like those of a fence exist on the target');
 
-# A tenant may alter the check of a shared domain while rows arrive. The check must run as the role of the move, which
-# has no superuser rights.
+# A tenant may alter the check of a shared domain while rows arrive. The check of a domain must run as the role of the
+# move, which has no superuser rights.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
@@ -172,8 +172,8 @@ like($mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target')->{output
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move_'"), '0', 'the role of the forgotten move is dropped');
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
-# The planner runs the predicates of indexes. When the program counts the rows of the target's tables, their owner may
-# already have added an index whose predicate runs a function.
+# The planner may run functions in the predicates of indexes. When the program counts the rows of the target's tables,
+# their owner may already have added an index whose predicate runs a function.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

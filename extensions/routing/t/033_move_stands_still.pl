@@ -77,8 +77,8 @@ like($north->finish_writer($waits)->{errors}, qr/schema shard_2 is being moved t
 is($mover->finish($move)->{status}, 0, 'the move succeeds after the refused DDL');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'the target has the row of the long transaction');
 
-# Runs DDL in a transaction that began before the move. If the transaction has altered a table, the check of the move
-# waits for this transaction. A table that the transaction has created is moved, too.
+# Runs DDL in a transaction that began before the move. If the transaction has altered a table, the move waits for the
+# end of the transaction. A table that the transaction has created is moved, too.
 foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', undef, 'SELECT count(*) FROM shard_3.users WHERE balance = 7' ],
 	[ 5, 'CREATE TABLE shard_5.late (id bigint PRIMARY KEY); INSERT INTO shard_5.late SELECT generate_series(1, 500)', qr/waiting for transactions that have written, \d+ s: process \d+/, 'SELECT count(*) FROM shard_5.late' ])
 {
@@ -103,7 +103,7 @@ foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', un
 	is($south->safe_psql('postgres', $query), '500', "the target has the result of $ddl");
 }
 
-# The program detects DDL that a superuser has run without event triggers, when it fences the schema, and no row is
+# When the program fences the schema, it detects DDL that a superuser has run without event triggers, and no row is
 # lost. DDL on schemas that are not moved succeeds.
 my $off = 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE';
 my $on = 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';

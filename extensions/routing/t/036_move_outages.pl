@@ -117,7 +117,7 @@ foreach my $back ('', 'soon')
 }
 
 # The control database crashes during the commit, so the program cannot detect whether the map has changed. The program
-# shows the state and the next command.
+# shows the state of the move and the command to run next.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
@@ -168,7 +168,7 @@ is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, 'if the
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', 'all rows are moved');
 
 # The program must not wait without limit if a server stops responding, or if snowflake-push-map does not end. The test
-# suspends a backend while its rows are read, or while the snapshot for counting the rows is opened.
+# suspends a backend while the rows of a table are read, or while the snapshot for counting the rows is opened.
 sub backend
 {
 	my ($node, $which) = @_;

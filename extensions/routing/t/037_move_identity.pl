@@ -22,7 +22,7 @@ sub names { my ($node, $shard) = @_; return $node->safe_psql('postgres', "SELECT
 sub insert { my ($shard, $name, $count) = @_; return $north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) SELECT '$name' FROM generate_series(1, $count)"); }
 sub copied { return $mover->run('--shard' => $_[0], '--to' => 'b', '--until' => 'copied')->{status} == 0 || die; }
 
-# Copies the files of a stopped server. put_back() later restores these files, like a snapshot of a disk.
+# Copies the files of a stopped server. Later put_back() restores the files, like a snapshot of a disk.
 sub snapshot
 {
 	my ($node) = @_;
@@ -75,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# The source is restored from a snapshot of its disk, with its slots. After the restore the target must contain only the
-# restored rows and later rows.
+# The source is restored from a snapshot of its disk, with its replication slots. After the restore the target must
+# contain only the restored rows and later rows.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -207,8 +207,8 @@ foreach my $case (@missing)
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "the remaining schema accepts: $sql"); return; }
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
-# The control database is lost. --forget removes a move without a fence, but an operator must decide about a fenced
-# shard.
+# The control database is lost. The option --forget removes a move without a fence, but an operator must decide about a
+# fenced shard.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -224,7 +224,7 @@ is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
-# An operator has dropped the role of the move. --forget target must still succeed.
+# An operator has dropped the role of the move. The option --forget target must still succeed.
 copied(13);
 my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");

@@ -16,8 +16,8 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 sub quote { return Snowflake::Fleet::quote($_[0]); }
 
-# The schema has a view, a function and a generated column, which snowflake-move-shard refuses. The user creates these
-# objects on both servers.
+# The schema has a view, a function and a generated column, which snowflake-move-shard refuses. The user creates the
+# view, the function and the column on both servers.
 my $own = 'CREATE VIEW shard_1.v AS SELECT name FROM shard_1.users; ALTER TABLE shard_1.users ADD g text GENERATED ALWAYS AS (upper(name)) STORED';
 $north->safe_psql('postgres', "$own; INSERT INTO shard_1.users (name) SELECT 'old' FROM generate_series(1, 100); INSERT INTO shard_1.photos (user_id) SELECT id FROM shard_1.users LIMIT 7; CREATE PUBLICATION mine FOR TABLE shard_1.users, shard_1.photos");
 $south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); $own");

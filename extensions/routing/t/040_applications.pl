@@ -73,8 +73,8 @@ foreach my $language (sort keys %run)
 }
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) > 0 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some users were inserted after the move');
 
-# The example router uses the options of a connection string. If the string has no time limits, the router uses its own
-# limits.
+# The example router uses the options of a connection string. If the connection string has no time limits, the example
+# router uses its own limits.
 sub result_with
 {
 	my ($conninfo) = @_;

@@ -46,7 +46,7 @@ sub _run
 	return { status => $run->full_result >> 8, output => $output };
 }
 
-# Starts the program. wait_for() waits until the program has printed a text or has ended.
+# Starts the program. The function wait_for() waits until the program has printed a text or has ended.
 sub start
 {
 	my ($self, @arguments) = @_;
