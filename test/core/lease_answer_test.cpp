@@ -110,8 +110,9 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// While an incarnation may still get its region back, the server must remember which ids it has
-// issued there. The test kills the lease worker after each number of stores.
+// While a server run (incarnation) may still get its region back, the server must remember which
+// ids it has issued in this region. The test kills the lease worker after each number of stores to
+// memory.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -1,4 +1,4 @@
-// The servers of the lease model: sessions, lease workers, and the order of their steps.
+// Simulates the servers of the lease model: sessions, lease workers, and the order of their steps.
 #include "lease_world.hpp"
 
 namespace snowflake {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t kMark = 1;  // one mark per database
 
-// A lease that bounds published limits, with single rules of the protocol turned off.
+// Bounds published limits by the lease, except if the test turns a rule of the protocol off.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -36,7 +36,8 @@ void World::start(Server& s, bool keep_memory) {
   crash(s);
 }
 
-// A crash restart initializes shared memory again. The postmaster's memory and the disk stay.
+// Simulates a crash restart, which initializes shared memory again. The postmaster's memory and the
+// disk keep their contents.
 void World::crash(Server& s) {
   s.slots = {};
   for (size_t i = 0; i < s.sessions.size(); ++i) {
@@ -89,7 +90,7 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit with two loads. Other sessions may run before each load.
+// Reads the published limit with two loads from memory. Other sessions may run before each load.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -119,7 +120,7 @@ void World::write_mark(Server& s, Session& session) {
   const uint64_t position = next_position(s, session, shard);
   if (layout_.tick_of_position(position) * 1000 + static_cast<uint64_t>(layout_.epoch_ms) >
       static_cast<uint64_t>(clock(s) + lead_ms_))
-    return;  // the id is too far ahead
+    return;  // id too far ahead
   const auto database = static_cast<size_t>(session.database);
   adopt_mark(s, database);
   int64_t& mark = s.disk.mark[database];
@@ -141,8 +142,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // A session was killed while it published a limit. Reading the limit needs no lock, so other
-    // sessions claim all ids below the limit.
+    // Simulates a session that is killed while it publishes a limit. Other sessions claim all ids
+    // below the limit, because reading the limit needs no lock.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -223,7 +224,7 @@ void World::observe(Server& s, Session& session) {
 }
 
 // Drops a database and restores a backup of any age while the server runs. As in PostgreSQL, the
-// sessions of the database have ended.
+// sessions of the dropped database have ended.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;
@@ -254,8 +255,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A request may acknowledge a nonce only after a committed grant with this nonce. The lease
-  // server takes a server that acknowledges another nonce for a copy.
+  // A request may acknowledge a number (nonce) only after a committed grant with this number. The
+  // lease server treats a server that acknowledges another number as a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -273,8 +274,8 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Without the rule forget_then_read, sessions still claim after the server has read its highest
-    // limit.
+    // Without the rule forget_then_read, sessions still claim ids after the server has read its
+    // highest limit.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -285,8 +286,8 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // Without the rule highest_of_all, the server reports the mark of one database instead of the
-    // highest limit of all.
+    // Without the rule highest_of_all, the server reports the high-water mark of one database
+    // instead of the highest limit of all databases.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;
@@ -321,8 +322,8 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Without the rule lost_is_new, the server continues as the same incarnation, with the longer
-      // lease.
+      // Without the rule lost_is_new, the server continues as the same incarnation after it has
+      // lost its region, with the longer lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

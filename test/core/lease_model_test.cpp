@@ -1,8 +1,8 @@
 // Runs random schedules of a group of servers that lease regions. Checks that ids are unique,
-// ascend within an incarnation, and are greater than ids that observe() has accepted. After the
-// faults, every server must mint again.
+// ascend within a server run (incarnation), and are greater than ids that observe() has accepted.
+// After the faults of a schedule, every server must mint ids again.
 //
-// SNOWFLAKE_LEASE_SCHEDULES in the environment sets the number of schedules.
+// The environment variable SNOWFLAKE_LEASE_SCHEDULES sets the number of schedules.
 #include "lease_world.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,8 @@ TEST(LeaseModel, NoScheduleBreaksAPromise) {
     ids += world.ids();
     for (const char* event : expected) events[event] += static_cast<uint64_t>(world.count(event));
   }
-  // A model in which an event never occurs would always pass.
+  // Checks that each expected event has occurred, because a model without the event would always
+  // pass.
   for (const char* event : expected) EXPECT_GT(events[event], 0u) << event;
   EXPECT_GT(ids, schedules() * 10);
   std::printf("%" PRIu64 " schedules, %" PRIu64 " ids", schedules(), ids);
@@ -60,8 +61,9 @@ struct Omission {
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
-// Shows that each rule is needed: without the rule, some schedule breaks a promise. Some violations
-// are rare, so the search begins at a schedule that is known to break a promise.
+// Shows that each rule of the lease protocol is needed: without the rule, some schedule breaks a
+// promise. Some violations are rare, so the search begins at a schedule that is known to break a
+// promise.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;

@@ -16,7 +16,8 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // Repeats a request in the new term if the answer is term_over, as a server does.
+  // Repeats a request in the new term (after a recovery) if the answer is term_over, as a server
+  // does.
   LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -43,7 +44,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
   // The holder of a lease repeats its request because the first answer was lost. Later, a copy of
-  // the holder's memory sends a renewal.
+  // the holder's memory sends a renewal of the lease.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -56,8 +57,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   EXPECT_EQ(ask(acquire(2)).region, held.region);
 }
 
-// A renewal arrives after its region was given back and leased to another incarnation. The lease
-// server must not grant the region to the late renewal.
+// A renewal of a lease arrives after its region was given back and leased to another server run
+// (incarnation). The lease server must not grant the region to the late renewal.
 TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   regions.resize(1);
   const LeaseRequest early = renew(held);
@@ -71,8 +72,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The first holder has already lost the region, so its late answer does not give the region
-    // back to it.
+    // The first holder has already lost the region, so a late answer to the first holder does not
+    // return the region.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -85,8 +86,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery, a renewal gets at most the longest grant. The next holder of a region begins
-// after the longest possible grant.
+// After a recovery of the lease server, a renewal gets at most the longest grant. The next holder
+// of a region begins after the longest possible grant.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -107,8 +108,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// After a recovery, the lease server assigns numbers of lost grants again. A late release of a lost
-// grant must not end the new grant with the same number.
+// After a recovery, the lease server uses numbers of lost grants again. If a holder gives back a
+// lost grant late, the new grant with the same number must not end.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -169,8 +170,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers run, and an operator has confirmed one of them. A server with an answer of the
-// confirmed lease server ignores the other lease server.
+// Two lease servers run, and an operator has confirmed one of them. A server that has received an
+// answer of the confirmed lease server ignores the other lease server.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;
@@ -204,7 +205,7 @@ TEST_F(Recovery, NothingLostKeepsLeasesAndNoticesWhatWasLost) {
   LeaseRequest request = renew(held);
   EXPECT_EQ(ask(request).status, AnswerStatus::granted);
   EXPECT_EQ(ask(request).grant, held.grant);
-  request.newest = held.number + 1;  // greater than all of the old term
+  request.newest = held.number + 1;
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);
 }
 

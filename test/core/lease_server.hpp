@@ -1,23 +1,23 @@
-// The lease server as a reference model: computes the answer to each request.
+// Computes the lease server's answer to each request, as a reference model.
 //
 // The shipped implementation is the SQL function decide() in extensions/lease/src/sql/decide.sql.
 // The test extensions/lease/t/021_transcription.pl compares the answers of the model and of
 // decide(), request by request.
 //
-// The caller must hold the lease server's lock. The caller commits the changed rows, and sends an
-// answer only after the commit is durable.
+// The caller must hold the lock of the lease server. The caller commits the changed rows, and sends
+// an answer only after the commit is durable.
 //
 // Invariants, per region:
 //  1. A region is granted only to the server that is configured with it.
-//  2. `floor` and `until` never fall, and floor <= until. There are three exceptions. If a region
-//     is given back, the region's `until` becomes the highest limit of its holder. If a holder is
-//     confirmed dead, the region's `until` becomes the holder's clock plus lead and reserve. If a
-//     holder continues after a recovery, the region's `floor` becomes the floor of the holder
-//     again.
-//  3. The `floor` of a new holder of a region is at least the `until` or the highest limit of every
-//     earlier holder.
-//  4. The `until` of a region is at least the end of every grant, even if the lease server has lost
-//     the grant: see confirm_data_loss(). No grant is longer than the longest grant.
+//  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
+//     <= until. There are three exceptions. If a region is given back, the region's `until` becomes
+//     the highest limit of its holder. If a holder is confirmed dead, the region's `until` becomes
+//     the holder's clock plus lead and reserve. If a holder continues after a recovery, the
+//     region's `floor` becomes the floor of the holder again.
+//  3. The lease of a new holder of a region begins (`floor`) at or after the end (`until`) or the
+//     highest limit of every earlier holder.
+//  4. The `until` of a region is at least the end of every grant of this region, even if the lease
+//     server has lost the grant: see confirm_data_loss(). No grant is longer than longest_ms.
 #pragma once
 
 #include <span>
@@ -34,12 +34,12 @@ enum class RegionState : uint8_t {
 };
 
 struct LeasedRegion {
-  int64_t floor_ms = 0;     // no earlier id of the holder
-  int64_t until_ms = 0;     // no id at or after this
+  int64_t floor_ms = 0;     // start of the lease
+  int64_t until_ms = 0;     // end of the lease
   int64_t incarnation = 0;  // of the holder; 0: none
   int64_t grant = 0;
-  int64_t nonce = 0;    // of the holder's last request
-  int32_t server = -1;  // -1 before the first request
+  int64_t nonce = 0;    // last nonce of the holder
+  int32_t server = -1;  // -1: none yet
   RegionState state = RegionState::given_back;
 };
 
@@ -56,15 +56,15 @@ struct FleetState {
   int64_t adopt_ms;       // earlier leases ended; 0: all
 };
 
-// Each term is greater than all earlier terms. The 20 bits of `salt` distinguish two recoveries in
-// the same millisecond.
+// Each term is greater than all earlier terms. The 20 bits of `salt` distinguish two recoveries of
+// the lease server in the same millisecond.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
 
 namespace lease_detail {
 
-// An answer without a grant. Refusals are not numbered.
+// Returns an answer without a grant. Answers that refuse a request have no number.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -84,7 +84,7 @@ constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, Ans
   return result;
 }
 
-// The earlier of two clocks decides whether a lease has ended.
+// A lease has ended when the earlier of two clocks has passed its end.
 constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) noexcept {
   return std::min(request.clock_ms, clock_ms);
 }
@@ -105,17 +105,18 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// The time from which a region may be granted. `until` of a returned region may be ahead of the
-// clock by the reserve of its holder. If `until` is ahead by more than kGivenBackAheadMs, the
-// holder's clock was wrong, and the region is not granted yet.
+// Returns the time from which a region may be granted again. `until` of a region that was given
+// back may be ahead of the clock by the reserve of its holder. If `until` is ahead by more than
+// kGivenBackAheadMs, the holder's clock was wrong, and the region is not granted yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// Chooses a free region of a server. Prefers the region that was given back last, if the server can
-// mint in it at once. The second choice is the region that has been unused for the longest time.
+// Chooses a free region for a server. The first choice is the region that was given back last, if
+// the server can mint ids in this region at once. The second choice is the region that has been
+// unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -147,7 +148,7 @@ constexpr int32_t held_by(std::span<const LeasedRegion> regions, std::span<const
 constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
-  // A repeated request gets the same region, because the first answer may have been lost. The
+  // A repeated request gets the same region again, because the first answer may have been lost. The
   // repeated grant has a new number, so that a late request to give back the first grant has no
   // effect.
   int32_t number = held_by(regions, own, request);
@@ -169,10 +170,10 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// True if a lease that was granted before a recovery may continue. A lease that ends after adopt_ms
-// was the last lease of its region, because a next lease cannot have begun yet. A renewal that
-// names an earlier term may be late, and its region may have been given back since. A lease that an
-// operator has revoked does not continue.
+// Returns true if a lease that was granted before a recovery may continue. A lease that ends after
+// adopt_ms was the last lease of its region, because the region's next lease cannot have begun yet.
+// A renewal that names an earlier term may be late, and its region may have been given back since.
+// A lease that an operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -202,9 +203,9 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Gives a region back. Giving back a grant that the lease server lost in a recovery has no effect.
-// A lost grant has a higher number than the newest answer that its holder received in the present
-// term.
+// Gives a region back. If the lease server lost the grant in a recovery, giving the region back has
+// no effect. A lost grant has a higher number than the newest answer that its holder received in
+// the present term.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -216,7 +217,7 @@ constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
   return answer(fleet, request, AnswerStatus::given_back, clock_ms);
 }
 
-// Returns false if a region belongs to another server.
+// Assigns regions to a server. Returns false if a region belongs to another server.
 constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                     int32_t server) noexcept {
   for (const int32_t i : named) {
@@ -227,7 +228,8 @@ constexpr bool bind(std::span<LeasedRegion> regions, std::span<const int32_t> na
   return true;
 }
 
-// If a server no longer names a region, other servers may use the region after its lease has ended.
+// If the configuration of a server no longer contains a region, other servers may use the region
+// after its lease has ended.
 constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t> named,
                        int32_t server, int64_t earlier_ms) noexcept {
   for (int32_t i = 0; i < static_cast<int32_t>(regions.size()); ++i) {
@@ -240,8 +242,8 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// Returns the newest number of a term that the lease server has stored. Lost answers of earlier
-// terms do not matter.
+// Returns the number of the newest answer of a term that the lease server has stored. Answers of
+// earlier terms that were lost do not matter.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
@@ -274,8 +276,9 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // The lease server refuses a server whose clock is ahead. If a clock seems to be behind, the
-  // request may only be slow, so the server itself checks its clock when the answer arrives.
+  // The lease server refuses a server whose clock is ahead. If the clock of a server seems to be
+  // behind, the request may only be slow. The server itself therefore checks its clock when the
+  // answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
@@ -294,20 +297,23 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   return lease_detail::acquire(fleet, regions, own, request, clock_ms);
 }
 
-// If the lease server's clock is behind `newest_ms`, calls of operators fail.
+// If the lease server's clock is behind `newest_ms` (the time of the newest answer), calls of
+// operators fail.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
 
-// Revokes a lease. The region stays occupied until `until`, because the holder may still mint.
+// Revokes a lease. The region stays occupied until the end of the lease, because the holder may
+// still mint ids.
 constexpr void revoke(LeasedRegion& region) noexcept {
   region.incarnation = 0;
   region.state = RegionState::revoked;
 }
 
-// Ends the lease of a region whose holders have stopped. `ahead_ms` is lead plus reserve, the
-// greatest time by which ids were ahead of a holder's clock. REQUIRES !clock_is_behind(). The
-// holders must have stopped before `now_ms`, with clocks ahead by at most max_skew.
+// Ends the lease of a region whose holders have stopped. `ahead_ms` is the greatest time by which
+// ids were ahead of a holder's clock: the sum of the lead and the reserve. REQUIRES
+// !clock_is_behind(). The holders must have stopped before `now_ms`, with clocks ahead by at most
+// max_skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -315,23 +321,23 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a term. A server that received an answer of this term ignores answers of older copies of
-// the lease server.
+// Begins a new term after a recovery. A server that received an answer of the new term ignores
+// answers of older copies of the lease server.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
   fleet.halted = false;
 }
 
-// Continues all leases, because the lease server has lost no decision. REQUIRES that the fleet is
-// not halted, or was halted by a false request.
+// Continues all leases after a recovery in which the lease server has lost no decision. REQUIRES
+// that the fleet is not halted, or was halted by a false request.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
-// Continues after the lease server has lost decisions. New leases begin after all grants that may
-// have been lost. `silent`: the lease server has granted nothing since it was restored. REQUIRES
-// that no lost grant was made more than max_skew after `now_ms`.
+// Continues after a recovery in which the lease server has lost decisions. New leases begin after
+// all grants that may have been lost. `silent` means that the lease server has granted no lease
+// since it was restored. REQUIRES that no lost grant was made more than max_skew after `now_ms`.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {

@@ -1,6 +1,6 @@
 // Tests all orders of a few steps of a lease server and of two runs of one server with two regions.
-// After each step, both runs mint every id that they may mint, so that no possible duplicate is
-// missed.
+// After each step, both server runs mint every id that they may mint, so that the test detects
+// every possible duplicate.
 #include "lease_support.hpp"
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-constexpr int64_t kUnit = 1000;  // a lease: 4, clock error: 1
+constexpr int64_t kUnit = 1000;  // lease: 4 units
 constexpr int64_t kBegin = kDefaultEpoch + 1'000'000'000;
 constexpr int kRegions = 2;
 constexpr std::array<int32_t, kRegions> kOwn{0, 1};
@@ -34,13 +34,13 @@ struct Small {
   bool moved = false, lost = false;
   int64_t now = kBegin, lease_server_off = 0, drawn = 10;
   std::array<Run, 2> runs{};
-  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // one bit per unit of time
+  std::array<std::array<uint64_t, 2>, kRegions> minted{};  // a bit for each kUnit
   bool violated = false;
 };
 
 struct SmallRules {
-  bool identity_checked = true;  // a restored lease server halts
-  bool floors_kept = true;       // holders begin after earlier leases
+  bool identity_checked = true;
+  bool floors_kept = true;
 };
 
 class Explorer {
@@ -219,7 +219,7 @@ class Explorer {
         r.answered = false;
         receive(w, r, r.answer, r.sent_at);
         return true;
-      case 6: {  // restart: only the database has a record of issued ids
+      case 6: {  // the server restarts
         r = Run{};
         r.incarnation = ++w.drawn;
         return true;
@@ -302,7 +302,7 @@ TEST(LeaseSmall, NoOrderOfStepsBreaksAPromise) {
               explorer.taken());
 }
 
-// Without any one of the rules, some order of steps breaks a promise.
+// If one rule of the lease server is turned off, some order of steps must break a promise.
 TEST(LeaseSmall, ItsRulesAreNeeded) {
   EXPECT_TRUE(Explorer(SmallRules{.identity_checked = false}).search(beginning(), 4));
   EXPECT_TRUE(Explorer(SmallRules{.floors_kept = false}).search(beginning(), 4));

@@ -99,7 +99,8 @@ TEST_F(Lease, ARegionOfAnotherServerIsNeverGranted) {
   EXPECT_EQ(ask_for({2, 3}, acquire(2, 1)).region, 2);
   EXPECT_EQ(ask_for({0, 1}, acquire(3, 0)).region, 1);
   EXPECT_EQ(ask_for({0, 1}, acquire(4, 0)).status, AnswerStatus::full);
-  // A region that its server no longer names is free for other servers when its lease has ended.
+  // If the configuration of a server no longer contains a region, other servers may use the region
+  // after its lease has ended.
   const int64_t later = kNow + 2 * kHour;
   EXPECT_EQ(ask_for({0}, acquire(5, 0, later), later).region, 0);
   EXPECT_EQ(ask_for({1}, acquire(6, 1, later), later).status, AnswerStatus::taken) << "held";
@@ -133,7 +134,8 @@ TEST_F(Lease, TheOldestFreeRegionIsTaken) {
 TEST_F(Lease, ARestartPrefersTheRegionThatItGaveBack) {
   const LeaseAnswer first = ask(acquire(1, 0));
   ask(give_back(first, kNow + 1000));
-  // A returned region is not preferred if the server would have to wait before minting there.
+  // If the server had to wait before it could mint ids in a returned region, the lease server
+  // prefers another region.
   const LeaseAnswer second = ask(acquire(2, 0));
   EXPECT_NE(second.region, first.region);
   const LeaseAnswer third = ask(acquire(3, 0, kNow + 1000), kNow + 1000);
@@ -191,8 +193,8 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   EXPECT_EQ(ask(restarted).status, AnswerStatus::granted) << "a new worker knows no nonce";
 }
 
-// A refusal, for example after a failover of the lease server, must not change the acknowledged
-// nonce.
+// A refused request, for example after a failover of the lease server, must not change the
+// acknowledged number (nonce).
 TEST_F(Lease, ARefusalAcknowledgesNothing) {
   LeaseNonce nonce{10, 0};
   LeaseRequest request = acquire(1);
@@ -237,7 +239,7 @@ TEST_F(Lease, ALeaseServerThatIsBehindHaltsForEverybody) {
 
 TEST_F(Lease, TermsAreInTheOrderOfTheirRecoveries) {
   LeaseRequest request = acquire(1);
-  request.term = term_at(kNow - 5, 9);  // a recovery unknown to the fleet
+  request.term = term_at(kNow - 5, 9);
   EXPECT_EQ(ask(request).status, AnswerStatus::lost);
   request.term = term_at(kNow + 5, 9);
   EXPECT_EQ(ask(request).status, AnswerStatus::halted);

@@ -1,7 +1,7 @@
-// A model of servers that lease regions, in small steps: databases, sessions, lease workers, a
-// lease server, and faults. The tested code makes the decisions. src/pg must make its steps in the
-// same order as this model. `Rules` turns single rules of the protocol off, to show that each rule
-// is needed.
+// Simulates servers that lease regions, in small steps: databases, sessions, lease workers, a lease
+// server, and faults. The tested code makes the decisions of the lease server and the servers. Code
+// in src/pg must make its steps in the same order as this model. `Rules` turns single rules of the
+// protocol off, to show that each rule is needed.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 namespace snowflake {
 
 struct Rules {
-  bool reopen_at_highest = true;     // attach raises counters to it
-  bool reopen_at_mark = true;        // attach raises counters to it
+  bool reopen_at_highest = true;
+  bool reopen_at_mark = true;
   bool highest_before_limit = true;  // highest limit raised before publishing
   bool highest_of_all = true;        // of all databases, not one
   bool reader_checks = true;         // readers check the generation again
@@ -42,12 +42,12 @@ struct Rules {
   bool old_is_stopped = true;        // old lease server is stopped
 };
 
-// An atomic variable whose writer may be killed. Stores of a killed writer have no effect.
+// Replaces an atomic variable whose writer may be killed. Stores of a killed writer have no effect.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Lets other sessions run before a chosen load of one session.
+// Lets other sessions run before one of the loads of a session.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -83,7 +83,7 @@ inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
 inline constexpr int kSessions = 3;
 
-// The durable state, which backups and standbys contain.
+// Stores the durable state of a server, which backups and standbys contain.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
   std::array<uint64_t, kDatabases> observed{};  // highest id of observe()
@@ -150,7 +150,8 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // run() makes random work and faults. settle() makes no faults, and every server must mint.
+  // run() simulates random work and faults. settle() simulates no faults, so every server must mint
+  // ids.
   void run(int steps);
   void settle();
 
@@ -209,9 +210,9 @@ class World {
   Rules rules_;
   Layout layout_;
   int64_t lease_ms_, lead_ms_, reserve_ms_, skew_ms_;
-  bool tame_;                              // lease server's clock within max_skew
-  bool recoveries_;                        // restores, but a right clock
-  bool wild_lease_server_;                 // right only during operators' calls
+  bool tame_;  // lease server's clock within max_skew
+  bool recoveries_;
+  bool wild_lease_server_;
   bool forgetful_;                         // undetected restores, wrong operators
   std::vector<std::vector<int32_t>> own_;  // configured regions of each role
   int64_t now_;
@@ -220,7 +221,7 @@ class World {
   int64_t lease_server_off_ = 0;
   std::vector<Server> servers_;
   LeaseServer lease_server_;
-  std::optional<LeaseServer> old_;  // runs next to the promoted one
+  std::optional<LeaseServer> old_;  // not stopped at the promotion
   std::vector<LeaseServer> lease_server_backups_;
   bool lease_server_moved_ = false;     // has another timeline or system
   bool nothing_lost_ = false;           // after a failover without loss
@@ -232,7 +233,7 @@ class World {
   std::unordered_set<int64_t> recorded_;           // nonces of committed grants
   std::vector<Grant> grants_;                      // committed, even if lost later
   std::unordered_map<int64_t, int64_t> furthest_;  // latest time of each incarnation
-  // Per incarnation: the last position of each database and shard.
+  // For each incarnation, the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;

@@ -1,4 +1,5 @@
-// The events of the lease model: messages that are late, repeated or lost, and faults of servers.
+// Simulates the events of the lease model: messages that are late, repeated or lost, and faults of
+// servers.
 #include "lease_world.hpp"
 
 #include <set>
@@ -32,7 +33,7 @@ World::World(Random random, const Rules& rules)
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
   lease_server_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
-  // Without the rule own_regions, each server may be granted every region.
+  // Without the rule own_regions, the lease server may grant every region to each server.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
@@ -205,9 +206,9 @@ void World::decide_one(size_t index) {
   LeaseServer next = reached;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // If files of the lease server are restored in place, the timeline does not change. Only a server
+  // If files of the lease server are restored in place, its timeline does not change. Only a server
   // with a newer grant can detect the restored files. The model assumes that a server with a newer
-  // grant sends the first request, which cannot be guaranteed.
+  // grant sends the first request, although no rule guarantees this.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -224,8 +225,8 @@ void World::decide_one(size_t index) {
   if (committed) note_grant(request, answer);
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
-  // Without the rule commit_first, a server uses an answer whose COMMIT failed. Rows arrive before
-  // the COMMIT.
+  // Without the rule commit_first, a server uses an answer whose COMMIT failed, because rows arrive
+  // before the COMMIT.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     answers_.push_back({sent.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");
@@ -314,8 +315,8 @@ void World::clone() {
 }
 
 void World::settle() {
-  // Continues without faults: at most as many runs as regions, right clocks, and recoveries that an
-  // operator confirms.
+  // Continues without faults: at most as many server runs as regions, right clocks, and recoveries
+  // that an operator confirms.
   std::vector<size_t> runs(own_.size());
   std::erase_if(servers_, [&](const Server& s) {
     const auto role = static_cast<size_t>(s.role);
@@ -334,7 +335,7 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // After a lease and max_skew have passed, every region is free or held by a server that mints.
+  // When a lease and max_skew have passed, every region is free or held by a server that mints ids.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;

@@ -1,6 +1,6 @@
 // Prints random lease requests and the decisions of the reference model, one per line: trace SEED
-// STEPS. A test compares the decisions with those of the SQL functions. The times of requests are
-// close together, so that requests often meet the limits of leases.
+// STEPS. A test compares these decisions with the decisions of the SQL functions. The times of
+// requests are close together, so that requests often meet the limits of leases.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -92,8 +92,8 @@ LeaseRequest random_request() {
   return request;
 }
 
-// The regions in a server's configuration. Sometimes returns regions of another server, as if the
-// configuration had changed.
+// Returns the regions in a server's configuration. Sometimes returns regions of another server, as
+// if the configuration had changed.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
   const auto count = static_cast<int32_t>(std::ssize(regions));
