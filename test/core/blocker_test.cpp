@@ -76,15 +76,16 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// Of two blockers, the earlier one must be returned. Blockers that depend on the same fact cannot
-// occur together.
+// Blockers (states that prevent minting) have an order. If two blockers apply, blocker() must
+// return the earlier blocker. Blockers that depend on the same fact cannot apply at the same time.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {
       Facts facts = healthy();
       kFaults[second].make(facts);
       kFaults[first].make(facts);
-      // A clock at the end of the layout's time range is also after every lease and mark.
+      // A clock at the end of the layout's time range is also later than every lease and high-water
+      // mark.
       EXPECT_EQ(blocker(layout_from("fleet"), facts), kFaults[first].blocker)
           << first << " and " << second;
     }
@@ -124,8 +125,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A mark that was lowered or is ahead of the clock blocks only if the server has not written an
-// equal or higher mark.
+// A high-water mark that was lowered or is ahead of the clock prevents minting only if the server
+// has not written an equal or higher mark.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -138,7 +139,7 @@ TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::none);
 }
 
-// Calls use blocker() before they have gathered all facts.
+// Calls use blocker() before they have gathered all facts about the database.
 TEST(Blocker, WhatIsNotKnownYetIsNoBlocker) {
   Facts facts{};
   facts.clock_ms = kNow;

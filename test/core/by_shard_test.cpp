@@ -14,7 +14,7 @@ constexpr Layout layout_named(std::string_view name) {
   return parse_layout(name, 0, kDefaultEpoch).layout;
 }
 
-// Computes the partition like PostgreSQL, for a key of one column.
+// Computes the partition of a row like PostgreSQL, for a partition key of one column.
 constexpr uint64_t hash_combine64(uint64_t a, uint64_t b) {
   a ^= b + 0x49a0f4dd15e5a8e3 + (a << 54) + (a >> 7);
   return a;

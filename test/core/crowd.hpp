@@ -1,8 +1,9 @@
-// Runs many claimers over a few shard counters, and a conductor that moves the clock and the limit.
-// Claimers are threads or processes, because all data may be in shared memory.
+// Runs many claimers, which claim ids of a few shard counters, and a conductor, which moves the
+// clock and the limit. Claimers are threads or processes, because all data may be in shared memory.
 //
 // The conductor raises the shard counters to a floor beyond the limit, and then publishes a higher
-// limit. No claimer may get a position between the old limit and the floor, which is called a gap.
+// limit. The positions between the old limit and the floor are called a gap. No claimer may get a
+// position in a gap.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ inline constexpr size_t kCounters = 2;
 inline constexpr size_t kJournalSize = 1 << 17;
 
 struct Plan {
-  Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 16 ids per tick, 4 shards
+  Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;
   uint64_t lead = 50;
   uint64_t spread = 0;
   uint64_t quota = kJournalSize;  // ids per claimer
@@ -28,7 +29,7 @@ struct Plan {
 
 struct Counter {
   Shard shard;
-  alignas(64) std::atomic<uint64_t> floor;  // greatest floor that was set
+  alignas(64) std::atomic<uint64_t> floor;
 };
 
 struct Stage {
@@ -41,8 +42,8 @@ struct Stage {
   std::atomic<uint32_t> finished;
 };
 
-// The ids of one claimer in the order of claims. `used` is stored last, so the journal of a killed
-// claimer is valid.
+// Stores the ids of one claimer in the order of claims. `used` is stored last, so the journal of a
+// killed claimer is valid.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;
@@ -51,8 +52,8 @@ struct Journal {
   int64_t ids[kJournalSize];
 };
 
-// Sleeps, because on a busy machine a thread that yields runs again only after the time slices of
-// all other threads.
+// Sleeps instead of yielding. On a busy machine a thread that yields runs again only after the time
+// slices of all other threads.
 inline void give_way() {
   std::this_thread::sleep_for(std::chrono::microseconds(1));
 }
@@ -73,7 +74,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
   const Layout& layout = plan.layout;
   while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
-    // Most claims use counter 0, for two shards.
+    // Most claims use shard counter 0, which two shards share.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
     Counter& counter = stage.counters[counter_of(shard)];
@@ -111,7 +112,7 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs until done() returns true, or until no id was claimed for a minute. The clock follows the
+// Runs until done() returns true, or until no claimer got an id for a minute. The clock follows the
 // shard counters, so claims are never far from the clock.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
@@ -171,7 +172,7 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks that the ids of all claimers are unique, ascend, and are not in a gap.
+// Checks that the ids of all claimers are unique, ascend, and are not in a gap below a floor.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;
@@ -193,7 +194,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Sorts by position, because a position that occurs twice is a fault even in two shards.
+  // Sorts by position. A position that occurs twice is a fault, even in two different shards.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });
@@ -210,7 +211,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
         << all[i].claimer;
     turns += all[i].claimer != all[i - 1].claimer;
   }
-  // If the claimers had run one after another, the test would prove nothing.
+  // If the claimers ran one after another, the test would prove nothing.
   EXPECT_GT(turns, 50u);
   EXPECT_GT(gaps.size(), 100u);
   std::printf("%zu ids, %zu changes of claimer, %zu limits\n", all.size(), turns, gaps.size());

@@ -1,4 +1,4 @@
-// Helpers for tests of the generator: a settable clock, and a disk that can fail. Only one
+// Helpers for tests of the generator: a clock that tests set, and a disk that can fail. Only one
 // translation unit may include this file, because it replaces functions of the C library.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace snowflake {
 
-// A disk that loses everything after the last fdatasync() in a power failure.
+// Simulates a disk that loses everything after the last fdatasync() in a power failure.
 struct Disk {
   static inline std::string content;
-  static inline int error = 0;  // of the next calls; 0: none
+  static inline int error = 0;  // 0: calls succeed
   static inline int folder_syncs = 0;
   static inline std::atomic<int> writers{0};
-  static inline bool overlapped = false;  // two threads wrote at once
+  static inline bool overlapped = false;
 
   static std::string of(int file) {
     char text[512];
@@ -51,8 +51,8 @@ namespace snowflake {
 inline constexpr Layout kNarrow = parse_layout("41/2+2/4", 0, kDefaultEpoch).layout;
 inline constexpr int64_t kStart = kDefaultEpoch + 1'000'000'000;
 
-// A clock that moves only if a call sleeps or a test moves the clock. `step` moves only the wall
-// clock.
+// Simulates a clock that moves only if a call sleeps or a test moves the clock. step() moves only
+// the wall clock, not the time since boot.
 struct FakeClocks {
   static inline int64_t now_ms, boot_ms;
 
@@ -85,7 +85,7 @@ class GeneratorTest : public testing::Test {
     rmdir(folder_.c_str());
   }
 
-  // Lets time pass until a new run of the program can mint.
+  // Moves the clock until a new run of the program can mint ids.
   static void pass_mark() { FakeClocks::pass(2001); }
 
   std::string content() const {

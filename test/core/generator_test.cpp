@@ -92,7 +92,7 @@ TEST_F(GeneratorTest, RefusesAJumpAhead) {
   EXPECT_GT(id_of(generator), last);
 }
 
-// The clock is behind when the program starts, and a time daemon then steps the clock.
+// The clock is behind when the program starts. A time daemon then steps the clock to the true time.
 TEST_F(GeneratorTest, BelievesTheMarkThatTheClockAtStartWasBehind) {
   { id_of(*std::make_unique<FakeGenerator>(path_, kNarrow, kRegion)); }
   FakeClocks::step(-86'400'000);
@@ -140,8 +140,8 @@ TEST_F(GeneratorTest, MintsNothingThatTheDiskDoesNotTake) {
   id_of(generator);
 }
 
-// After a power failure, the file has the content of the last fdatasync(), and the clock may show
-// any time.
+// After a power failure, the file of the high-water mark has the content of the last fdatasync(),
+// and the clock may show any time.
 TEST_F(GeneratorTest, RepeatsNoIdAfterPowerFailures) {
   Random random(1);
   std::set<int64_t> ids;

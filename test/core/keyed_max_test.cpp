@@ -17,7 +17,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   std::map<uint32_t, int64_t> model;
   Random random(1);
   for (int i = 0; i < 10'000; ++i) {
-    // Keys that differ by 64 collide.
+    // Keys that differ by 64 use the same entry of the table.
     const auto key = static_cast<uint32_t>(1 + random.below(4) * 64 + random.below(12));
     const auto value = static_cast<int64_t>(1 + random.below(1000));
     table->raise(key, value);
@@ -27,7 +27,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// If the table is full, further keys share one value, which may be too high but never too low.
+// If the table is full, further keys share one maximum, which may be too high but never too low.
 TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();
   for (uint32_t key = 1; key <= 20; ++key) table->raise(key, 1000 + key);

@@ -75,7 +75,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // If no limit is published, a lowered mark does not end the generation.
+  // If no limit is published, lowering the high-water mark does not end the generation of limits.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -125,8 +125,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the publisher after each store. highest_ms must then cover every id that may have been
-// claimed.
+// Kills the process that publishes a limit after each of its stores. highest_ms must then be above
+// every id that may have been claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -204,8 +204,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// A limit of another generation is published between two loads of a reader. The reader must not use
-// a limit of another generation.
+// While a session reads a limit with two loads, a limit of another generation is published. The
+// session must not use the limit of another generation.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};
@@ -221,8 +221,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts withdraw() after each store. After its first store, sessions can neither use the old
-// limit nor publish a limit of the old generation.
+// Interrupts withdraw() after each store. After the first store of withdraw(), sessions can neither
+// use the old limit nor publish another limit of the old generation.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};

@@ -10,7 +10,8 @@ constexpr ShardRange kSomeRanges[] = {{0, 4}, {7, 7}};
 constexpr ShardSet kAll{kAllRange, 1};
 constexpr ShardSet kSome{kSomeRanges, 2};
 
-// Start times of three sessions. The wall clock goes back between the last two session starts.
+// Lists the start times of three sessions. The wall clock goes back between the last two session
+// starts.
 constexpr SessionStart kFirst{100, 5000};
 constexpr SessionStart kSecond{100, 5001};
 constexpr SessionStart kThird{101, 4000};
@@ -41,8 +42,8 @@ TEST_F(MintOriginTest, IsChangedByNewerSessionsOnly) {
 TEST_F(MintOriginTest, IsConfirmedByANewerSession) {
   origin.offer(kFirst, 1, kAll);
   EXPECT_FALSE(origin.offer(kThird, 1, kAll));
-  // The second session started after the configuration was changed, and before the change was
-  // reverted.
+  // The second session started after the region was changed in the configuration, and before the
+  // change was reverted.
   EXPECT_FALSE(origin.offer(kSecond, 2, kAll));
   EXPECT_EQ(origin.region(), 1);
 }

@@ -10,11 +10,11 @@
 namespace snowflake {
 namespace {
 
-// A mark that a database has recorded in a region counts after the database has changed its region
-// or shards, and not before.
+// A database records its high-water mark for its region. The recorded mark counts for later ids of
+// the region only after the database has changed its region or shards.
 TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   auto marks = std::make_unique<RegionMarks<16, 32>>();
-  std::map<uint32_t, std::pair<int32_t, int64_t>> now;  // the place and mark by database
+  std::map<uint32_t, std::pair<int32_t, int64_t>> now;  // of each database
   std::map<int32_t, int64_t> left;
   Random random(1);
   const auto leave = [&](uint32_t database) {
@@ -30,8 +30,7 @@ TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
       marks->leave(database);
       leave(database);
     } else {
-      const auto place =
-          static_cast<int32_t>(random.below(16));  // a region and one of two shard sets
+      const auto place = static_cast<int32_t>(random.below(16));  // region and shard set
       const auto mark = static_cast<int64_t>(1 + random.below(1'000'000));
       marks->record(database, place / 2, static_cast<uint64_t>(place % 2), mark);
       if (now.contains(database) && now[database].first != place) leave(database);
@@ -47,7 +46,8 @@ TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   for (const auto& [database, times] : listed) EXPECT_TRUE(times == 1 && now.contains(database));
 }
 
-// If there are more databases than entries, marks may be too high but never too low.
+// If there are more databases than entries, the marks of former regions may be too high but never
+// too low.
 TEST(RegionMarks, LosesNoMarkWhenFull) {
   auto marks = std::make_unique<RegionMarks<4, 8>>();
   for (uint32_t database = 1; database <= 20; ++database)

@@ -7,7 +7,7 @@
 namespace snowflake {
 namespace {
 
-// Existing databases contain these seals, so they must never change.
+// Existing databases contain these seals (layouts as numbers), so the seals must never change.
 TEST(Seal, IsPinned) {
   EXPECT_EQ(seal_of(layout_from("instagram")),
             1735689600000 * 2012500 + 22 * 57500 + 13 * 92 + 10 * 4);
@@ -35,8 +35,8 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged database may contain any number as its seal. Every accepted number must be the seal of
-// the returned layout.
+// A damaged database may contain any number as its seal (its layout). If a number is accepted, it
+// must be the seal of the returned layout.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

@@ -35,9 +35,10 @@ struct Actor {
   jmp_buf left;
 };
 
-// The actor that makes the next step. If null, steps are made directly.
+// Points to the actor that makes the next step. If the pointer is null, atomic operations run
+// directly.
 inline Actor* current = nullptr;
-// Decides whether a weak exchange fails spuriously although it could succeed.
+// Decides whether a weak compare-and-swap fails spuriously although it could succeed.
 inline std::function<bool()> fails_for_no_reason;
 
 template <class Make>

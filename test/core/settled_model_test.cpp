@@ -1,5 +1,5 @@
-// Tests settle() in every interleaving of claims, commits, snapshots and readers, against all rows
-// that appear later.
+// Tests settle() in every interleaving of claims, commits, snapshots and readers. Rows that appear
+// later must not have ids below the result of settle().
 #include "settled_model.hpp"
 
 namespace snowflake_interrupted {
@@ -13,7 +13,8 @@ constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
 constexpr size_t kMost = 8;  // transactions, readings
 
-// A transaction's first tick, and its place in the order of commits.
+// Stores the first tick (time unit) in which a transaction claimed an id, and the position of its
+// commit in the order of commits.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
   uint64_t committed = UINT64_MAX;  // number of earlier commits
@@ -26,8 +27,8 @@ struct Reading {
   uint64_t seen = 0;  // transactions in the reader's snapshot
 };
 
-// The state that all actors share. Commits and snapshots are single steps, because PostgreSQL makes
-// both under one lock.
+// Stores the state that all actors share. Commits and snapshots are single steps, because
+// PostgreSQL makes both under one lock.
 struct World {
   Shard counters[kCounters]{};
   OpenMints slots[kSessions]{};
@@ -47,7 +48,7 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // An actor may run the next lines several times, with the same values.
+    // An actor may run the next lines several times, each time with the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -87,7 +88,7 @@ struct World {
   }
 };
 
-// `make(world)` returns the actors of a new world, for each schedule.
+// `make(world)` returns the actors of a schedule, which begin with a new world.
 template <class Make>
 size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
   Schedules schedules(preemptions, failures);
@@ -127,8 +128,8 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The clocks of writer and reader differ in both directions, and are before or after the shard
-// counter. Exchanges fail spuriously.
+// The clocks of the writer and the reader differ in both directions, and are before or after the
+// time of the shard counter. Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})
@@ -141,7 +142,8 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The second claim of a transaction has an earlier clock reading than the first claim.
+// The second claim of a transaction has an earlier clock reading than the transaction's first
+// claim.
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -157,8 +159,8 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// After a commit, the session begins another transaction, so its slot contains the tick of the
-// second transaction.
+// After a commit, the session begins another transaction, so the slot of the session contains the
+// tick (time unit) of the second transaction.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {
@@ -214,8 +216,8 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A session registers its transaction as prepared before it clears its slot. A second session
-// commits the prepared transaction.
+// A session registers its transaction as prepared before the session clears its slot. A second
+// session commits the prepared transaction.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

@@ -71,7 +71,8 @@ TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
   EXPECT_EQ(claim(0, 20).first, kLayout.first_position(50));
 }
 
-// settle() reads in this order, so that it finds a transaction that is just being prepared.
+// settle() first raises the shard counters, then reads the open transactions, and then the prepared
+// transactions. In this order settle() finds a transaction that is just being prepared.
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(
@@ -130,9 +131,9 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// `before` stands for stores of a session before its claim, and is not atomic on purpose. Without
-// release in the claim, or acquire when settle() reads the floor, ThreadSanitizer reports a data
-// race on `before`. `claimed` is relaxed, so it does not order the two threads.
+// `before` represents stores of a session before its claim, and is not atomic on purpose. Without
+// release in the claim, or acquire when settle() reads the shard counters, ThreadSanitizer reports
+// a data race on `before`. `claimed` is relaxed, so it does not order the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -182,7 +183,8 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A reader that finds raised shard counters relies on the acquire of the reader that raised them.
+// If a second reader finds raised shard counters, the second reader relies on the acquire of the
+// reader that raised the counters.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

@@ -1,5 +1,5 @@
 // Runs sessions with transactions of different lengths, a clock that goes back and forth, and
-// readers that call settle(). A mutex stands for PostgreSQL's lock: a commit takes a number under
+// readers that call settle(). A mutex represents PostgreSQL's lock: a commit takes a number under
 // the mutex, and a snapshot is the number of earlier commits.
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // Least tick of each commit and all later commits.
+  // Computes the least tick (time unit) of each commit and all later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {

@@ -1,5 +1,6 @@
-// Tests one claim with other claims and floors between its atomic steps, in every interleaving.
-// Tests with threads reach some interleavings only by luck, or never on some machines.
+// Tests one claim in every interleaving: other sessions claim ids or raise the shard counter
+// between its atomic steps. Tests with threads reach some interleavings only by luck, or never on
+// some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
 // not mix test code and real code. No core header may be included before shard.hpp, but all
@@ -19,7 +20,8 @@
 
 namespace interleaving {
 
-// Called before each atomic step. A weak exchange fails spuriously if before_step() returns true.
+// Runs before each atomic step. A weak compare-and-swap fails spuriously if before_step() returns
+// true.
 std::function<bool()> before_step;
 
 bool step() {
@@ -87,7 +89,7 @@ constexpr Layout layout = parse_layout("41/2/4", 0, kDefaultEpoch).layout;  // 1
 constexpr uint64_t kStart = 10 * 16;
 constexpr Bounds kBounds{10, 4, kStart + 60, 0};
 
-// Enumerates all sequences of choices, like an odometer with a varying number of digits.
+// Enumerates all sequences of choices, like an odometer whose number of digits varies.
 class Choices {
  public:
   size_t choose(size_t options) {
@@ -132,7 +134,8 @@ class Interleaving {
     floor_ = std::max(floor_, floor);
   }
 
-  // Runs `victim` with up to four claims, floors or spurious failures between its steps.
+  // Runs `victim`. Up to four times, another claim, a raised shard counter or a spurious failure
+  // comes between two of its steps.
   template <class Victim>
   void disturb(Choices& choices, Victim victim) {
     int left = 4;
@@ -212,7 +215,7 @@ TEST(ShardInterleaving, OfAFloor) {
 }
 
 // A publisher raises the shard counters to `floor`, and then moves the limit from `old` beyond
-// `floor`. A claimer that still uses the limit `old` must not get a position between `old` and
+// `floor`. A claimer that still uses the limit `old` must not get a position from `old` up to
 // `floor`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;

@@ -1,5 +1,5 @@
-// A model of a shard as pairs of tick and sequence number, which advance one id at a time. The
-// model shares no code with the implementation.
+// Models a shard as pairs of tick (time unit) and sequence number, which advance one id at a time.
+// The model shares no code with the implementation.
 #pragma once
 
 #include <compare>
@@ -18,7 +18,7 @@ class ModelShard {
  public:
   explicit ModelShard(const Layout& layout)
       : per_tick_(power_of_two(layout.sequence_bits)),
-        // An id is never negative, so the time has 63 bits less the bits of the other fields.
+        // An id is never negative, so its time has 63 bits less the bits of the other fields.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
                      63u - layout.region_bits - layout.shard_bits - layout.sequence_bits))) {}

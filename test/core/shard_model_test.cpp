@@ -1,5 +1,5 @@
-// Compares each step of random schedules with the model. Checks also that ids are unique and
-// ascend, because implementation and model could have the same fault.
+// Compares each step of random schedules with a model of a shard. Also checks that ids are unique
+// and ascend, because implementation and model could have the same fault.
 #include "shard_model.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,8 @@ class Schedule {
   int seen(Outcome outcome) const { return seen_[static_cast<size_t>(outcome)]; }
 
  private:
-  // Layouts with few sequence bits are more likely, so that ticks overflow.
+  // Prefers layouts with few sequence bits, so that the sequence numbers of a tick (time unit) are
+  // used up.
   Layout choose_layout() {
     if (random_.percent(25)) return random_layout(random_);
     Layout layout = random_layout(random_);
@@ -79,7 +80,7 @@ class Schedule {
   }
 
   void step_clock() {
-    if (random_.percent(20)) {  // as if a call waits
+    if (random_.percent(20)) {  // like a waiting call
       now_ = layout_.tick_of_position(counters_[random_.below(counters_.size())].last());
     } else if (random_.percent(35)) {
       now_ -= std::min(now_, random_.below(random_.percent(20) ? 5000 : 10));
@@ -142,7 +143,8 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // A batch takes all available positions, so after an incomplete batch no position is left.
+    // A batch takes all available positions. After an incomplete batch, the next claim must
+    // therefore find no position.
     if (claim.count < wanted) {
       const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);
@@ -184,7 +186,7 @@ TEST(ShardModel, RandomSchedules) {
     minted += ids.size();
     for (size_t i = 0; i < 4; ++i) seen[i] += schedule.seen(static_cast<Outcome>(i));
   }
-  // Schedules that mint few ids would test nothing.
+  // Schedules that mint only few ids would test nothing.
   EXPECT_GT(minted, 50'000u);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_GT(seen[i], 500) << testing::PrintToString(static_cast<Outcome>(i));

@@ -12,12 +12,13 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
     const Layout layout = random_layout(random);
     const auto shard = static_cast<uint32_t>(random.below(layout.shards()));
     const auto region = static_cast<uint32_t>(random.below(layout.regions()));
-    // Begins close to the end of a tick, so that the ids of larger layouts also reach the next
-    // tick.
+    // Begins close to the end of a tick (time unit), so that the ids of larger layouts also reach
+    // the next tick.
     const uint64_t carry = layout.first_position(random.between(1, layout.last_minted_tick()));
     const uint64_t count = std::min(random.below(300), layout.end_position() - carry);
     const uint64_t first = carry - std::min(carry, random.below(300));
-    // The array has no spare element, so that AddressSanitizer reports an id too many.
+    // The array has no spare element, so that AddressSanitizer reports an error if write_ids()
+    // writes too many ids.
     std::vector<int64_t> ids(count);
     write_ids(layout, region, shard, first, count, ids.data());
     for (uint64_t k = 0; k < count; ++k)
@@ -45,7 +46,7 @@ TEST(Counters, AddUp) {
   Shard counter{};
   counter.statistics.add(1, 0, 0, 100);
   counter.statistics.add(50, 1, 3, 900);
-  counter.statistics.add(7, 1, 0, 500);  // counted after a higher claim
+  counter.statistics.add(7, 1, 0, 500);
   EXPECT_EQ(counter.statistics.ids, 58u);
   EXPECT_EQ(counter.statistics.batches, 2u);
   EXPECT_EQ(counter.statistics.borrowed, 3u);

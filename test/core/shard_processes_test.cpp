@@ -1,4 +1,5 @@
-// Each process maps the shared memory at another address, and is killed at any point.
+// Kills processes that claim ids at any point. Each process maps the shared memory at another
+// address.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -23,7 +24,7 @@ struct Arena {
 class ShardProcesses : public testing::Test {
  protected:
   void SetUp() override {
-    test_seed();  // all processes get the same seed
+    test_seed();  // before fork()
     fd_ = memfd_create("snowflake-test", MFD_CLOEXEC);
     ASSERT_GE(fd_, 0);
     ASSERT_EQ(ftruncate(fd_, sizeof(Arena)), 0);
@@ -38,10 +39,10 @@ class ShardProcesses : public testing::Test {
   }
 
   pid_t start(size_t journal, const Plan& plan) {
-    std::fflush(stdout);  // or the buffer prints twice
+    std::fflush(stdout);  // before fork() copies the buffer
     const pid_t pid = fork();
     if (pid != 0) return pid;
-    alarm(90);  // ends the child if the parent dies
+    alarm(90);  // in case the parent dies
     Arena* own = map();
     if (own == nullptr || own == arena_) _exit(3);
     claim_ids(own->stage, own->journals[journal], plan, Random(500 + journal));

@@ -38,7 +38,7 @@ TEST(ShardSpread, ZeroAndOneBeginAtZero) {
 
 TEST(ShardSpread, TheWholeTickWrapsToZero) {
   Shard counter{};
-  counter.raise_floor(layout.first_position(50));  // all of tick 49 is used
+  counter.raise_floor(layout.first_position(50));
   EXPECT_EQ(mint(counter, 60, layout.ids_per_tick()), layout.first_position(60));
   EXPECT_EQ(mint(counter, 61, layout.ids_per_tick()), layout.first_position(61) + 1);
 }
@@ -75,7 +75,7 @@ TEST(ShardSpread, LowRatesUseAllResidues) {
   for (const auto& [residue, times] : residues) EXPECT_EQ(times, 50) << residue;
 }
 
-// Calls of settle() must not change how evenly `id % spread` is distributed.
+// Calls of settle() must not change how evenly the remainders `id % spread` are distributed.
 TEST(ShardSpread, SettlingLeavesAllResidues) {
   for (const uint64_t settled_ahead : {uint64_t{0}, uint64_t{3}}) {
     Shard counter{};

@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-// The layout has 16 ids per tick and 64 bits, so the last minted tick is 2^40 - 1.
+// The layout has 16 ids per tick (time unit) and 64 bits, so the last tick in which ids are minted
+// is 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;
@@ -49,7 +50,7 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A shard counter of 0 means that position 0 is used, so position 0 is never minted.
+// A shard counter of 0 means that position 0 was already claimed, so position 0 is never minted.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }
@@ -103,8 +104,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// If several outcomes apply, a claim returns the outcome that lasts longest: first an exhausted
-// layout, then a shard ahead of the clock, then the limit.
+// If several outcomes apply, a claim returns the outcome that lasts longest. First comes an
+// exhausted layout, then a shard ahead of the clock, then the limit.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);
@@ -159,7 +160,7 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(5, 16), 0u);   // all of tick 5
   EXPECT_EQ(borrowed(5, 1), 1u);    // opens tick 6
   EXPECT_EQ(borrowed(5, 15), 0u);   // the rest of tick 6
-  EXPECT_EQ(borrowed(5, 33), 3u);   // opens ticks 7, 8 and 9
+  EXPECT_EQ(borrowed(5, 33), 3u);   // opens ticks 7 to 9
   EXPECT_EQ(borrowed(8, 16), 1u);   // finishes 9, opens 10
   EXPECT_EQ(borrowed(10, 20), 1u);  // finishes 10, opens 11
   EXPECT_EQ(borrowed(30, 40), 2u);  // ticks 30, 31 and 32
@@ -168,7 +169,8 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// "snowflake.max_lead" can be a minute, and the largest layouts have no bits left above their end.
+// The setting "snowflake.max_lead" can be a minute. In the largest layouts, an id's time plus this
+// minute can exceed the bits of the time.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

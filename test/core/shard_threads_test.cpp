@@ -60,7 +60,7 @@ TEST(ShardThreads, WithSpread) {
   run(plan, 300);
 }
 
-// The layout has one id per tick, so each claim moves to the next tick.
+// The layout has one id per tick (time unit), so each claim moves to the next tick.
 TEST(ShardThreads, WithoutSequence) {
   Plan plan;
   plan.layout = layout_from("41/2/0");
