@@ -12,7 +12,7 @@
 namespace snowflake {
 namespace {
 
-// The characters that decode to each symbol, from Crockford's definition.
+// Lists the characters that decode to each base32 symbol, from Crockford's definition.
 const char* const kReadings[] = {"0oO", "1iIlL", "2",  "3",  "4",  "5",  "6",  "7",  "8",  "9",
                                  "aA",  "bB",    "cC", "dD", "eE", "fF", "gG", "hH", "jJ", "kK",
                                  "mM",  "nN",    "pP", "qQ", "rR", "sS", "tT", "vV", "wW", "xX",
@@ -191,7 +191,7 @@ TEST(Base32, ReadsAnyTextAsItsNumber) {
 TEST(Ulid, ComesBack) {
   Random random(37);
   EXPECT_EQ(ulid({~uint64_t{0}, ~uint64_t{0}}), "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
-  // The example of the ULID specification.
+  // Reads the example ULID of the ULID specification.
   EXPECT_EQ(read_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").value.high >> 16, 1469922850259u);
   for (uint64_t i = 0; i < 50'000 * kEffort; ++i) {
     const Wide value{random.any() >> random.below(64), random.any()};

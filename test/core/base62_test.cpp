@@ -33,7 +33,8 @@ std::string by_division(uint64_t value) {
   return text;
 }
 
-// The number that a text of eleven symbols encodes, however large.
+// Returns the number that a text of eleven base62 symbols encodes, even if the number has more than
+// 64 bits.
 std::optional<unsigned __int128> by_multiplication(std::string_view text) {
   if (text.size() != 11) return std::nullopt;
   unsigned __int128 value = 0;

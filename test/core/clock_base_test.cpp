@@ -13,7 +13,7 @@ constexpr int64_t kAhead = 2000;
 constexpr int64_t kJump = kMinute;
 constexpr int64_t kDay = 1440 * kMinute;
 
-// A server that was started with its wall clock `off_ms` away from the true time.
+// Simulates a server that started with its wall clock `off_ms` away from the true time.
 struct Server {
   explicit Server(int64_t start_off_ms) : off_ms(start_off_ms) { base.start(offset_us()); }
 
@@ -69,7 +69,7 @@ TEST(ClockBase, AlsoWhereTheMarkIsSeenOnlyThen) {
 TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
   Server s(-10 * kMinute);
   s.see(kNow);
-  s.up_ms = 15 * kMinute;  // wrong clock after the mark
+  s.up_ms = 15 * kMinute;
   s.off_ms = 0;
   s.see(kNow);
   EXPECT_TRUE(s.replace());
@@ -77,7 +77,7 @@ TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
 
 TEST(ClockBase, AStepToBeforeTheMarkHasJumped) {
   Server s(0);
-  s.see(kNow + 70 * 365 * kDay);  // mark from a wrong clock
+  s.see(kNow + 70 * 365 * kDay);  // a wrong clock wrote this mark
   s.off_ms = 30 * 365 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), s.off_ms);
@@ -106,7 +106,7 @@ TEST(ClockBase, OnceOnly) {
 TEST(ClockBase, MarksThatThisLifeCanHaveWrittenSayNothing) {
   Server s(0);
   s.up_ms = 3 * kDay;
-  s.see(s.true_ms() + kAhead + kJump);  // mark that this run can write
+  s.see(s.true_ms() + kAhead + kJump);  // this server run can write this mark
   s.off_ms = 400 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), 400 * kDay);

@@ -13,7 +13,7 @@ int64_t system_ms() {
       .count();
 }
 
-// The machine's clock may step during a test, so one right result in five is enough.
+// The machine's clock may step during a test, so one right result in five tries is enough.
 TEST(Clock, TellsTheWallTimeInMilliseconds) {
   bool between = false;
   for (int i = 0; i < 5 && !between; ++i) {
@@ -37,7 +37,8 @@ TEST(Clock, MonotonicTimeIsInMicroseconds) {
   EXPECT_LE(passed, (steady_clock::now() - outer) / microseconds(1) + 1);  // truncated
 }
 
-// The two clocks are read one after the other, so they may differ by a tenth of a second.
+// Wall clock and time since boot are read one after the other, so the test accepts a difference of
+// a tenth of a second.
 TEST(Clock, OffsetIsWallTimeLessTimeSinceBoot) {
   bool close = false;
   for (int i = 0; i < 5 && !close; ++i) {

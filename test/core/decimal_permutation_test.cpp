@@ -1,5 +1,5 @@
-// Tests the decimal Feistel network of the aliases with simple round functions. The SQL tests of
-// the aliases use AES, and show that the result is FF1.
+// Tests the Feistel network that encrypts decimal numbers for aliases, with simple round functions.
+// The SQL tests of the aliases use AES, and show that the result equals FF1 of NIST.
 #include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(DecimalPermutation, SixDigitsAreAllUsedOnce) {
   }
 }
 
-// With constant round functions, the result can be computed by hand. Even rounds of FF1 add to the
+// With constant round functions, the result can be computed by hand. In FF1, even rounds add to the
 // upper half and odd rounds to the lower half, modulo a power of ten. If the number of digits is
 // odd, the lower half has one digit more.
 TEST(DecimalPermutation, AlternatesBetweenTheHalves) {

@@ -1,4 +1,5 @@
-// Tests composing and decoding ids with every division of the 64 bits, at the limits of each field.
+// Tests composing and decoding ids with every division of the 64 bits into fields, at the limits of
+// each field.
 #include "core/layout.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 namespace snowflake {
 namespace {
 
-// Ids that Twitter and Instagram published fix the position of each bit.
+// Ids that Twitter and Instagram published prove the position of each bit.
 TEST(Layout, DecodesATweet) {
   const Layout twitter = layout_from("twitter", 0, 1288834974657);
   constexpr uint64_t tweet = 1541815603606036480;  // 2022-06-28 16:07:40.105 UTC

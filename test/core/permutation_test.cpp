@@ -1,5 +1,5 @@
-// Tests the Feistel network of the aliases with simple round functions, and base62 of more than 64
-// bits. extensions/alias/sql/alias.sql tests the aliases with AES.
+// Tests the Feistel network that encrypts ids for aliases, with simple round functions. Also tests
+// base62 of more than 64 bits. extensions/alias/sql/alias.sql tests the aliases with AES.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(Permutation, EveryIdComesBackAndStaysAnId) {
   }
 }
 
-// With constant round functions, the result can be computed by hand. Even rounds of FF1 add to the
+// With constant round functions, the result can be computed by hand. In FF1, even rounds add to the
 // upper half modulo 2^31, and odd rounds to the lower half modulo 2^32.
 TEST(Permutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint32_t) { return 0x70000000u + round; };

@@ -20,8 +20,8 @@
 
 namespace snowflake {
 
-// A new random seed, or the value of SNOWFLAKE_TEST_SEED. The first call of test_seed() prints the
-// seed.
+// Returns a new random seed, or the value of SNOWFLAKE_TEST_SEED. The first call of test_seed()
+// prints the seed.
 inline uint64_t test_seed() {
   static const uint64_t seed = [] {
     uint64_t value = std::random_device{}();
@@ -40,12 +40,13 @@ inline uint64_t test_seed() {
   return seed;
 }
 
-// SplitMix64. The state is one number, so every thread and schedule can have its own generator.
+// Generates random numbers by SplitMix64. The state is one number, so every thread and schedule can
+// have its own generator.
 class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
 
-  // The same numbers in every run, whatever the seed.
+  // Returns a generator that produces the same numbers in every run, whatever the seed is.
   static Random fixed(uint64_t salt) {
     Random random(0);
     random.state_ = salt * 0xD1342543DE82EF95;
@@ -79,8 +80,8 @@ inline constexpr uint64_t kEffort = 4;
 inline constexpr uint64_t kEffort = 4;
 #endif
 
-// POSIX extended regular expressions. std::regex is not used, because g++ 12 shows warnings for it
-// with -fsanitize=address.
+// Matches POSIX extended regular expressions. std::regex is not used, because g++ 12 shows warnings
+// for std::regex with -fsanitize=address.
 class Pattern {
  public:
   explicit Pattern(const char* text) {
@@ -89,7 +90,7 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
 
-  // The groups of a match, or an empty vector if the whole text does not match.
+  // Returns the groups of a match, or an empty vector if the whole text does not match.
   std::vector<std::string> match(const std::string& text) const {
     regmatch_t groups[8];
     std::vector<std::string> found;
@@ -113,7 +114,7 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
   return parsed.layout;
 }
 
-// Calls `visit` with all layouts of 64 bits or less with ticks of 1 ms, about 180,000. Stops at the
+// Calls `visit` with all layouts of at most 64 bits and ticks of 1 ms, about 180,000. Stops at the
 // first failure.
 template <class Visit>
 void for_each_division(Visit visit) {

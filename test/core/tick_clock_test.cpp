@@ -1,4 +1,4 @@
-// Tests that each returned time is one that the kernel's clock has shown within the last 50 us.
+// Tests that TickClock only returns times that the kernel's clock has shown within the last 50 us.
 #include "core/tick_clock.hpp"
 
 #include "core/counter.hpp"
@@ -13,10 +13,10 @@
 namespace snowflake {
 namespace {
 
-// A simulated machine, on which reading a clock takes time.
+// Simulates a machine on which reading a clock takes time.
 struct Machine {
   static inline Random* random = nullptr;
-  static inline int64_t true_ns = 0;      // since the start of the test
+  static inline int64_t true_ns = 0;
   static inline int64_t wall_off_ns = 0;  // sum of steps and slewing
   static inline double cycles_per_ns = 2.5;
   static inline double counted = 0;
@@ -25,13 +25,13 @@ struct Machine {
   static inline int64_t read_at_ns = 0;  // of the last exact reading
   static inline uint64_t exact_readings = 0;
   static inline uint64_t counter_readings = 0;
-  static inline int64_t counter_ns = 0;  // extra time to read the counter
+  static inline int64_t counter_ns = 0;  // time of a counter reading
   static inline bool interrupted = false;
-  static inline bool instant = false;                           // a reading takes no time
-  static inline std::deque<std::pair<int64_t, int64_t>> shown;  // from this time on, milliseconds
+  static inline bool instant = false;  // a reading takes no time
+  static inline std::deque<std::pair<int64_t, int64_t>> shown;
 
-  // Records the times that the wall clock has shown, for a little longer than a clock reading can
-  // be used.
+  // Records the times that the wall clock has shown, for a little longer than TickClock may use a
+  // clock reading.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -49,7 +49,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // An interrupted process may continue on the other processor.
+  // Simulates that a process is interrupted, and may continue on the other processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -145,8 +145,8 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// The time since boot is truncated to microseconds when the rate is measured, so the test tries all
-// remainders.
+// When TickClock measures the rate of the processor's counter, the time since boot is truncated to
+// microseconds. The test therefore tries all remainders.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -211,7 +211,8 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
-// The session continues on another processor, whose counter is behind by exactly the idle time.
+// The session continues on another processor. The counter of the other processor is behind by
+// exactly the idle time.
 TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
   greatest_age(clock_, 10'000'000);
   for (int i = 0; i < 1000; ++i) {
@@ -245,7 +246,8 @@ TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
   for (int i = 0; i < 1000; ++i) {
     clock_.read_ms(true);
     clock_.read(true);
-    // The counter jumps back to a value after or before the last clock reading, or jumps ahead.
+    // The processor's counter jumps back to a value after or before the last clock reading, or
+    // jumps ahead.
     Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -272,8 +274,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// How often TickClock reads the kernel's clock in 10 ms: 200 times if the rate of the counter is
-// right.
+// Counts how often TickClock reads the kernel's clock in 10 ms. The result is 200 if the measured
+// rate of the counter is right.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -321,8 +323,9 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
   EXPECT_GT(counter_cost_ns<Machine>(), kMostCounterNs);
 }
 
-// Random faults: steps in both directions, slewing, processors whose counters differ, and
-// interrupted processes. The machine can also sleep while the counter runs, stops, or restarts.
+// Simulates random faults: clock steps in both directions, slewing, processors whose counters
+// differ, and interrupted processes. The machine can also sleep while the counter runs, stops, or
+// restarts.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -362,7 +365,7 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // The measured rate may be wrong by a fiftieth.
+      // The measured rate of the processor's counter may be wrong by a fiftieth.
       ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50))
           << "schedule " << number << ", step " << i << ": " << ms;
     }

@@ -128,7 +128,7 @@ TEST(Uuid, ReportsTheFault) {
             UuidError::time);
 }
 
-// Random UUIDs of version 7, as other programs make them, with a time within the layout.
+// Random UUIDs of version 7, as other programs generate them, with a time within the layout.
 TEST(Uuid, RandomOnesAreRefused) {
   Random random(11);
   const Layout layouts[] = {layout_from("instagram"), layout_from("twitter"), layout_from("js53")};
