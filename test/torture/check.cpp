@@ -71,7 +71,7 @@ std::string describe(const Request& r) {
   return text;
 }
 
-// Counts the violations of one rule, and prints the first few.
+// Counts the violations of one rule, and prints the first violations.
 class Verdict {
  public:
   explicit Verdict(std::string name) : name_(std::move(name)) {}
@@ -94,8 +94,8 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// An id must have the configured region. If regions are leased, a line with a static region must
-// use this region, and no other line may use it.
+// An id must have the configured region. If regions are leased, a line of history with a static
+// region must use this region, and no other line may use it.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -268,7 +268,7 @@ void check_fleet() {
               static_cast<unsigned long long>(found));
 }
 
-// A call without a result has lasted at least until the end of the run.
+// Assumes that a call without a result has lasted at least until the end of the run.
 bool delayed(const Apart& apart, int64_t sent, int64_t received) {
   return std::min(received, apart.to) - sent > kDelayedNs;
 }
@@ -284,8 +284,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // Uses the duration by the server's clock, unless this clock was stepped. The client's clock
-      // would include times in which the client did not run.
+      // Measures the duration of a call by the server's clock, unless this clock was stepped. The
+      // client's clock would include times in which the client did not run.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

@@ -1,4 +1,4 @@
-// Mints with every function, and records every returned id at once.
+// Mints ids with every function, and records every returned id at once.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //   [max_wait=MS]
@@ -24,11 +24,11 @@ namespace {
 
 struct Options {
   std::string conninfo, log, only;
-  std::vector<int> shards;  // first tables hot and cold
+  std::vector<int> shards;
   uint32_t line = 0;
   uint64_t seed = 1;
   double rate = 1e6;
-  int max_wait = -1;  // ms; -1: random in each call
+  int max_wait = -1;  // ms; -1: random
 };
 
 class Client {
@@ -66,8 +66,8 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // Identifies this client in its run. A process id is not enough, because process ids repeat in a
-  // long run.
+  // Returns a number that identifies this client in the run. A process id is not enough, because
+  // process ids repeat in a long run.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {
@@ -79,8 +79,8 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // Changes settings that an ordinary user may change. No value of these settings may cause a
-    // duplicate id.
+    // Changes settings that an ordinary user may change. All values of these settings must be safe:
+    // no value may cause a duplicate id.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,
@@ -92,8 +92,9 @@ class Client {
     return connection_.run(text);
   }
 
-  // Runs a query that returns (clock, id, clock). The two clocks are bounds of the id's time. A
-  // long result is recorded in pieces, because the server may die before its end.
+  // Runs a query that returns the clock before the id, the id, and the clock after the id. The two
+  // clocks are bounds of the id's time. A long result is recorded in pieces, because the server may
+  // die while it sends the result.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -164,8 +165,8 @@ class Client {
         "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
         {shard, count}, [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          // Binary form of an array: dimensions, nulls, type, length, lower bound, then length and
-          // value of each element.
+          // The binary form of an array has dimensions, nulls, type, length and lower bound, then
+          // length and value of each element.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
           const char* value = array + 20 + 4;
@@ -183,8 +184,8 @@ class Client {
         {shard, static_cast<long long>(1 + below(3000))}, shard);
   }
 
-  // Inserts into a table whose default mints, in transactions that end in different ways. Ids count
-  // as returned even if the transaction is rolled back.
+  // Inserts into a table whose default mints ids, in transactions that end in different ways. The
+  // ids of a transaction that is rolled back also count as returned.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);

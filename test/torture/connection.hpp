@@ -1,4 +1,4 @@
-// A libpq connection with deadlines, so that each call returns even if the server fails.
+// Opens a libpq connection with deadlines, so that each call returns even if the server fails.
 #pragma once
 
 #include <libpq-fe.h>
@@ -56,8 +56,8 @@ class Connection {
   PGconn* raw() const { return conn_; }
   const std::string& state() const { return state_; }
 
-  // Runs one statement and calls `row` for each arriving row, with binary values. Returns false if
-  // the statement failed, possibly after some rows.
+  // Runs one statement and calls `row` for each row that arrives, with binary values. Returns false
+  // if the statement failed, possibly after some rows.
   bool run(const char* text, const std::vector<Parameter>& parameters,
            const std::function<void(PGresult*)>& row, bool prepared = false) {
     if (conn_ == nullptr) return false;
@@ -124,14 +124,15 @@ class Connection {
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));
   }
 
-  // The next result, or null at the end. After a deadline, the connection is closed.
+  // Returns the next result, or null at the end. Closes the connection when its deadline has
+  // passed.
   PGresult* next() {
     int64_t deadline = monotonic_ns() + 40'000'000'000;
     bool told_to_stop = false;
     while (PQisBusy(conn_) != 0) {
       pollfd fd{PQsocket(conn_), POLLIN, 0};
       poll(&fd, 1, 500);
-      if (PQconsumeInput(conn_) == 0) break;  // data that has arrived stays readable
+      if (PQconsumeInput(conn_) == 0) break;  // received data stays readable
       if (stopping && !told_to_stop) {
         told_to_stop = true;
         deadline = std::min(deadline, monotonic_ns() + 3'000'000'000);

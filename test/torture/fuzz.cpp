@@ -4,7 +4,7 @@
 //   fuzz conninfo=... seed=N seconds=S
 //
 // Statements may fail with a proper SQLSTATE. The fuzzer prints statements that cause an internal
-// error (XX...), lose the connection or never end.
+// error (SQLSTATE XX...), lose the connection or never end.
 
 #include <unistd.h>
 
@@ -235,7 +235,7 @@ class Grammar {
     }
   }
 
-  // A statement that an ordinary user may not run, or that has no effect.
+  // Returns a statement that an ordinary user may not run, or that has no effect.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
                  "SELECT nextval('snowflake.high_water')",

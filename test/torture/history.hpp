@@ -32,10 +32,10 @@ struct Line {
   uint32_t parent = 0;
   int64_t fork = 0;
   bool inherits_committed = false;
-  int64_t region = -1;  // static region while others are leased
+  int64_t region = -1;  // static region, or -1
 };
 
-// An id that observe() accepted: every later id of the line must be greater.
+// An id that observe() accepted. Every later id of the same line of history must be greater.
 struct Observation {
   uint32_t line;
   int64_t at;
@@ -55,8 +55,8 @@ struct Apart {
   uint32_t line;
 };
 
-// The layout of ids, implemented a second time from its definition. A check with the product's own
-// header would always agree with the product.
+// Implements the layout of ids a second time, from its definition. A check that used the product's
+// own header would always agree with the product.
 struct Format {
   unsigned time = 0, region = 0, shard = 0, sequence = 0;
   int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
@@ -66,8 +66,8 @@ struct Format {
   }
   int64_t tick_of(int64_t id) const { return id >> (region + shard + sequence); }
   bool leased() const { return of_region < 0; }
-  // The part of an id that must ascend in a shard: the whole id, or with leases its time and
-  // sequence number.
+  // Returns the part of an id that must ascend in a shard: the whole id or, if regions are leased,
+  // its time and sequence number.
   int64_t rank(int64_t id) const {
     return leased() ? tick_of(id) << sequence | (id & ((int64_t{1} << sequence) - 1)) : id;
   }
@@ -77,8 +77,8 @@ struct Format {
   }
 };
 
-// A clock was changed at some moment between `from` and `to`. Two steps never overlap, because the
-// driver makes all steps.
+// A clock was changed at some moment between `from` and `to`. Two clock steps never overlap,
+// because the driver makes all steps.
 struct Step {
   int64_t from;
   int64_t to;

@@ -119,7 +119,7 @@ class Journal {
   std::vector<int64_t> ids_;
   std::string buffer_;
   uint64_t minted_ = 0;
-  double spent_ = 0;  // bytes, weighted, to limit the load
+  double spent_ = 0;  // to limit the load
 };
 
 }  // namespace torture

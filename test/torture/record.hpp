@@ -1,5 +1,5 @@
-// The format of the clients' logs. Each result with ids is one record, which is appended before the
-// client's next request. The format is binary, because a run has tens of millions of ids.
+// Defines the format of the clients' logs. Each result with ids is one record, which the client
+// appends before its next request. The format is binary, because a run has tens of millions of ids.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum Kind : uint32_t {
 struct Record {
   uint32_t magic;
   uint32_t kind;
-  uint32_t line;         // line of history, see check.cpp
+  uint32_t line;         // line of history
   uint32_t session;      // number of the connection
   uint32_t transaction;  // number in its session
   int32_t shard;         // the requested shard
@@ -27,7 +27,7 @@ struct Record {
   uint32_t state;   // the SQLSTATE of an error
   int64_t sent_ns;  // monotonic clock of the host
   int64_t received_ns;
-  // The server's clock just before and after, in us since 1970; 0: unknown.
+  // The server's clock just before and after the id was minted, in us since 1970; 0 if unknown.
   int64_t clock_low_us;
   int64_t clock_high_us;
 };
