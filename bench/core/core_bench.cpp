@@ -1,13 +1,13 @@
 // Measures the core without PostgreSQL. Also measures the two operations that every generator
-// needs: a clock read and a compare-and-swap. Ids are minted with the time of TickClock, as in
-// next_id().
+// needs: a clock read and a compare-and-swap. The benchmarks mint ids with the time of TickClock,
+// as in next_id().
 //
-// `kernel_id` reads the kernel's clock for every id, as the server does if it cannot use the
-// processor's counter.
+// The benchmark `kernel_id` reads the kernel's clock for every id. The server does the same if it
+// cannot use the processor's time stamp counter.
 //
-// Every benchmark counts ids as items. All threads share one counter (`_shared`), or each thread
-// has its own counter (`_own`). This file sums over the threads itself, because releases of the
-// library differ in what they divide by the number of threads.
+// Every benchmark counts one id as one item. All threads share one shard counter (`_shared`), or
+// each thread has its own shard counter (`_own`). This file sums over the threads itself, because
+// releases of the benchmark library differ in what they divide by the number of threads.
 
 #include <benchmark/benchmark.h>
 
@@ -21,7 +21,7 @@
 #include "core/shard.hpp"
 #include "core/tick_clock.hpp"
 
-// Counts allocations of the whole process.
+// Counts the memory allocations of the whole process.
 extern "C" void* __libc_malloc(size_t size);
 static std::atomic<uint64_t> allocations;
 extern "C" void* malloc(size_t size) noexcept {
@@ -57,7 +57,6 @@ class Meter {
   int64_t wall_ = now(CLOCK_MONOTONIC);
 };
 
-// Reads the kernel's clock, as the server does if it cannot use the processor's counter.
 struct KernelClock {
   static int64_t ms() noexcept { return wall_clock_ms(); }
 };
@@ -67,7 +66,8 @@ struct CounterClock {
   TickClock clock;
 };
 
-// Pacing is turned off, so the benchmark measures the work and not the progress of the clock.
+// The lead is so long that no claim waits for the clock, so the benchmark measures only the work of
+// a claim.
 Bounds bounds_at(const Layout& layout, int64_t ms) {
   return {layout.tick_at(ms), uint64_t{1} << 39, layout.end_position(), 0};
 }
@@ -102,7 +102,7 @@ void swap(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// Reads the clock and swaps the counter, without the checks that make the result safe.
+// Reads the clock and swaps the shard counter, without the checks that make ids unique.
 template <bool own>
 void bare_id(benchmark::State& state) {
   struct alignas(64) Word {
@@ -122,8 +122,8 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The function is flattened like next_id(). Without this attribute the claim would be returned
-// through memory instead of registers.
+// The attribute "flatten" is used as in next_id(). Without this attribute the claim would be
+// returned through memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);

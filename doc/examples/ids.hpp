@@ -1,5 +1,5 @@
-// Reads and writes ids with the headers of the core. For another layout, change the arguments of
-// parse_layout().
+// Reads and writes ids with the headers of the core library. For another layout, change the
+// arguments of parse_layout().
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace ids {
 constexpr snowflake::Layout layout =
     snowflake::parse_layout("fleet", 0, snowflake::kDefaultEpoch).layout;
 
-// REQUIRES an id of the layout: check layout.contains() for other numbers.
+// REQUIRES an id of the layout. Use layout.contains() to check other numbers.
 inline std::chrono::sys_time<std::chrono::milliseconds> time_of(uint64_t id) {
   return std::chrono::sys_time<std::chrono::milliseconds>{
       std::chrono::milliseconds{layout.ms_of_tick(layout.tick_of(id))}};
