@@ -76,7 +76,7 @@ mint('staging');
 $node->safe_psql('staging', 'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
 cmp_ok($node->safe_psql('staging', 'SELECT last_value - extract(epoch FROM clock_timestamp()) * 1000 FROM snowflake.high_water'),
 	'<', 200_000, 'a lowered mark stays low after ids were observed and minted');
-$node->crash($ledger, +61);    # after a crash the high-water mark can be 60 s ahead of the clock
+$node->crash($ledger, +61);    # the high-water mark can be 60 s ahead of the clock after a crash
 mint('prod');
 mint('staging');
 

@@ -17,7 +17,7 @@ my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	snowflake.reserve = 200ms
 	snowflake.max_wait = 0
 	CONF
-$node->set_preload(1);    # otherwise the clock is first read at the first call, not at the start
+$node->set_preload(1);    # a preloaded library reads the clock when the server starts
 my $clock = $node->clock;
 $clock->synchronize(1);
 $node->start;

@@ -60,7 +60,7 @@ $clock->step(-0.02);
 is(steps(), '9|1', 'a query of clock_history counts a step that no session has seen');
 
 # While four sessions mint ids, clock_history still counts each step of the clock exactly once.
-my $gate = $node->session('postgres');    # holds a lock until all writers wait for the lock
+my $gate = $node->session('postgres');    # holds a lock until all writers wait for this lock
 $gate->query_safe('SELECT pg_advisory_lock(51)');
 my @writers = map { $node->start_writer("SELECT CASE WHEN pg_sleep(0.001) IS NOT NULL THEN snowflake.next_id($_) END FROM (SELECT pg_advisory_lock_shared(51) OFFSET 0) AS gate, generate_series(1, 1500);\n") } 30 .. 33;
 $node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'advisory'") or die;

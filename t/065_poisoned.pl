@@ -12,7 +12,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
 $node->add_tools;
-my %seen;    # for each kind of code, the roles under which it has run
+my %seen;    # maps each kind of code to the roles that have run this code
 
 # Runs a statement as the superuser, and returns the messages of psql.
 sub call
