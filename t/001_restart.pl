@@ -10,8 +10,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# "snowflake.max_lead" is set to a minute, so the server mints ids at once even if its clock is behind. A server that
-# lost the high-water mark would not wait for the clock, and would return ids that are too small.
+# "snowflake.max_lead" is set to a minute, so the server mints ids at once even if its clock is behind. If a server lost
+# the high-water mark, the server would not wait for the clock, and would return ids that are too small.
 my $node = Snowflake::Node->create_running('main', conf => "restart_after_crash = on\nsnowflake.max_lead = 60s\n");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);

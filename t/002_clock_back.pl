@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# This layout has only 64 ids per shard and time unit (tick), so that the test can use all of them.
+# This layout has only 64 ids per shard and time unit (tick), so that the test can mint all ids of a time unit.
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.layout = '41/13/6'\n");
 
 my $ledger = Snowflake::Ledger->new(sequence_bits => 6);

@@ -84,7 +84,7 @@ both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
 # If a transaction has locked the high-water mark, calls that must raise the high-water mark wait. A call that waits for
-# the lock can be cancelled. If the transaction ends, the call continues.
+# the lock can be cancelled. If the transaction that holds the lock ends, the waiting call continues.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -135,9 +135,9 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# Removes the sequence of the high-water mark from the extension, and puts another sequence in its place. PostgreSQL
-# sends no invalidation message for this change. The next session that raises the high-water mark must detect the new
-# sequence, whether this session has cached state or is new.
+# Removes the sequence of the high-water mark from the extension, and puts another sequence in its place. When an
+# extension's sequence is replaced, PostgreSQL sends no invalidation message. The next session that raises the
+# high-water mark must detect the new sequence, whether this session has cached state or is new.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -222,8 +222,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests high-water marks that are later than the last time of the layout. If the conversion of milliseconds dropped the
-# upper bits, the first of these marks would become 50 ms after the epoch.
+# Tests high-water marks that are later than the last time of the layout. If a conversion dropped the upper bits of a
+# high-water mark, the first tested mark would become 50 ms after the epoch.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;

@@ -78,8 +78,8 @@ $primary->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 
-# The primary continues to mint ids after the standby has read the high-water mark. After the promotion the standby must
-# use the last high-water mark that it received.
+# The primary continues to mint ids after the standby has read the high-water mark. After its promotion the standby must
+# use the last high-water mark that the standby received.
 $_->clock->step(+2) foreach $primary, $standby;
 mint($primary);
 my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');

@@ -1,5 +1,5 @@
 # Tests dumps, base backups and point-in-time recovery on another server, also if the settings of that server choose
-# another layout. t/024 tests databases that take over the layout of a restored dump.
+# another layout. The test t/024 restores dumps into databases that take over the layout of the dump.
 
 use strict;
 use warnings FATAL => 'all';
@@ -81,8 +81,8 @@ $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER
 restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
-# Restores the dump into a database that has minted ids under another layout. After this restore all functions fail,
-# also in sessions that were open before the restore.
+# Restores the dump into a database that has minted ids under another layout. After a dump with another layout was
+# restored, all functions fail, also in sessions that were open before.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;
@@ -91,8 +91,8 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the restore an open session decodes its id');
-# The last row of the dump contains the layout of the dumped database (its seal). Inserting the last row fails with an
-# error that explains the problem.
+# The last row of a dump contains the layout of the dumped database (its seal). If the layouts differ, inserting the
+# last row of the dump fails with an error that explains the problem.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
 	qr/the restored ids have another layout than this database/,
@@ -125,7 +125,7 @@ foreach my $function (@functions)
 $pooled->quit;
 all_refuse(\%restored, 'restored under another layout: every function fails with detail and hint');
 
-# All functions still fail after the settings were changed, because values that the restore computed stay wrong.
+# Changing the settings of the server does not help, because values that the restore computed stay wrong.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
 all_refuse(\%restored, 'restored under another layout: every function still fails after the setting was changed');

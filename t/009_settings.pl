@@ -1,5 +1,5 @@
 # Tests that a server that preloads the library does not start with an invalid setting. The error must explain why the
-# setting is invalid. test/core and sql/settings test the other errors of settings without a server start.
+# setting is invalid. Without starting a server, test/core and sql/settings test the other errors of settings.
 
 use strict;
 use warnings FATAL => 'all';

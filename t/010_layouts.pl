@@ -77,7 +77,7 @@ foreach my $database (sort keys %layouts)
 	my @ids = $node->ids($mint, $database);
 	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
 	$ledger->record('first', @ids);
-	# One transaction mints ids in turn in more shards than a session can count at a time.
+	# One transaction mints ids in more shards than a session has slots for counting ids.
 	is($node->safe_psql($database, 'SELECT sum(ids), sum(batches) FROM snowflake.shard_stats'), '2600|1',
 		"$database: shard_stats counts all ids of the transaction");
 	$node->refuses(

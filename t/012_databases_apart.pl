@@ -62,7 +62,7 @@ undisturbed(
 	'SELECT snowflake.next_ids(2, 1000)');
 
 # A wrong high-water mark can be corrected without a restart. After the correction neither the disk nor the shared
-# memory contains the wrong value.
+# memory contains the wrong high-water mark.
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)',
@@ -80,8 +80,8 @@ $node->crash($ledger, +61);    # the high-water mark can be 60 s ahead of the cl
 mint('prod');
 mint('staging');
 
-# Copies a database with CREATE DATABASE ... TEMPLATE. The copy may have to wait until the clock reaches its own
-# high-water mark, but no other database has to wait.
+# Copies a database with the option TEMPLATE of CREATE DATABASE. The copied database may have to wait until the clock
+# reaches its own high-water mark, but no other database has to wait.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -144,7 +144,7 @@ foreach my $way (
 }
 
 # The server also uses the record of a dropped high-water mark for a database that has no slot in shared memory. Three
-# other databases use all slots.
+# other databases use all slots in shared memory.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

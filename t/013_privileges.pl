@@ -55,8 +55,9 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# Deletes the row of dumped_seal after disabling the trigger that forbids this. Calls must fail, because the next dump
-# would not contain the layout. The error's hint contains an SQL statement that inserts the row of dumped_seal again.
+# Deletes the row of dumped_seal after disabling the trigger that forbids the deletion. Calls must fail, because the
+# next dump would not contain the layout. The error's hint contains an SQL statement that inserts the row of dumped_seal
+# again.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'a dump of this database would not contain the layout of its ids',
@@ -87,8 +88,8 @@ $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 
 $node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
 $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
-# If a role that owns no table inserts another layout (seal), the insert only fails. If a member of pg_write_all_data
-# inserts another layout, the database stops minting ids.
+# If a role that owns no table inserts another layout (seal), the insert fails without any other effect. If a member of
+# pg_write_all_data inserts another layout, the database stops minting ids.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
 $node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to insert another id layout', hint => 'Delete the restored rows' }, 'a role that only loads rows cannot present another seal');
 $node->mint($ledger);
@@ -157,8 +158,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A command waits for a lock on a relation that another session drops. When the wait ends, the name of the relation
-# refers to the high-water mark, and the command must not use the high-water mark.
+# A command waits for a lock on a relation that another session drops. After the wait, the name of the dropped relation
+# refers to the high-water mark. The waiting command must not use the high-water mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -178,8 +179,8 @@ foreach my $sql (
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
 	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
 
-# The function is_seal(), which a CHECK constraint calls, does not write in a read-only transaction, whatever role calls
-# it.
+# The function is_seal(), which a CHECK constraint calls, writes no data in a read-only transaction, whichever role
+# calls is_seal().
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'

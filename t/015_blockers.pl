@@ -1,8 +1,8 @@
-# Tests that calls and health() agree. In each state that this test can make, next_id() fails or waits if and only if
-# health() shows that the database does not mint. SQLSTATE and message of the error match the reason in health(). The
-# hint of the error equals the advice in health(). The error is counted under the cause that health() shows. Sessions
-# that minted ids before the state began behave like new sessions. Other tests check health() without a lease
-# (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with Citus (t/031).
+# Tests that next_id() and health() agree on whether the database mints ids. In each state that this test can make,
+# next_id() fails or waits if and only if health() shows that the database does not mint. SQLSTATE and message of the
+# error match the reason in health(). The hint of the error equals the advice in health(). The error is counted under
+# the cause that health() shows. Sessions that minted ids before the state began behave like new sessions. Other tests
+# check health() without a lease (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with Citus (t/031).
 
 use strict;
 use warnings FATAL => 'all';
@@ -80,8 +80,8 @@ sub poll_call
 	return $said;
 }
 
-# Brings the database into a state, checks calls and health(), and ends the state. %step contains the reason that
-# health() must show, and "make" and "undo" as SQL or Perl code.
+# Brings the database into a state, checks calls and health(), and ends the state. The hash %step contains the reason
+# that health() must show, and "make" and "undo" as SQL or Perl code.
 sub holds
 {
 	my (%step) = @_;
@@ -126,8 +126,8 @@ sub holds
 }
 
 # Tests a state in which calls wait instead of failing. One session has minted ids before, and another session is new.
-# %step contains a name, the reason that health() must show, the code of "make" and "undo", and optionally the wait
-# event of one session.
+# The hash %step contains a name, the reason that health() must show, the code of "make" and "undo", and optionally the
+# wait event of one session.
 sub waits
 {
 	my (%step) = @_;
@@ -196,8 +196,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
 # If the WAL buffers are full when the high-water mark must be written, the writing session waits and holds the lock of
-# the page. Another session waits for this lock. The session that minted ids before pauses until the WAL buffers are
-# full.
+# the mark's page. Another session waits for the lock of this page. The session that minted ids before pauses until the
+# WAL buffers are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {
@@ -207,7 +207,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
 		# The commit of the first filler session waits for the stalled disk. The second filler session fills the WAL
-		# buffers. PostgreSQL 17 spells the wait events differently.
+		# buffers. In PostgreSQL 17 the names of these wait events are spelled differently.
 		foreach my $rows (1, 2000)
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $rows)");

@@ -1,7 +1,7 @@
 # Tests a database that minted its last id elsewhere: a copied data directory, a cloned machine or disk, a promoted
 # standby, or restored files. The log and health() report that the database last minted elsewhere. Depending on
-# "snowflake.on_clone", the database mints ids at once or only after a superuser has accepted the clone. A restart and
-# other changes that do not copy the database are not reported.
+# "snowflake.on_clone", the database mints ids at once or only after a superuser has accepted the clone. The server does
+# not report a restart or another change that does not copy the database.
 
 use strict;
 use warnings FATAL => 'all';
@@ -139,7 +139,7 @@ is(warnings_of($copy), 1, 'the log of the copy has one warning');
 like($copy->log_content, qr/${warning}files\./, 'the warning says that the files are others');
 is($node->safe_psql('postgres', $state), 't||f', 'health() of the original does not show the copy');
 
-# With "snowflake.on_clone" = refuse, calls begin to fail, also in sessions that minted ids before.
+# If "snowflake.on_clone" is set to refuse, calls fail, even in sessions that minted ids before.
 my $session = $copy->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 $copy->reconfigure('snowflake.on_clone' => 'refuse');

@@ -81,8 +81,8 @@ in_time('when the clock was set right, ids of another database have the right ti
 is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the correction has reset the base of the drift');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
-# After a correction the server measures jumps of the clock from the corrected time. The server accepts one correction
-# of the clock in each run of the postmaster.
+# After a correction the server measures jumps of the clock from the corrected time. The server accepts only one
+# correction of the clock in each run of the postmaster.
 $clock->step(+7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'after an accepted correction a jump is refused');
 crash_restart();

@@ -47,8 +47,8 @@ SQL
 	}
 }
 
-# The server uses the time stamp counter only if the kernel's clock source is based on it and the processor guarantees a
-# constant rate.
+# The server uses the time stamp counter only if the kernel's clock source is based on this counter and the processor
+# guarantees a constant rate.
 my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_history};
 if (`uname -m` eq "x86_64\n")
 {
