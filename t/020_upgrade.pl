@@ -1,5 +1,5 @@
 # Tests ALTER EXTENSION snowflake UPDATE. After all updates from the oldest version, the catalogue must equal the
-# catalogue of a fresh installation. The updates must keep the ids of rows and the high-water mark.
+# catalogue of a fresh installation. The updates must change neither the ids of existing rows nor the high-water mark.
 
 use strict;
 use warnings FATAL => 'all';

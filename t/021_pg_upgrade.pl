@@ -1,5 +1,5 @@
-# Tests that pg_upgrade transfers the high-water mark and the seal. In the new server old ids decode as before, and new
-# ids are greater, even if the clock is behind.
+# Tests that pg_upgrade transfers the high-water mark and the layout (seal). In the new server old ids decode as before,
+# and new ids are greater, even if the clock is behind.
 #
 # The environment variable oldinstall is the installation directory of the old server, with bin/. If oldinstall is not
 # set, the old server has the same version as the new one.
@@ -149,7 +149,7 @@ is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table
 	SET enable_seqscan = off;
 	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos
 	SQL
-# The layout comes from the seal, not from the settings.
+# The upgraded database has the layout of its seal, not the layout of the server's settings.
 my $read = "SELECT snowflake.time_of($highest), snowflake.shard_of($highest)";
 my $before = $new->safe_psql('postgres', $read);
 $new->stop;

@@ -34,8 +34,8 @@ foreach my $name (sort keys %layouts)
 	is($node->safe_psql($name, "SELECT sum(ids) > 5000 FROM snowflake.shard_stats"), 't', "$name: shard_stats counts the ids");
 	is($node->safe_psql($name, "SELECT snowflake.settled_before() IS NOT NULL"), 't', "$name: settled_before() returns a number");
 }
-# If the extension is created again under another layout, an open session uses the new layout. The session may have
-# minted ids under the old layout, or not.
+# If the extension is created again under another layout, an open session uses the new layout. It does not matter
+# whether the session minted ids under the old layout.
 my $pooled = $node->session('fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(255))'), '255', 'an open session mints under the first layout');
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'instagram'; CREATE EXTENSION snowflake");
@@ -110,8 +110,8 @@ make('empty');
 is(restore('empty'), '', 'a dump is restored into an empty database without an error');
 adopted('empty');
 
-# Restores a dump into a database in which views have already shown the layout. After a view has shown the layout, the
-# database can still take over the layout of the dump.
+# Restores a dump into a database in which views have already shown the layout. Showing a layout does not prevent the
+# database from taking over the layout of a dump.
 make('looked', 'CREATE EXTENSION snowflake_migrate CASCADE; CREATE EXTENSION snowflake_shards CASCADE');
 $pooled = $node->session('looked');
 $pooled->query_safe("$bits; SELECT * FROM snowflake.health; SELECT * FROM snowflake.shard_stats");
@@ -120,8 +120,8 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)), (SELEC
 adopted('looked');
 $pooled->quit;
 
-# Restores a dump in a transaction that is rolled back. Other sessions wait for the transaction that changes the layout
-# of the database.
+# Restores a dump in a transaction that is rolled back. Other sessions wait for a transaction that takes over the layout
+# of a dump.
 make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
@@ -167,8 +167,8 @@ foreach my $use (sort keys %uses)
 	$node->refuses("SET ROLE app; $adopt", $refused, "$use: a dump with another seal is refused", $use);
 	$node->refuses('SELECT snowflake.next_id(1)', $refused, "$use: after the refused dump next_id() fails", $use);
 }
-# A generated column decodes ids while rows are restored. After ids were decoded, the database cannot take over the
-# layout of the dump.
+# A generated column decodes ids while rows are restored. A database that has decoded ids cannot take over the layout of
+# a dump.
 $node->safe_psql('twitter', 'ALTER TABLE photos ADD shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED');
 dump_of('twitter', 'plain');
 make('computed');
@@ -191,7 +191,8 @@ $pooled->quit;
 is($node->safe_psql('cursor', 'SELECT snowflake.shard_of(snowflake.next_id(70000))'), '70000', 'the database mints under the new layout although a session called settled_before() under the former one');
 is($node->safe_psql('cursor', $settled), 't', 'settled_before() is right under a new layout after the first id');
 
-# A session keeps the result of its layout check for a second. The extension is created again within this second.
+# After a session has checked the layout, the session repeats the check only after a second. The extension is created
+# again before the next check.
 $node->safe_psql('decoded', "DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)");
 is($node->safe_psql('decoded', "SELECT snowflake.next_id(1) IS NULL; BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'twitter'; CREATE EXTENSION snowflake; SELECT snowflake.shard_of(17 << 12); COMMIT; SELECT snowflake.shard_of(18 << 12)"), "f\n17\n18", 'functions that decode use the new layout at once');
 

@@ -105,8 +105,8 @@ is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 
 $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
-# Two databases exchange their regions while both mint single ids, and batches that are ahead of the clock. To avoid
-# that both databases have the same region at any time, one database first moves to the spare region 3.
+# Two databases exchange their regions while both mint single ids, and batches that are ahead of the clock. One database
+# first moves to the spare region 3, because two databases must not have the same region at the same time.
 my %writers = map {
 	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
 		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')
@@ -173,7 +173,7 @@ alter('x', 'region', 2);
 region('x');
 
 # Ids in the region of a dropped database begin above the dropped high-water mark, in a new database and in a database
-# that has minted. The last ids of the dropped database are 4.6 s ahead of the clock.
+# that has minted ids. The last ids of the dropped database are 4.6 s ahead of the clock.
 foreach my $next ([ 'new', 7 ], [ 'x', 8 ])
 {
 	my ($database, $region) = @$next;

@@ -16,7 +16,7 @@ $node->start;
 my $ledger = Snowflake::Ledger->new;
 my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g';
 
-# Creates the extension on a running server, and mints in the same session and in other sessions.
+# Creates the extension on a running server, and mints ids in the same session and in other sessions.
 my $first = $node->session;
 $first->query_safe('SET client_min_messages = warning; CREATE EXTENSION snowflake');
 $ledger->record('first', split /\n/, $first->query_safe($mint));
@@ -54,8 +54,8 @@ foreach my $step (-30, +40)
 $first = $node->session;
 $ledger->check(20_500, 'ids are unique over a crash restart with the clock stepped back');
 
-# Tests a library of another version, which expects another form of the shared memory. A server can load such a library
-# if the package is upgraded while the server runs.
+# Tests a library of another version, which expects another form of the shared memory. A running server can load a
+# library of another version if the package is upgraded.
 my $other = Snowflake::Form::directory($node, abi => 7);
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
@@ -76,8 +76,8 @@ $node->crash($ledger, -2);
 $node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 $ledger->check(25_500, 'ids are unique if servers run with one library after the other');
 
-# If the shared memory segment of a database cannot be created, the call fails. The next call tries to load the library
-# again.
+# If the shared memory segment of a database cannot be created, next_id() fails. The next call of next_id() tries to
+# load the library again.
 $node->create_database('crowded');
 my $segments = $node->data_dir . '/pg_dynshmem';
 chmod 0500, $segments or die $!;

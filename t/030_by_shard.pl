@@ -21,8 +21,8 @@ sub create_partitions
 	  0 .. $modulus - 1;
 }
 
-# Counts the rows that are not in the partition of their shard. The shard is the $bits bits of the id that begin at bit
-# $lowest.
+# Counts the rows that are not in the partition of their shard. The shard of an id is the number in the $bits bits from
+# bit $lowest on.
 sub misplaced
 {
 	my ($server, $database, $table, $lowest, $bits) = @_;
@@ -32,8 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Inserts ids of every shard under each layout. The regions are the first, a middle and the last region. The times and
-# sequence numbers are the least and the greatest. Also inserts numbers that are not ids.
+# Inserts ids of every shard under each layout. The ids have the first, a middle or the last region. Their times and
+# sequence numbers are the least or the greatest. Also inserts numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -74,8 +74,8 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# If the stored layout (seal) of the database is changed, inserts into the partitions and queries fail. Sessions read
-# the stored layout again after a second.
+# If the stored layout (seal) of the database is changed, inserts into the partitions and queries fail. Each session
+# reads the stored layout again after a second.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (
@@ -135,8 +135,8 @@ foreach my $way ('partitions', 'root')
 	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
 }
 
-# If the server's layout differs from the dump's layout, the partitions reject restored rows. If rows are restored
-# through the partitioned table itself, later statements fail.
+# If the server's layout differs from the dump's layout, the partitions reject restored rows. If rows of another layout
+# are restored through the partitioned table itself, later statements fail.
 $other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout by partitions: the partitions reject rows');
 my %restored = (

@@ -1,6 +1,6 @@
 # Tests that a node of Citus mints no ids if the node has neither a region nor shards of its own. Citus itself is not
-# needed, because the server only checks whether a library named citus is preloaded. scripts/citus tests with the real
-# Citus.
+# needed, because the server only checks whether a library named citus is preloaded. The script scripts/citus tests with
+# the real Citus.
 
 use strict;
 use warnings FATAL => 'all';

@@ -53,7 +53,7 @@ like($old->{stderr}, qr/another session has created schema shard_9/, 'create_sha
 $old->quit;
 
 # If another session has locked a table, alter_shards() fails with an error that names the schema of the table. The next
-# call of alter_shards() continues with this schema.
+# call of alter_shards() continues with the schema whose table was locked.
 my $holder = $node->session;
 $holder->query_safe('BEGIN; SELECT FROM shard_2.users');
 my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};

@@ -45,7 +45,7 @@ $node->safe_psql('postgres', "COPY supplied TO '$file.ids'; TRUNCATE supplied");
 my $supplied = wal_of("COPY supplied FROM '$file.ids'");
 cmp_ok($supplied, '>', 15, "COPY with supplied ids writes $supplied bytes of WAL per row");
 
-# Lists forms of a column default that mints, each with a name and the definition of the column.
+# Lists forms of a column default that mints ids, each with a name and the definition of the column.
 my @forms = (
 	[ 'next_id(shard)', 'bigint DEFAULT snowflake.next_id(5)' ],
 	[ 'next_id()', 'bigint DEFAULT snowflake.next_id()' ],
@@ -69,8 +69,8 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: each copied row has its own id");
 }
 
-# If an SQL function uses its argument twice, inlining the function would mint two ids. The planner must not inline such
-# a function at any value of cpu_operator_cost.
+# If an SQL function uses its argument twice, inlining the function would mint two ids. The planner must not inline a
+# function that uses an id twice, at any value of cpu_operator_cost.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
@@ -114,7 +114,7 @@ $node->safe_psql('postgres', "CREATE TABLE inside (LIKE supplied INCLUDING DEFAU
 is(scalar_of("SELECT count(*), count(DISTINCT id) FROM $_"), "$rows|$rows", "COPY into table $_: each row has its own id")
   foreach 'parts', 'before_row', 'checked', 'generated', 'filtered', 'frozen', 'inside';
 
-# Runs statements during or after a COPY: in its triggers, after its errors, and with plans that its triggers made.
+# Runs statements during or after a COPY: in triggers, after errors, and with plans that triggers made.
 sub distinct_in
 {
 	my ($name, $sql, $table) = @_;

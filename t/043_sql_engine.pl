@@ -19,16 +19,16 @@ my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archivin
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
 
-# Makes a database that the role "owner" owns, and installs the SQL engine in this database. $arguments are the
-# arguments of generator_sql().
+# Makes a database that the role "owner" owns, and installs the SQL engine in this database. The parameter $arguments
+# contains the arguments of generator_sql().
 sub make_database
 {
 	my ($name, $arguments) = @_;
 	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
 	unlike($script, qr/\{\{/, "$name: the script contains no placeholder");
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
-	# The script must revoke all privileges that ALTER DEFAULT PRIVILEGES grants. The tests below check what each role
-	# may do.
+	# The script must revoke all privileges that ALTER DEFAULT PRIVILEGES grants. The tests below check which functions
+	# each role may call.
 	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
 	$plain->safe_psql($name, 'ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC', extra_params => [ '-U', 'owner' ]);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
@@ -133,8 +133,8 @@ is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
 # Running the script of the SQL engine again keeps the high-water mark. The second script may have another region, but
-# not another layout or role. psql reads the script from a file, because writing to the standard input of psql would
-# fail if psql stopped at an error.
+# not another layout or role. The program psql reads the script from a file, because writing to the standard input of
+# psql would fail if psql stopped at an error.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -160,7 +160,7 @@ refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstat
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
 # planner must not evaluate the branch of an expression that raises an error. A PL/pgSQL function with the same
-# expression shows whether the tested version evaluates this branch.
+# expression shows whether the tested PostgreSQL version evaluates the failing branch.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -175,8 +175,8 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The functions of the SQL engine run with their owner's rights, whatever search_path the caller has. The caller cannot
-# use the owner's rights for anything else.
+# The functions of the SQL engine run with their owner's rights, whatever search_path the caller has. The caller of a
+# function cannot use the owner's rights for anything else.
 is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;
@@ -253,7 +253,8 @@ $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 864000
 mint();
 cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is raised again');
 
-# The greatest bigint as a high-water mark is past the end of the layout. set_mark() corrects it.
+# The greatest bigint as a high-water mark is past the end of the layout. The function set_mark() corrects this
+# high-water mark.
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
 refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'next_ids() fails if the mark is past the end of the layout');
@@ -261,8 +262,8 @@ is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), '
 $plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
 mint();
 
-# Eight sessions mint at the same time while the clock steps. Statements time out at random instants, and transactions
-# are rolled back to savepoints or prepared.
+# Eight sessions mint ids at the same time while the clock steps. Statements time out at random instants, and
+# transactions are rolled back to savepoints or prepared.
 my $script = $plain->basedir . '/crowd.sql';
 append_to_file($script, <<~'SQL');
 	SELECT id FROM (SELECT snowflake.next_id(7) AS id FROM generate_series(1, 30)) AS s;
@@ -306,7 +307,7 @@ is("$twice $down", '0 0', 'ids of eight sessions are unique and ascend within ea
 $ledger->of('fleet')->record($ledger->anonymous, sort { $a <=> $b } keys %given);
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions hold no lock on snowflake_sql.gate');
 
-# A standby does not mint. After the promotion of a standby its ids are above all earlier ids.
+# A standby does not mint. After its promotion, the standby mints ids above all earlier ids.
 $plain->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $plain, 'base', has_streaming => 1);
 $standby->clock->set($plain->clock->offset - 0.5);

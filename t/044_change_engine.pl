@@ -89,11 +89,11 @@ my $session = $c->session('taken');
 $session->query_safe('BEGIN; SELECT snowflake.next_id(5)');
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that has minted', 'taken');
 $session->query_safe('COMMIT');
-# CREATE EXTENSION fails if the schema contains other objects.
+# CREATE EXTENSION fails if the schema contains objects that do not belong to the SQL engine.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# CREATE EXTENSION also fails if the function in the schema belongs to another extension. The owner of an extension can
-# add functions to the extension.
+# CREATE EXTENSION also fails if the function in the schema belongs to another extension. The owner of any extension can
+# add a function of the schema to the extension.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
@@ -105,8 +105,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and expressions of statistics. Both must run as the owner of the table, even if
-# a superuser runs CREATE EXTENSION.
+# The planner evaluates index predicates and expressions of statistics. Index predicates and expressions of statistics
+# must run as the owner of the table, even if a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -172,8 +172,8 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available for this test, so functions of this test replace the functions of pg_tle. The replacing
-# functions store a script as an extension that needs no superuser and has no schema. As with pg_tle, a dump contains
+# pg_tle is not available for this test, so functions of this test replace the functions of pg_tle. The functions of
+# this test store a script as an extension that needs no superuser and has no schema. As with pg_tle, a dump contains
 # the functions of the schema pgtle.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);

@@ -1,7 +1,7 @@
 # Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Keys of kind bigserial, serial, identity
-# and integer get ids while four clients write without an error. New ids are greater than the ids of Instagram's
-# function. Defaults that call pgEdge's extension snowflake are removed, and then restored as calls of this project's
-# extension snowflake.
+# and integer get ids while four clients write without an error. New ids are greater than the ids that Instagram's
+# function has generated. Defaults that call pgEdge's extension snowflake are removed, and then restored as calls of
+# this project's extension snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -168,8 +168,8 @@ $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Another session has locked the table tags. adopt_schemas() is cancelled after it has changed the types of other
-# columns.
+# Another session has locked the table tags. The call of adopt_schemas() is cancelled after it has changed the types of
+# other columns.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');

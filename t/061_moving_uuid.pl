@@ -1,7 +1,7 @@
 # Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. No row is
 # lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the same time as
 # many other rows, or as ids of other tables. Some rows have a time for which no id exists. In a second test a table
-# refers to itself. The rows of this table first get ids with a wrong time.
+# refers to itself, and its rows first get ids with a wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -68,8 +68,9 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# Cancels backfill() twice. The first call is cancelled while it waits for a locked row. The second call is cancelled
-# while it reads many rows that have the same time. One of these rows is locked, so that the second call cannot finish.
+# Cancels backfill() twice. The first call of backfill() is cancelled while it waits for a locked row. The second call
+# of backfill() is cancelled while it reads many rows that have the same time. One of the rows with the same time is
+# locked, so that the second call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -96,8 +97,8 @@ sub interrupt
 	return;
 }
 
-# Arguments: name, settings, number of rows with the same time, ids per tick (time unit), length of a tick in ms, shard
-# of the old rows.
+# The arguments are the name, the settings, the number of rows with the same time, the ids per tick (time unit), the
+# length of a tick in ms, and the shard of the old rows.
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
@@ -248,7 +249,7 @@ sub keeps_place
 }
 
 # Rows of the table photos refer to other rows of the same table. The first backfill reads the time from a wrong column,
-# so its ids are discarded.
+# so the new ids are discarded.
 sub refers_to_itself
 {
 	my $name = 'itself';

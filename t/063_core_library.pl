@@ -67,8 +67,8 @@ my ($number) = slurp_file("$work/seal") =~ /^(-?\d+)$/ or BAIL_OUT('no seal');
 runs("seal=$number; $create", 'the example makes a mark file');
 is(scalar(my @few = split /\n/, runs("seal=$number; $mint", 'the example mints')), 1000, 'the example mints 1000 ids, as the page says');
 
-# In a second run the example program mints ids above the high-water mark of its first run. The program decodes ids like
-# the database.
+# In a second run the example program mints ids above the high-water mark of its first run. The example program decodes
+# ids like the database.
 my @more = split /\n/, runs("seal=$number; $mint", 'the example mints in a second run');
 cmp_ok($more[0], '>', $few[-1], 'the second run mints greater ids');
 my ($sample) = $decode =~ /(\d+)$/;

@@ -1,6 +1,6 @@
-# Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which nothing was minted. After
-# backfill() no call mints an id of the reserved region and shard, in this database or in a copy. This also holds after
-# the server's region or shards were changed.
+# Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which the server has minted no ids.
+# After backfill() no call mints an id of the reserved region and shard, in this database or in a copy. Changing the
+# region or the shards of the server does not end the reservation.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ my $old = <<~'SQL';
 	CREATE INDEX ON old (made) WHERE id IS NULL;
 	SQL
 my $backfill = "CALL snowflake.backfill('old', 'id', 'made', shard => 5)";
-# Checks that new ids have the region, and are greater than all ids of the table.
+# Checks that new ids have the given region, and are greater than all ids of the table.
 sub mints_later
 {
 	my ($region, $database, $name) = @_;
@@ -46,8 +46,8 @@ $node->start_with('snowflake.region = 31');
 mints_later(31, 'app', 'in the region of the origin the server mints greater ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# The server changes back to its first region, and backfill() continues. backfill() must detect that the server has
-# minted ids of the reserved region and shard.
+# The server changes back to its first region, and backfill() continues. The procedure backfill() must detect that the
+# server has minted ids of the reserved region and shard.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
 $node->refuses($backfill, { sqlstate => '55000', message => 'ids of region 31, shard 5 already exist', detail => 'Column public\.old\.id already contains such an id of .* or later' },

@@ -25,7 +25,7 @@ sub call
 
 sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
 
-# Makes the functions of role joe. attack() tries to make joe a superuser.
+# Makes the functions of role joe. The function attack() tries to make joe a superuser.
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE ROLE joe LOGIN;
@@ -86,7 +86,7 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# Runs statements in a session of joe. In a superuser's session with SET ROLE, attached code could return to the
+# Runs statements in a session of joe. SET ROLE is not enough, because attached code could return to the role of the
 # superuser.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(

@@ -19,7 +19,8 @@ sub sql { return $node->safe_psql($_[1] // 'postgres', $_[0]); }
 sub settled { return sql('SELECT snowflake.settled_before()', @_); }
 sub held { return sql(q{SELECT coalesce(held_back_by, 'nothing') FROM snowflake.settled}, @_); }
 
-# Waits until an id is below the result of settled_before(). This needs a clock later than the time of the id.
+# Waits until an id is below the result of settled_before(). An id is settled only after the clock has passed the time
+# of the id.
 sub comes_to_be_settled
 {
 	my ($id, $name) = @_;
@@ -102,8 +103,8 @@ comes_to_be_settled(sql('SELECT id FROM t WHERE n = 1'), 'a procedure that has c
 $blocker->query_safe('SELECT pg_advisory_unlock(7)');
 $node->finish_writer($call);
 
-# A commit waits for a standby, so its rows are not visible yet. settled_before() returns at once, and the result is
-# below the ids of these rows.
+# A commit waits for a standby, so its rows are not visible yet. The function settled_before() returns at once, and the
+# result is below the ids of these rows.
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
@@ -202,7 +203,7 @@ comes_to_be_settled($late, 'an id that is committed while another statement runs
 $writer->query_safe('SELECT pg_advisory_unlock(8)');
 is_deeply($node->finish_writer($both)->{ids}, [4711], 'the other statement gets a result above the id, but does not see the row');
 
-# settled_before() does not cover ids that another transaction inserts later, and ids that another server minted.
+# settled_before() does not cover ids that another transaction inserts later, or ids that another server minted.
 my ($reserved) = $node->ids('SELECT unnest(snowflake.next_ids(5, 1))');
 comes_to_be_settled($reserved, 'an id that was minted for a later insert becomes settled before the insert');
 is(sql("INSERT INTO t (id) VALUES ($reserved), (snowflake.make_id('2026-01-01', 5, 0)) RETURNING id < snowflake.settled_before()"), "t\nt", 'an id of make_id() can be inserted below the result');

@@ -1,5 +1,5 @@
-# Runs the examples of doc/cursors.md. A transaction that begins first and commits last tests each way to read. Also
-# tests the heartbeat where the page's examples cannot run: on a standby, and for regions that logical replication
+# Runs the examples of doc/cursors.md. Tests each way to read with a transaction that begins first and commits last.
+# Also tests the heartbeat where the page's examples cannot run: on a standby, and for regions that logical replication
 # merges.
 
 use strict;

@@ -142,7 +142,8 @@ sub try
 	return;
 }
 
-# Functions for the events of the run, such as a killed session. Each event happens at least once, in random order.
+# Functions for the events of the run, such as a killed session. Each event of the run happens at least once, in random
+# order.
 sub a_session
 {
 	my ($how) = @_;

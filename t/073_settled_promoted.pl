@@ -1,5 +1,5 @@
-# Tests settled_before() on a promoted standby with prepared transactions that have minted ids. The result stays below
-# the id of each prepared transaction until the transaction ends.
+# Tests settled_before() on a promoted standby with prepared transactions that have minted ids. The result of
+# settled_before() stays below the ids of a prepared transaction until the transaction ends.
 
 use strict;
 use warnings FATAL => 'all';
