@@ -10,8 +10,8 @@ use File::Path qw(make_path);
 use File::Spec;
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 
-# Returns the directory of the changed copy, for dynamic_library_path. %form can contain new values for the numbers abi
-# and most_databases.
+# Returns the directory of the changed copy, for dynamic_library_path. The hash %form can contain new values for the
+# numbers abi and most_databases.
 sub directory
 {
 	my ($node, %form) = @_;

@@ -24,7 +24,8 @@ sub new
 		count => 0 }, $class;
 }
 
-# Returns the ledger of another database. new_server_run() and check() of this ledger also apply to the returned ledger.
+# Returns the ledger of another database. The methods new_server_run() and check() of the first ledger also apply to the
+# returned ledger.
 sub of
 {
 	my ($self, $database) = @_;
@@ -91,7 +92,8 @@ sub highest
 	return $self->{highest}{$shard};
 }
 
-# Adds one test: the ledger contains at least this many ids, all ids are unique, and the ids of a shard ascend.
+# Adds one test: the ledger contains at least the given number of ids, all ids are unique, and the ids of a shard
+# ascend.
 sub check
 {
 	my ($self, $least, $name) = @_;

@@ -34,7 +34,7 @@ sub copy_installation
 	return (dirname("$root$dir{bindir}"), $root, "$root$dir{sharedir}/extension");
 }
 
-# Starts a server from the copied installation and creates the extension. %params can contain conf, the text of
+# Starts a server from the copied installation and creates the extension. The hash %params can contain conf, the text of
 # settings.
 sub create_running
 {

@@ -21,8 +21,8 @@ sub new
 
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets the files that describe the block device in sysfs. The keys are the names of the files below the device's
-# directory.
+# Sets the files that describe the block device in sysfs. The keys of %says are the names of the files below the
+# device's directory.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -31,7 +31,8 @@ sub set_disk
 	return;
 }
 
-# Sets the clock source of the kernel and the flags of the processor. If an argument is undef, its file does not exist.
+# Sets the clock source of the kernel and the flags of the processor. If the clock source or the flags are undef, the
+# corresponding file does not exist.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

@@ -43,8 +43,8 @@ sub init
 }
 
 # Creates a server, but does not start the server. "snowflake.max_lead" is a tenth of the default, so that ids soon
-# reach this limit. %params can contain conf (text of settings), install_path (of another version), and the parameters
-# of init().
+# reach this limit. The hash %params can contain conf (text of settings), install_path (of another version), and the
+# parameters of init().
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -74,8 +74,8 @@ sub set_preload
 	return;
 }
 
-# Creates and starts a server with the extension in the database postgres. %params can contain clock (the time to set)
-# and the parameters of create().
+# Creates and starts a server with the extension in the database postgres. The hash %params can contain clock (the time
+# to set) and the parameters of create().
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -165,8 +165,8 @@ sub crash
 	return;
 }
 
-# Checks that the server uses the clock of the test. If the server used the real clock, many tests would pass without a
-# reason.
+# Checks that the server uses the clock of the test. If the server used the real clock, many tests would pass without
+# testing the clock.
 sub _check_clock
 {
 	my ($self) = @_;
@@ -271,8 +271,8 @@ sub error_of
 	return $code == 0 ? "no error; returned \"$out\"" : $err;
 }
 
-# Checks the error of a statement that must fail. %expected contains sqlstate, and patterns for message, detail and
-# hint.
+# Checks the error of a statement that must fail. The hash %expected contains the SQLSTATE, and patterns for message,
+# detail and hint.
 sub refuses
 {
 	my ($self, $sql, $expected, $name, $database) = @_;
@@ -289,7 +289,7 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# Starts a psql session in the background. psql continues after failed statements.
+# Starts a psql session in the background. The session continues after failed statements.
 sub session
 {
 	my ($self, $database, %params) = @_;
@@ -347,8 +347,8 @@ sub kill_all
 	$self->kill9;
 	kill 9, @children;
 	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
-	# Waits until all processes are gone or zombies. kill(), and a new postmaster that reads postmaster.pid, would treat
-	# a zombie as a running process.
+	# Waits until all processes are gone or zombies. Both kill() and a new postmaster that reads postmaster.pid would
+	# treat a zombie as a running process.
 	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
 	{
 		kill 9, children_of($postmaster);

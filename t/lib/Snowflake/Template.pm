@@ -1,5 +1,5 @@
-# Copies a data directory that initdb made once. initdb takes half a second of CPU, and a test run needs more than a
-# hundred data directories. Each copy gets its own system identifier.
+# Copies a data directory that initdb made once. The program initdb takes half a second of CPU, and a test run needs
+# more than a hundred data directories. Each copy gets its own system identifier.
 
 package Snowflake::Template;
 
@@ -36,7 +36,7 @@ sub instantiate
 }
 
 # The system identifier is at the start of pg_control. The new identifier is computed from the time and the process id,
-# as in initdb. pg_resetwal corrects the checksum and creates WAL with the new identifier.
+# as in initdb. The program pg_resetwal corrects the checksum and creates WAL with the new identifier.
 sub _identify
 {
 	my ($data) = @_;
