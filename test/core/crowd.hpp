@@ -1,9 +1,10 @@
 // Runs many claimers, which claim ids of a few shard counters, and a conductor, which moves the
-// clock and the limit. Claimers are threads or processes, because all data may be in shared memory.
+// clock and the limit. Claimers can be threads or processes, because all data may be in shared
+// memory.
 //
-// The conductor raises the shard counters to a floor beyond the limit, and then publishes a higher
-// limit. The positions between the old limit and the floor are called a gap. No claimer may get a
-// position in a gap.
+// The conductor raises the shard counters to a position beyond the limit (the floor), and then
+// publishes a higher limit. The positions between the old limit and the floor are called a gap. No
+// claimer may get a position in a gap.
 #pragma once
 
 #include <atomic>

@@ -51,8 +51,8 @@ namespace snowflake {
 inline constexpr Layout kNarrow = parse_layout("41/2+2/4", 0, kDefaultEpoch).layout;
 inline constexpr int64_t kStart = kDefaultEpoch + 1'000'000'000;
 
-// Simulates a clock that moves only if a call sleeps or a test moves the clock. step() moves only
-// the wall clock, not the time since boot.
+// Simulates a clock that moves only if a call sleeps or a test moves the clock. The function step()
+// moves only the wall clock, not the time since boot.
 struct FakeClocks {
   static inline int64_t now_ms, boot_ms;
 

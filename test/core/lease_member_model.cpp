@@ -322,8 +322,8 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Without the rule lost_is_new, the server continues as the same incarnation after it has
-      // lost its region, with the longer lease.
+      // Without the rule lost_is_new, a server that has lost its region keeps its incarnation, with
+      // the longer lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

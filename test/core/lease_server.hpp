@@ -84,7 +84,8 @@ constexpr LeaseAnswer answer(FleetState& fleet, const LeaseRequest& request, Ans
   return result;
 }
 
-// A lease has ended when the earlier of two clocks has passed its end.
+// A lease has ended when the clocks of both the requesting server and the lease server have passed
+// its end.
 constexpr int64_t earlier_clock(const LeaseRequest& request, int64_t clock_ms) noexcept {
   return std::min(request.clock_ms, clock_ms);
 }
@@ -330,7 +331,7 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
 }
 
 // Continues all leases after a recovery in which the lease server has lost no decision. REQUIRES
-// that the fleet is not halted, or was halted by a false request.
+// that the lease server still grants leases, or stopped because of a false request.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }

@@ -47,7 +47,7 @@ struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Lets other sessions run before one of the loads of a session.
+// Lets other sessions run before one session loads a value from memory.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -150,8 +150,8 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // run() simulates random work and faults. settle() simulates no faults, so every server must mint
-  // ids.
+  // run() simulates random work and faults. The function settle() simulates no faults, so every
+  // server must mint ids.
   void run(int steps);
   void settle();
 

@@ -82,10 +82,10 @@ void World::step() {
         const size_t i = random_.below(answers_.size());
         const SentAnswer sent = answers_[i];
         if (!random_.percent(20)) answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The lease worker may be killed at any of its stores. After a kill, the postmaster
-        // restarts all processes.
+        // The lease worker may be killed at any of its stores to memory. After a kill, the
+        // postmaster restarts all processes.
         Server& s = servers_[sent.server];
-        // Sessions may be extending the high-water mark when an answer arrives.
+        // Sessions may be raising the high-water mark when an answer arrives.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);

@@ -125,8 +125,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the process that publishes a limit after each of its stores. highest_ms must then be above
-// every id that may have been claimed.
+// Kills the process that publishes a limit after each of its stores. The value highest_ms must then
+// be above every id that may have been claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -240,7 +240,7 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` stands for the shard counters, and is not atomic on purpose. Without release in
+// `raised` represents the shard counters, and is not atomic on purpose. Without release in
 // publish() and acquire in read(), ThreadSanitizer reports a data race on `raised` on any machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {

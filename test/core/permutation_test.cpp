@@ -1,5 +1,5 @@
 // Tests the Feistel network that encrypts ids for aliases, with simple round functions. Also tests
-// base62 of more than 64 bits. extensions/alias/sql/alias.sql tests the aliases with AES.
+// base62 of more than 64 bits. The SQL test extensions/alias/sql/alias.sql uses AES.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 // some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
-// not mix test code and real code. No core header may be included before shard.hpp, but all
-// standard headers that shard.hpp needs must be.
+// not mix test code and real code. This file must include all standard headers that shard.hpp needs
+// before shard.hpp, but no core header.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -135,7 +135,7 @@ class Interleaving {
   }
 
   // Runs `victim`. Up to four times, another claim, a raised shard counter or a spurious failure
-  // comes between two of its steps.
+  // comes between two steps of `victim`.
   template <class Victim>
   void disturb(Choices& choices, Victim victim) {
     int left = 4;

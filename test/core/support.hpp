@@ -80,8 +80,8 @@ inline constexpr uint64_t kEffort = 4;
 inline constexpr uint64_t kEffort = 4;
 #endif
 
-// Matches POSIX extended regular expressions. std::regex is not used, because g++ 12 shows warnings
-// for std::regex with -fsanitize=address.
+// Matches POSIX extended regular expressions. The class std::regex is not used, because g++ 12
+// shows warnings for std::regex with -fsanitize=address.
 class Pattern {
  public:
   explicit Pattern(const char* text) {
