@@ -2,8 +2,8 @@
 // needs: a clock read and a compare-and-swap. The benchmarks mint ids with the time of TickClock,
 // as in next_id().
 //
-// The benchmark `kernel_id` reads the kernel's clock for every id. The server does the same if it
-// cannot use the processor's time stamp counter.
+// The benchmark `kernel_id` reads the kernel's clock for every id. Without the processor's time
+// stamp counter, the server also reads the kernel's clock for every id.
 //
 // Every benchmark counts one id as one item. All threads share one shard counter (`_shared`), or
 // each thread has its own shard counter (`_own`). This file sums over the threads itself, because
@@ -122,7 +122,7 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The attribute "flatten" is used as in next_id(). Without this attribute the claim would be
+// The attribute "flatten" is used as in next_id(). Without the attribute "flatten" a claim would be
 // returned through memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {

@@ -1,5 +1,5 @@
-// Mints and decodes ids without PostgreSQL, in the layout of a database. doc/core.md lists its
-// limits.
+// Mints and decodes ids without PostgreSQL, in the layout of a database. The page doc/core.md lists
+// the limits of this program.
 //
 //   g++ -std=c++20 -O2 -pthread $(pkg-config --cflags snowflake-core) mint.cpp -o mint
 //   ./mint SEAL REGION FILE                 makes the mark file of a region, once

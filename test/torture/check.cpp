@@ -15,8 +15,8 @@
 //   holders      the ids of one region and tick belong to one line
 //   observed     what a server mints after observe(id) is greater than the id
 //
-// If servers lease their regions, "order" compares only time and sequence number, because a shard
-// continues in another region. Each result of a call must follow these rules:
+// If servers lease their regions, the rule "order" compares only time and sequence number, because
+// a shard continues in another region. Each result of a call must follow these rules:
 //
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
