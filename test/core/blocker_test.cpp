@@ -125,8 +125,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A high-water mark that was lowered or is ahead of the clock prevents minting only if the server
-// has not written an equal or higher mark.
+// A lowered high-water mark, or one ahead of the clock, prevents minting only if the server has not
+// written an equal or higher mark.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;

@@ -3,8 +3,8 @@
 // reports about the synchronization of the clock. The time since boot and the monotonic clock stay
 // right.
 //
-// The functions of this library allocate no memory and take no lock, because PostgreSQL reads the
-// clock in its handler of SIGALRM, which may interrupt malloc(). The clock's offset is in mapped
+// The functions of this library allocate no memory and take no lock. PostgreSQL reads the clock in
+// its handler of SIGALRM, and SIGALRM may interrupt malloc(). The clock's offset is in mapped
 // memory, because reading a file for each call would be slow.
 
 #define _GNU_SOURCE
