@@ -41,7 +41,6 @@ sub not_ahead_by
 	return;
 }
 
-# If the clock steps back by less than "snowflake.max_lead", calls return at once.
 mint_of(1);
 $clock->step(-0.09);
 mint_of(1);
@@ -52,7 +51,6 @@ is( $node->safe_psql('postgres', <<~'SQL'), '1|t', 'clock_history counts a step 
 	SQL
 not_ahead_by('100 ms', 'snowflake.next_id(1)', 'after a step back of 90 ms no id is further ahead of the clock than max_lead');
 
-# If the clock steps back by more than "snowflake.max_lead", but not by more than "snowflake.max_wait", calls wait.
 mint_of(2);
 $clock->step(-1.9);
 mint_of(2);
@@ -87,7 +85,6 @@ $clock->step(+1.9);
 is($node->safe_psql('postgres', 'SET snowflake.max_wait = 0; SELECT snowflake.next_id(5) > 0'),
 	't', 'with max_wait = 0 a call succeeds if the clock is right');
 
-# While a large batch waits for the clock, next_id() of the same shard succeeds even with max_wait = 0.
 my $batch = $node->start_writer('SELECT count(snowflake.next_ids(6, 1000000))');
 $node->poll_query_until('postgres',
 	'SELECT waits > 0 FROM snowflake.shard_stats WHERE shard = 6');
@@ -158,7 +155,6 @@ $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) $waiters");
 $end = $node->finish_writer($waiter);
 like($end->{errors}, qr/57P01: terminating connection/, 'pg_terminate_backend() ends the wait of a call');
 
-# A call that waits for the clock ends early if the clock is corrected.
 $waiter = start_waiting('');
 wait_for_waiter();
 $clock->step(+100);
@@ -168,7 +164,6 @@ is(scalar(@{ $end->{ids} }), 2, 'a waiting call returns an id after the clock is
 $ledger->record('patient', $end->{ids}[0]);
 mint_of(20);
 
-# If the postmaster dies, a backend that waits for the clock also ends.
 $clock->step(-100);
 $waiter = start_waiting('');
 wait_for_waiter();

@@ -67,7 +67,6 @@ $node->finish_writer($victim);
 $ledger->new_server_run;
 $node->refuses('SELECT snowflake.next_id(1)', \%jumped, 'next_id() still fails if the server crashes after the jump');
 
-# Only a superuser can accept a jump of the clock with accept_clock().
 $node->safe_psql('postgres', 'CREATE ROLE visitor');
 $node->refuses(
 	'SET ROLE visitor; SELECT snowflake.accept_clock()',

@@ -86,7 +86,6 @@ is($node->safe_psql('postgres', "SET lock_timeout = '60s'; BEGIN; DROP EXTENSION
 $idle->quit;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'minted'");
 
-# If the synchronous standby is not connected, calls that mint ids do not wait for the standby.
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->restart;
 my $timed_out = 0;

@@ -182,7 +182,6 @@ $node->safe_psql('postgres', 'DROP SCHEMA elsewhere CASCADE');
 both_mint();
 covered('the former mark, which was too low, covers all ids again');
 
-# After a crash new ids are above an id that was passed to observe().
 my $seen = $node->safe_psql('postgres', "SELECT snowflake.make_id(clock_timestamp() + interval '50 s', 0, 1023)");
 $node->refuses("SET ROLE visitor; SELECT snowflake.observe($seen)",
 	{ sqlstate => '42501', message => 'permission denied for function observe' }, 'an ordinary role may not call observe()');
@@ -195,7 +194,6 @@ is($node->safe_psql('postgres',
 	't', 'after an immediate stop every shard is above an observed id');
 both_mint();
 
-# If the high-water mark is lost, calls fail instead of guessing the high-water mark.
 $node->safe_psql('postgres', <<~'SQL');
 	BEGIN;
 	ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
@@ -237,7 +235,6 @@ foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 3) g');
 }
 
-# A query of the view health does not wait for a transaction that alters the high-water mark.
 my $altering = $node->session;
 $altering->query_safe('BEGIN; ALTER SEQUENCE snowflake.high_water SET UNLOGGED; ALTER SEQUENCE snowflake.high_water SET LOGGED');
 is($node->safe_psql('postgres', q{SET statement_timeout = '60s'; SELECT minting, reason FROM snowflake.health}),

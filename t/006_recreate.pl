@@ -81,7 +81,6 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_500, 'ids are unique if recreating the extension is rolled back');
 
-# Tests transactions that create the extension, mint ids and roll back.
 $node->safe_psql('postgres', 'CREATE DATABASE fickle');
 foreach my $round (1 .. 6)
 {
@@ -99,7 +98,6 @@ mint('fickle');
 mint();
 $ledger->check(3_000, 'ids are unique if creating the extension is rolled back');
 
-# A database that is made from a template mints greater ids than the ids in its tables.
 $node->safe_psql('fickle', 'CREATE TABLE t AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 100)');
 $node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE fickle');
 $node->crash($ledger, -3);

@@ -54,7 +54,6 @@ my $cascade = add_standby('cascade', $standby);
 mint($primary);
 $primary->wait_for_catchup($standby, 'replay');
 
-# A standby cannot mint ids, but can decode ids.
 my $session = $standby->session;
 my ($id) = $standby->ids('SELECT max(id) FROM photos');
 my %recovering = (

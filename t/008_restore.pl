@@ -73,7 +73,6 @@ my @after = insert($source, 2);
 $source->safe_psql('app', 'SELECT pg_switch_wal()');
 $source->stop;
 
-# Restores a dump with psql on a server whose clock is 40 s behind the clock of the source server.
 my $target = Snowflake::Node->create('target', conf => $conf);
 $target->clock->set(-40);
 $target->start;
@@ -162,7 +161,6 @@ $target->restart;
 $target->safe_psql('postgres', 'DROP DATABASE app; CREATE DATABASE app OWNER app');
 restore($target);
 
-# The settings for the layout affect only the next CREATE EXTENSION, not this database.
 $target->append_conf('postgresql.conf', "snowflake.layout = '41/5+5/12'\nsnowflake.tick = 10\nsnowflake.epoch = '2024-06-01'");
 $target->restart;
 continues($target, 200, 'a changed setting for the layout does not affect this database');

@@ -80,7 +80,6 @@ stops_the_start("snowflake.owned_shard = '1-5'",
 stops_the_start('snowflake.node = 1',
 	qr/FATAL:  unrecognized configuration parameter "snowflake.node"\n.*DETAIL:  The setting belongs to pgEdge's extension/);
 
-# A running server that reloads an invalid value keeps the old value.
 configure("snowflake.max_lead = '30s'");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');

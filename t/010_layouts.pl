@@ -77,7 +77,6 @@ foreach my $database (sort keys %layouts)
 	my @ids = $node->ids($mint, $database);
 	decodes($database, $layout, @ids[ 0 .. 3, 298 .. 305, 596 .. 602, 2599 ]);
 	$ledger->record('first', @ids);
-	# One transaction mints ids in more shards than a session has slots for counting ids.
 	is($node->safe_psql($database, 'SELECT sum(ids), sum(batches) FROM snowflake.shard_stats'), '2600|1',
 		"$database: shard_stats counts all ids of the transaction");
 	$node->refuses(
@@ -92,7 +91,6 @@ foreach my $database (sort keys %layouts)
 	is($node->safe_psql($database, 'SELECT time_bits, region_bits, shard_bits, sequence_bits, tick_ms, shards, regions FROM snowflake.layout'),
 		join('|', @{ $layout->{bits} }, $layout->{tick}, $last + 1, 1 << $region_bits), "$database: the view layout shows the bits, shards and regions");
 
-	# audit() reports no finding for ids of this database, and one finding for numbers beyond the end of the layout.
 	my %shards = map { ($_ >> $sequence_bits & $last) => 1 } @ids;
 	my $bits = $time_bits + $region_bits + $shard_bits + $sequence_bits;
 	$node->safe_psql($database, "CREATE TABLE minted AS SELECT unnest(ARRAY[${\ join ',', @ids}]) AS id");

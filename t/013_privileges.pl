@@ -190,7 +190,6 @@ foreach my $sql (
 }
 $node->mint($ledger);
 
-# While two sessions call set_mark() all the time, the high-water mark is never below the ids that calls returned.
 $node->safe_psql('postgres', 'CREATE TABLE finished (i int)');
 my @setters = map { $node->start_writer("DO \$\$ BEGIN WHILE NOT EXISTS (SELECT FROM finished) LOOP PERFORM snowflake.set_mark('2025-02-01'); END LOOP; END \$\$") } 1 .. 2;
 $node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE application_name = 'writer' AND state = 'active'");
@@ -281,7 +280,6 @@ $node->mint($ledger);
 is($node->safe_psql('postgres', 'SELECT string_agg(database, $$ $$ ORDER BY database) FROM snowflake.databases WHERE mark > now() - interval $$1 min$$'),
 	'a b postgres', 'the view databases shows the databases that have a slot');
 
-# A role without EXECUTE cannot mint, not even through a trigger.
 my ($revoke) = slurp_file("$FindBin::RealBin/../doc/questions.md") =~ /```sql\n(REVOKE EXECUTE.*?)```/s;
 $node->safe_psql('postgres', $revoke);
 foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'SELECT snowflake.next_id(1, 5)', 'SELECT snowflake.next_id_near(5)',
@@ -292,7 +290,6 @@ foreach my $sql ('SELECT snowflake.next_id()', 'SELECT snowflake.next_id(1)', 'S
 }
 $node->stop;
 
-# CREATE EXTENSION fails if the last time of the layout is in the past.
 my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
 $ended->set_preload(1);
 $ended->start;

@@ -64,7 +64,6 @@ is(health('minting, reason'), 't|', 'health() shows that the database mints when
 cmp_ok($node->safe_psql('postgres', 'SELECT mark_flushes FROM snowflake.database_stats'), '>', $before, 'mark_flushes counts the wait when it has ended');
 like($node->log_content, qr/LOG:  a call waited \d.* for the high-water mark to be flushed/, 'the log contains the wait for the disk');
 
-# With default_transaction_read_only = on, every call that mints ids fails.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET default_transaction_read_only = on');
 $node->reload;
 becomes('minting, reason', 'f|"default_transaction_read_only" is on', 'health() shows a server that is read-only by default');
@@ -98,7 +97,6 @@ $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 
 is($counted->('mark_unsafe'), '2', 'refusals because of an unlogged mark are counted');
 $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 
-# A cancelled wait before a commit is also counted.
 $node->reconfigure('snowflake.clock_error' => "'500ms'", 'snowflake.max_clock_error' => "'5s'");
 my $waits = $node->safe_psql('postgres', 'SELECT commit_waits FROM snowflake.database_stats');
 $writer = $node->start_writer("SET snowflake.max_wait = '60s'; SET snowflake.commit_wait = on; SELECT snowflake.next_id(1)");

@@ -126,8 +126,8 @@ sub holds
 }
 
 # Tests a state in which calls wait instead of failing. One session has minted ids before, and another session is new.
-# The hash %step contains a name, the reason that health() must show, the code of "make" and "undo", and optionally the
-# wait event of one session.
+# The hash %step contains a name, the reason that health() must show, and the code of "make" and "undo". If %step
+# contains "for", one session must wait for this wait event.
 sub waits
 {
 	my (%step) = @_;

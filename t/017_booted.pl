@@ -98,7 +98,6 @@ $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 in_time('if the clock was corrected before the first call, ids have the right time');
 
-# After a crash restart the server still uses the high-water mark that a failed call has read.
 boot(-2 * 3600);
 $node->refuses('SELECT snowflake.next_id(1)', $behind, 'next_id() fails while the clock is two hours behind');
 crash_restart();
@@ -148,7 +147,6 @@ $node->refuses('SELECT snowflake.observe(snowflake.make_id(now(), 1, 1))', $jump
 $clock->set(0);
 in_time('until it is taken back');
 
-# Tests "snowflake.unsynchronized", with which minting needs a synchronized clock.
 my %unsynchronized = (
 	sqlstate => '55000',
 	message => 'no ids are minted because the clock is not synchronized',

@@ -1,6 +1,6 @@
-# Tests rows that are restored or replicated without the high-water mark: by parts of a dump, by a dump whose restoring
-# role may not set the high-water mark, or by logical replication. After observe_all() new ids are greater than the ids
-# of these rows, even if the clock is behind.
+# Tests rows that are restored or replicated without the high-water mark. The rows come from parts of a dump, from a
+# dump whose restoring role may not set the high-water mark, or from logical replication. After observe_all() new ids
+# are greater than the ids of these rows, even if the clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -101,7 +101,6 @@ like($err, qr/ERROR:  permission denied for sequence high_water/, 'a role that m
 $target->safe_psql($database, 'GRANT USAGE ON SCHEMA app TO app; GRANT SELECT ON app.photos TO app');
 observed($database, 'a role that may not set the mark');
 
-# A dump of the data of all tables and sequences contains the high-water mark.
 $database = make($extension, $table);
 load($database, dump_of('-a'));
 cmp_ok(next_id($database), '>', $max, 'pg_dump -a: the dump contains the mark, so the next id is above those of the rows');

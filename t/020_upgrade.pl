@@ -36,7 +36,6 @@ foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
 my ($wanted, $installed) = map { $scripts{$_} } "$FindBin::RealBin/..", "$share/extension";
 is($installed, $wanted, 'every script of the repository is installed, and no other');
 
-# An update can start from every version that has an installation script.
 my @fresh = map { /^snowflake--([\d.]+)\.sql$/ ? $1 : () } split / /, $installed;
 foreach my $from (grep { $_ ne $newest } @fresh)
 {

@@ -125,7 +125,6 @@ is(Snowflake::Catalogue::differences(
 		Snowflake::Catalogue::snapshot($new, 'fresh')),
 	'', 'after pg_upgrade the catalogue equals that of a fresh installation');
 
-# Ids sort by time, so new ids of every shard are above the highest id of the old server.
 my @ids = $new->ids(<<~'SQL');
 	SELECT snowflake.next_id(g % 1024) FROM generate_series(1, 100) g;
 	INSERT INTO photos (n) SELECT generate_series(1, 100) RETURNING id;
@@ -149,7 +148,6 @@ is($new->safe_psql('postgres', <<~'SQL'), 't', 'the indexes agree with the table
 	SET enable_seqscan = off;
 	SELECT (SELECT count(*) FROM photos WHERE snowflake.time_of(id) > '2026-01-01+00') = count(*) FROM photos
 	SQL
-# The upgraded database has the layout of its seal, not the layout of the server's settings.
 my $read = "SELECT snowflake.time_of($highest), snowflake.shard_of($highest)";
 my $before = $new->safe_psql('postgres', $read);
 $new->stop;

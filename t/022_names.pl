@@ -14,7 +14,6 @@ my $node = Snowflake::Node->create_running('main', conf => "snowflake.max_lead =
 $node->safe_psql('postgres', 'SELECT snowflake.next_id(5)');
 my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
 
-# The clock is set back, so the next call waits.
 my $session = $node->session;
 $session->query_safe('SELECT 1');
 $node->clock->step(-300);

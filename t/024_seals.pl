@@ -43,7 +43,6 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(8191))'), '8
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 $node->refuses('SELECT snowflake.next_id(8191)', { sqlstate => '22023', message => 'shard' }, 'a third layout refuses a shard that only the second one had', 'fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31))'), '31', 'an open session mints under the third layout');
-# If a transaction that changes the layout is rolled back, the server uses the former layout again.
 is($pooled->query_safe("BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'instagram'; CREATE EXTENSION snowflake; ROLLBACK; SELECT snowflake.shard_of(snowflake.next_id(30))"), '30', 'after a rollback an open session mints under the former layout');
 # Stops the server immediately, and starts it with a clock that is behind.
 $node->stop('immediate');
@@ -136,7 +135,6 @@ my $end = $node->finish_writer($waiting);
 is(scalar @{ $end->{ids} }, 1, 'a waiting session mints under the former layout after the rollback') or diag $end->{errors};
 is($node->safe_psql('waited', $bits), '41/5+8/10', 'the database has the former layout after the rollback');
 $restorer->quit;
-# Even if the restoring transaction has minted ids, other sessions cannot use the layout of the dump before the commit.
 make('shown', 'CREATE EXTENSION snowflake');
 $restorer = $node->session('shown');
 $restorer->query("BEGIN; $adopt; SELECT snowflake.next_id(31)");

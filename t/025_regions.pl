@@ -89,7 +89,6 @@ alter('y', 'region', 2);
 is(join(' ', map { region($_) } qw(x y)), '1 2', 'each database mints in its own region');
 is(regions_in_use(), 'x|1|all y|2|all', 'the view databases shows them');
 
-# Tests sessions that started before ALTER DATABASE changed the region.
 my %old = (minted => $node->session('x'), idle => $node->session('x'), prepared => $node->session('x'));
 my $last = $old{minted}->query_safe('SELECT snowflake.next_id(5)');
 $old{prepared}->query_safe("BEGIN; INSERT INTO ids VALUES (snowflake.next_id(5)); PREPARE TRANSACTION 'p'");
@@ -172,8 +171,8 @@ cmp_ok($node->safe_psql('x', 'SELECT snowflake.next_id(1)'), '>', $last_of_gone,
 alter('x', 'region', 2);
 region('x');
 
-# Ids in the region of a dropped database begin above the dropped high-water mark, in a new database and in a database
-# that has minted ids. The last ids of the dropped database are 4.6 s ahead of the clock.
+# If a database gets the region of a dropped database, its ids begin above the dropped high-water mark. Tests a new
+# database, and a database that has minted ids. The last ids of the dropped database are 4.6 s ahead of the clock.
 foreach my $next ([ 'new', 7 ], [ 'x', 8 ])
 {
 	my ($database, $region) = @$next;

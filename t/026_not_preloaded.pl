@@ -154,7 +154,6 @@ $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53200', message => 
 	'next_id() fails if locks have filled the shared memory');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|no room in PostgreSQL's shared memory", 'health() shows that the shared memory has no room');
 
-# Restarts the server with and without preloading the library.
 foreach my $preload ('snowflake', '', 'snowflake')
 {
 	$node->clock->step(-5);

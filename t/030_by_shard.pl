@@ -99,7 +99,6 @@ $node->safe_psql('l_instagram', <<~'SQL');
 	SQL
 is(misplaced($node, 'l_instagram', 't', 10, 13), '0', 'after the tests under another seal each row is in the partition of its shard');
 
-# Dumps and restores two partitioned tables with a foreign key.
 $node->start_with("snowflake.layout = 'instagram'");
 $node->create_database('app');
 $node->safe_psql('app', <<~'SQL' . create_partitions('photos', 16) . create_partitions('likes', 16));
@@ -151,7 +150,6 @@ $other->refuses($_, \%restored, "restored under another layout by the root: this
   foreach 'INSERT INTO photos DEFAULT VALUES', 'INSERT INTO photos VALUES (1)', 'SELECT * FROM photos WHERE id = 1',
   'DELETE FROM photos WHERE id = 1', "COPY photos FROM PROGRAM 'echo 1,1' (FORMAT csv)";
 
-# Replicates from an ordinary table, and from a table with another number of partitions.
 $other->start_with("snowflake.layout = 'instagram'");
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE plain (id bigint PRIMARY KEY, n int);

@@ -14,7 +14,6 @@ use Test::More;
 my $node = Snowflake::Node->create('main');
 my $library = $node->basedir . '/citus.so';
 copy($node->config_data('--pkglibdir') . '/auto_explain.so', $library) or die "$library: $!";
-# A library whose name only begins with "citus" is not Citus.
 copy($library, $node->basedir . '/citus_columnar.so') or die $!;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = '" . $node->basedir . "/citus_columnar, snowflake'\n");
 $node->start;

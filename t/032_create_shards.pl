@@ -44,7 +44,6 @@ side_by_side('[0,4)', 8);
 $node->safe_psql('postgres', 'CREATE TABLE template.likes (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0))');
 side_by_side('[0,4)', 12);
 
-# If the snapshot of a transaction is older than a schema, the transaction cannot see the schema.
 my $old = $node->session;
 $old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $node->safe_psql('postgres', "CALL snowflake.create_shards('template', '[9,9]')");

@@ -39,7 +39,6 @@ sub wal_of
 }
 sub scalar_of { return $node->safe_psql('postgres', @_); }
 
-# Measures the WAL of a COPY whose file contains the ids.
 $node->safe_psql('postgres', "CREATE TABLE supplied (id bigint DEFAULT snowflake.next_id(5), v int); COPY supplied (v) FROM '$file'");
 $node->safe_psql('postgres', "COPY supplied TO '$file.ids'; TRUNCATE supplied");
 my $supplied = wal_of("COPY supplied FROM '$file.ids'");
@@ -82,7 +81,6 @@ COPY pairs (v) FROM '$short';
 SQL
 is(scalar_of('SELECT count(*), count(DISTINCT ids[1]) FROM pairs WHERE ids[1] = ids[2]'), '300|300', 'a function that uses its argument twice gets one id per row');
 
-# Settings that ALTER FUNCTION stores for next_id() also apply in COPY.
 $node->safe_psql('postgres', <<"SQL");
 CREATE TABLE altered (id bigint DEFAULT snowflake.next_id(), v int);
 ALTER FUNCTION snowflake.next_id() SET snowflake.default_shard = 9;
@@ -191,7 +189,6 @@ $node->safe_psql('postgres', "GRANT EXECUTE ON FUNCTION snowflake.next_id(int) T
 $node->safe_psql('postgres', "REVOKE EXECUTE ON FUNCTION snowflake.next_id_for_copy(int, internal) FROM PUBLIC; SET ROLE joe; COPY joes (v) FROM '$short'");
 is(scalar_of('SELECT count(DISTINCT id) FROM joes'), '200', 'a role that may call only next_id() can mint by COPY');
 
-# No role can call next_id_for_copy(), and no plan shows that function.
 foreach my $call ('(5, NULL)', '(5, NULL::internal)', "(5, '1')", "(NULL::internal)", "(int4range(3, 6), internal_in('1'))")
 {
 	(undef, undef, $error) = $node->psql('postgres', "SELECT snowflake.next_id_for_copy$call");

@@ -98,7 +98,6 @@ foreach my $database (sort keys %layouts)
 		  FROM (SELECT DISTINCT unnest(ARRAY[${\ join ',', @ids}]::bigint[]) AS id) s
 		SQL
 
-	# A number that the layout cannot mint has no UUID and no ULID.
 	foreach my $foreign ('-1', $last < ~0 >> 1 ? $last + 1 : ())
 	{
 		$node->refuses("SELECT snowflake.$_($foreign)", { sqlstate => '22003', message => "$foreign is not an id of this layout" },
@@ -148,7 +147,6 @@ foreach my $text (qw(base32 ulid))
 }
 is(is_sorted('base32', "$_-x-icu"), 'f', "base32 does not sort in the order of the ids under collation $_-x-icu") foreach @unsorted;
 
-# A UUID of another layout or epoch is an error.
 $node->start_with("snowflake.layout = 'instagram'");
 my @uuids = $node->ids('SELECT snowflake.to_uuid(snowflake.next_id(5)) FROM generate_series(1, 100)', 'instagram');
 my $tries = sub {

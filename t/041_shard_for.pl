@@ -40,7 +40,6 @@ foreach my $layout ('fleet', 'wide')
 	is($node->safe_psql("of_$layout", "SELECT snowflake.shard_for('$_')"), $shard_of_key{$layout}{$_}, "routing.md: key $_ has the shard of the table under layout $layout") foreach sort keys %{ $shard_of_key{$layout} };
 }
 
-# shard_for() returns the same shard for a text, whatever the encodings of the database and of the client are.
 $node->start_with("snowflake.layout = 'wide'");
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0 ENCODING '$_' LOCALE 'C'") foreach qw(latin1 euc_jp sql_ascii);
 $node->safe_psql($_, 'CREATE EXTENSION snowflake') foreach qw(latin1 euc_jp sql_ascii);

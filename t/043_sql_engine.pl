@@ -38,7 +38,6 @@ sub make_database
 
 sub as_app { my ($sql, $database) = @_; return $plain->safe_psql($database, $sql, extra_params => [ '-U', 'app' ]); }
 
-# Under each layout the library and the SQL engine decode the ids of the SQL engine alike.
 my %layouts = (
 	fleet => "1, 'fleet'", wide => "31, 'wide'",
 	js53 => "0, 'js53', epoch => '2012-02-29 05:30:00.250+05:30'",
@@ -100,7 +99,6 @@ $c->refuses("SELECT snowflake.generator_sql($_->[0])", $_->[1], "generator_sql()
   [ "0, 'nonsense'", { sqlstate => '22023', message => 'invalid id layout' } ], [ "0, '53/1+1/8'", { sqlstate => '0A000', message => 'cannot mint ids of layout', hint => 'fewer time bits' } ],
   [ "0, max_lead => '1 h'", { sqlstate => '22023', message => 'out of range', detail => '01:00:00' } ];
 
-# generator_sql() and scripts/engine-sql refuse the same arguments.
 foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagram --region 1' ], [ "0, '41/5+8/10', '7'", '--layout 41/5+8/10 --tick 7' ],
 	[ "0, 'js53', '1'", '--layout js53 --tick 1' ], [ "0, 'fleet', '0', '2199023255552'", '--epoch 2199023255552' ], [ "0, 'fleet', '0', 'soon'", '--epoch soon' ],
 	[ "0, max_lead => '60.1 s'", '--max-lead 60100' ], [ "0, max_lead => '-1 s'", '--max-lead -1000' ], [ "0, reserve => '99 ms'", '--reserve 99' ],
@@ -216,7 +214,6 @@ foreach my $step (0, -0.5, -30, -600, 2)
 	}
 	mint();
 }
-# If a backend is killed, the crash restart resets the counters of the SQL engine.
 my $victim = $plain->session('fleet');
 my $pid = $victim->query_safe('SELECT pg_backend_pid()');
 mint();
@@ -232,7 +229,6 @@ mint();
 $plain->clock->step(-0.8);
 mint();
 $plain->clock->step(0.8);
-# After the clock jumps ahead, calls fail until the clock is right again.
 $plain->clock->step(86400 * 400);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock jumped ahead by 4\d\d\.\d days', hint => 'accept_clock' }, 'next_id() fails if the clock jumped ahead by more than a year');
 is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), 'f|clock jumped ahead', 'health shows that the clock jumped ahead');

@@ -84,20 +84,17 @@ $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# CREATE EXTENSION waits for open transactions that have minted ids, but no longer than lock_timeout.
 my $session = $c->session('taken');
 $session->query_safe('BEGIN; SELECT snowflake.next_id(5)');
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that has minted', 'taken');
 $session->query_safe('COMMIT');
-# CREATE EXTENSION fails if the schema contains objects that do not belong to the SQL engine.
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move them' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# CREATE EXTENSION also fails if the function in the schema belongs to another extension. The owner of any extension can
+# CREATE EXTENSION fails if a function in the schema belongs to another extension. The owner of any extension can
 # add a function of the schema to the extension.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
-# CREATE EXTENSION waits for an open transaction that creates another function in the schema.
 my $planter = $c->session('taken');
 $planter->query_safe("SET ROLE owner; BEGIN; CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'");
 $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate => '55P03', message => 'lock timeout' }, 'CREATE EXTENSION waits for an open transaction that makes a function in the schema', 'taken');
@@ -147,8 +144,8 @@ as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
 is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark of the dump');
 insert($plain, 'back');
 
-# If the layouts of the SQL engine and the library differ, CREATE EXTENSION does not replace the SQL engine, and the SQL
-# engine does not accept the library's dump.
+# CREATE EXTENSION does not replace an SQL engine that has another layout. The SQL engine also does not accept the
+# layout of a dump if its own layout differs.
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);

@@ -159,8 +159,7 @@ $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');
 like($node->log_content, qr/LOG:  snowflake accepts that the clock moved by (?:89|90)\d{5} ms/, 'the log reports that the jump was accepted');
 mint(1);
 
-# Tests a clock before the epoch, a clock less than a year before the end of the layout, and a clock after the end of
-# the layout.
+# Tests log messages about a clock before the epoch, in the last year of the layout, and after the end of the layout.
 begin('ends', conf => "snowflake.clock_error = 5\n");
 $clock = $node->clock;
 mint(1);

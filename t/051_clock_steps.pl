@@ -55,7 +55,6 @@ foreach my $round (1 .. 4)
 }
 is(steps(), '8|1', 'steps of less than a millisecond are counted as one step when they add up to a millisecond');
 
-# If no session mints ids, a query of clock_history detects a step of the clock.
 $clock->step(-0.02);
 is(steps(), '9|1', 'a query of clock_history counts a step that no session has seen');
 

@@ -49,7 +49,6 @@ cmp_ok(pair("BEGIN; SELECT snowflake.next_ids(1, 30000) IS NULL; $insert; SELECT
 cmp_ok(pair("BEGIN; $insert; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'"), '>', 0, 'with commit wait the later id is greater after a prepared transaction');
 cmp_ok(pair("BEGIN; SAVEPOINT s; $insert; RELEASE s; COMMIT"), '>', 0, 'with commit wait the later id is greater after a subtransaction');
 
-# The later id is also greater if the earlier id was committed on the server whose clock is behind.
 $second->query_safe('SET snowflake.commit_wait = on');
 cmp_ok(-pair('SELECT snowflake.next_id(9)'), '<', 0, 'the later id is greater if both sessions use commit wait');
 
@@ -111,7 +110,6 @@ foreach my $where ('SYSTEM', 'DATABASE postgres', 'ROLE ' . $ahead->safe_psql('p
 is($ahead->safe_psql('postgres', 'SET snowflake.commit_wait = on; SELECT minting FROM snowflake.health()'), 't', 'health() ignores commit_wait of its own session');
 $ahead->safe_psql('postgres', 'ALTER DATABASE postgres RESET snowflake.clock_error');
 
-# After a clock was corrected, commit wait uses the new time.
 $ahead->clock->step(-0.9);
 cmp_ok(pair($insert), '>', 0, 'with commit wait the later id is greater after a correction of the clock');
 $_->quit foreach $first, $second;

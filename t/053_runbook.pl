@@ -147,7 +147,6 @@ $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'a standby: after the promotion ids are above all earlier ids');
 section_ends($title);
 
-# health() reports a promoted standby as a database that last minted ids elsewhere.
 $title = 'A database last minted elsewhere';
 like(next_block($title), qr/^postgres\|t\|the database may be a clone\|\d+\|.*\n\d+\|/, 'last minted elsewhere: the statement shows the reason');
 is(next_block($title), 't', 'last minted elsewhere: the statement accepts the clone');

@@ -97,8 +97,8 @@ sub interrupt
 	return;
 }
 
-# The arguments are the name, the settings, the number of rows with the same time, the ids per tick (time unit), the
-# length of a tick in ms, and the shard of the old rows.
+# The arguments are the name, the settings, the number of rows with the same time, the ids per tick (time unit), the ms
+# per tick, and the shard of old rows.
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;

@@ -176,7 +176,6 @@ $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT INSERT ON photos TO so
 say_block('doc/questions.md');
 like($node->error_of("SET ROLE somebody; INSERT INTO photos DEFAULT VALUES"), qr/42501/, 'questions: after the REVOKE an ordinary role cannot mint');
 
-# Checks that each example of doc/layout.md has the result in its comment.
 my $worked = 0;
 while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 {
@@ -186,7 +185,6 @@ while (grep { $_->[0] eq 'sql' } @{ $blocks{'doc/layout.md'} })
 }
 is($worked, 4, 'layout: the page shows four layouts');
 
-# Checks that each example was run or is listed.
 foreach my $page (sort keys %page)
 {
 	if (my $tests = $elsewhere{$page})
@@ -207,7 +205,6 @@ foreach my $page (sort keys %page)
 }
 is(join(', ', keys %not_run), '', 'every listed page exists');
 
-# Checks that the programs and options that a page names exist.
 my %program = map { $_ => slurp_file("$root/$_") } map { "scripts/$_" } map { basename($_) } grep { -f } glob("$root/scripts/*");
 foreach my $page (sort keys %page)
 {
@@ -222,8 +219,8 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: the programs and options on the page exist");
 }
 
-# Checks that the files that a page names exist. A page names a file by its path, by the end of its path, or, for a
-# test, by the beginning of its path: `pg/checks/seal_check.cpp`, `t/005`.
+# Checks that the files that a page names exist. A page can name the end of a path (`pg/checks/seal_check.cpp`) or, for
+# a test, its beginning (`t/005`).
 my @files;
 find({ no_chdir => 1, wanted => sub {
 	$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};

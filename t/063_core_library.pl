@@ -93,7 +93,6 @@ $node->safe_psql('postgres', "\\copy ids (id) FROM '$work/ids.$_'") foreach 1 ..
 is($node->safe_psql('postgres', 'SELECT snowflake.region_of(id), count(*), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM ids GROUP BY 1 ORDER BY 1'),
 	join("\n", map { "$_|100000|7|7" } 0 .. 3), 'the ids of all four are unique, and each has its region');
 
-# If the example program cannot use its mark file, the program ends and shows the reason.
 foreach ([ 'mark.1', 2, 'belongs to another' ], [ 'mark.9', 9, 'does not exist' ])
 {
 	my ($file, $region, $reason) = @$_;
@@ -101,7 +100,6 @@ foreach ([ 'mark.1', 2, 'belongs to another' ], [ 'mark.9', 9, 'does not exist' 
 	ok($status >> 8 == 1 && $out eq '' && $err =~ /$reason/, "the program fails because the mark file $reason");
 }
 
-# The example program fails with invalid arguments.
 foreach ([ 'x', 1 ], [ 0, 1 ], [ $number, -1 ], [ $number, '9223372036854775808' ], [ $number, 32, 'f' ], [ $number, 32, 'f', 0, 1 ], [ $number, 0, 'f', 256, 1 ], [ $number, 0, 'f', 0, '1x' ], [ $number, 0, 'f', 0, '' ])
 {
 	my ($status, $out, $err) = run_in_shell("./mint " . join ' ', map { "'$_'" } @$_);

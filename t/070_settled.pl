@@ -118,7 +118,6 @@ $node->reconfigure(synchronous_standby_names => "''");
 $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 2'), 'the result during the wait for a standby did not exceed the id of the row');
 
-# A commit that waits for the clock holds the result back until the clock has reached the time of the commit.
 $node->reconfigure('snowflake.clock_error' => "'5ms'", 'snowflake.max_clock_error' => "'10s'");
 $waiting = $node->start_writer(q{SET snowflake.commit_wait = on; SET snowflake.max_wait = '1min'; INSERT INTO t (n) VALUES (7)});
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event IN ('Extension', 'SnowflakeClock')})
@@ -130,7 +129,6 @@ $node->finish_writer($waiting);
 cmp_ok($while_it_waits, '<=', sql('SELECT id FROM t WHERE n = 7'), 'the result during the commit wait did not exceed the id of the row');
 $node->reconfigure('snowflake.clock_error' => '-1', 'snowflake.max_clock_error' => "'100ms'");
 
-# Mints a batch of ids that is ahead of the clock.
 my ($ahead) = $node->ids('SELECT (snowflake.next_ids(5, 900000))[900000]');    # 0.9 s
 is(sql("SELECT snowflake.settled_before() <= snowflake.min_id(clock_timestamp() + interval '1 ms')"), 't', 'ids ahead of the clock are not settled');
 is(held(), 'nothing', 'the view settled shows no reason for ids ahead of the clock');
