@@ -90,5 +90,5 @@ CREATE FUNCTION bench.endure(called regprocedure, shards integer[], seconds floa
   AS 'MODULE_PATHNAME', 'bench_endure' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.endure(regprocedure, integer[], float8) IS
   'Mints ids of the given shards in turn. Other sessions also mint in the first of these shards. Returns the number '
-  'of ids, of ids with a wrong shard, of ids that are not greater than the session''s previous id, and of ids that '
-  'another session also minted';
+  'of ids, and the number of wrong ids: with a wrong shard, not greater than the session''s previous id, or also '
+  'minted by another session';

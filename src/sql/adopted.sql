@@ -54,8 +54,8 @@ AS $$
    WHERE relkind IN ('r', 'p', 'f', 'v') AND NOT pg_is_other_temp_schema(relnamespace)
 $$;
 COMMENT ON FUNCTION snowflake.filled_columns() IS
-  'Internal: for minting_columns(). Returns the columns of tables and views whose default mints ids. The result '
-  'column holds_ids is true if the column belongs to a table and has type bigint or a domain over bigint';
+  'Internal: for minting_columns(). Returns the columns of tables and views whose default mints ids. In the result, '
+  'holds_ids is true if the column belongs to a table and has type bigint or a domain over bigint';
 
 CREATE FUNCTION snowflake.adopted_columns(OUT relation text, OUT attribute name, OUT at timestamptz, OUT problem text)
   RETURNS SETOF record
@@ -79,5 +79,6 @@ AS $$
     LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = r.attribute AND a.attnum > 0
 $$;
 COMMENT ON FUNCTION snowflake.adopted_columns() IS
-  'The columns of the table snowflake.adopted and their problems: the column does not exist, its default does not '
-  'mint ids, or columns that refer to it are too narrow for ids. The problem is null if there is none';
+  'Returns the columns of the table snowflake.adopted and their problems. A problem is that the column does not '
+  'exist, that its default does not mint ids, or that columns that refer to it are too narrow for ids. If there is no '
+  'problem, the problem is null';

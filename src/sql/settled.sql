@@ -2,9 +2,9 @@ CREATE FUNCTION snowflake.settled_before() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_settled_before'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.settled_before() IS
-  'Returns an id. In every later snapshot, no row with a smaller id is added, if each transaction mints the ids of '
-  'its rows itself. Call the function in a separate statement before the query. If the id is unknown, the result is '
-  'NULL, and the view settled shows the reason';
+  'Returns an id below which no new row can appear in later snapshots. A requirement is that each transaction mints '
+  'the ids of its rows itself. Call the function in a separate statement before the query. If the id is unknown, the '
+  'result is NULL, and the view settled shows the reason';
 
 CREATE FUNCTION snowflake.settled(
     OUT settled_before bigint, OUT held_back_by text, OUT pid integer, OUT transaction xid, OUT since timestamptz)
@@ -18,4 +18,5 @@ CREATE VIEW snowflake.settled AS
     LEFT JOIN pg_catalog.pg_prepared_xacts AS p ON p.transaction OPERATOR(pg_catalog.=) s.transaction;
 COMMENT ON VIEW snowflake.settled IS
   'Shows the result of settled_before(), and the session (pid) or prepared transaction (gid) that keeps the result '
-  'from rising. Shows when this session or transaction began. If there is none, held_back_by is NULL';
+  'from rising. The column since shows the time of the first id that this session or transaction minted. If nothing '
+  'keeps the result from rising, held_back_by is NULL';

@@ -25,10 +25,10 @@ CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'Is called by a trigger BEFORE INSERT, and sets the id of a row that has no id. set_id(''user_id'') mints an id in '
-  'the shard of the id in column user_id; set_id(''user_id'', ''hash'') in shard_for(user_id); set_id(''user_id'', '
-  '''hash'', ''2000'') in shard_for(user_id, 2000). The second argument can be the name of the id''s column. '
-  'set_id(), or set_id('''', ''photo_id''), uses the column''s default, for clients that insert NULL';
+  'A trigger BEFORE INSERT calls this function, which sets the id of a row without an id. set_id(''user_id'') mints '
+  'an id in the shard of the id in column user_id; set_id(''user_id'', ''hash'') in shard_for(user_id); '
+  'set_id(''user_id'', ''hash'', ''2000'') in shard_for(user_id, 2000). The second argument can be the name of the '
+  'id''s column. set_id(), or set_id('''', ''photo_id''), uses the column''s default, for clients that insert NULL';
 
 CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

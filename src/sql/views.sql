@@ -52,9 +52,9 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view s
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
   'Shows sums over all shards of this database since the time in column stats_since: ids, batches, borrowed ticks, '
-  'waits, ms waited, refused calls. Also shows the writes of the high-water mark, the waits for the flush of the mark '
-  '(number, total ms, longest ms), the waits before commits, the average ids per second, and how many ids a shard can '
-  'mint in a second';
+  'waits, ms waited, refused calls. Also shows the writes of the high-water mark, and the waits for the flush of the '
+  'mark (number, total ms, longest ms). Also shows the waits before commits, the average ids per second, and how many '
+  'ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -65,9 +65,9 @@ COMMENT ON FUNCTION snowflake.refusals() IS 'Returns the rows of the view snowfl
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
-  'Shows the refused calls of this database since the counters were last reset. The row of a cause shows the number '
-  'of refused calls, the time of the last one, and the time since which calls are refused, or null if calls are no '
-  'longer refused';
+  'Shows the refused calls of this database since the counters were last reset. Each row shows a cause, the number of '
+  'refused calls, and the time of the last refused call. The time since which calls are refused is null if calls are '
+  'no longer refused';
 
 CREATE FUNCTION snowflake.databases(
     OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text,
@@ -112,10 +112,10 @@ CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
   'Shows the lease of this server: the number of the fleet, the region, the end of the lease, and the end that '
   'sessions use. The requested length is the age of this server run, at least a minute, and at most snowflake.lease. '
-  'Also shows the last renewal and the failed renewals since then, the last contact, how many ms this server''s clock '
-  'was then ahead of the lease server''s clock, the number of this server run (incarnation), another server that '
-  'mints in the same region (conflict), and the last message. If the server only reports a static region, the row has '
-  'no lease. If snowflake.lease_conninfo is not set, the view has no row';
+  'Also shows the last renewal and the failed renewals since then, the last contact, and how many ms this server''s '
+  'clock was then ahead of the lease server''s clock. The column incarnation has the number of this server run, and '
+  'conflict has another server that mints in the same region. Also shows the last message. If the server only reports '
+  'a static region, the row has no lease. If snowflake.lease_conninfo is not set, the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.

@@ -37,8 +37,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.report_static(snowflake_fleet.request) IS
-  'Internal: records the report of a server with a static region; returns a description of another server that mints '
-  'in the same region, or null';
+  'Internal: records that a server reported its static region. Returns a description of another server that mints in '
+  'the same region, or null';
 
 CREATE FUNCTION snowflake_fleet.check_request(request snowflake_fleet.request, seal bigint, fleet bigint)
   RETURNS void

@@ -40,7 +40,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.revoke_lease(integer, bigint, boolean) IS
   'Revokes the lease of a region. If you pass an incarnation (the number of a server run), only the lease of this '
   'server run is revoked. The lease is not renewed, and the region is free when the lease ends. The server that holds '
-  'the lease may mint until the lease ends, or until its next request. Then the server leases another of its regions';
+  'the lease may mint until the lease ends, or until its next request. After that, the server leases another region '
+  'of its own regions';
 
 CREATE FUNCTION snowflake_fleet.ahead_in_ms(ahead interval) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -100,8 +101,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
   'Ends the lease of a region if the server that holds the lease (the holder) is stopped, for example after a power '
   'loss. The region is free after the time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the '
-  'server. Duplicate ids are possible if the holder still runs, if its clock was ahead by more than max_skew, or if '
-  'the clock of this database is behind by more than max_skew';
+  'server. Duplicate ids are possible if the holder still runs, or if the clock of the holder was ahead by more than '
+  'max_skew. Duplicate ids are also possible if the clock of this database is behind by more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -247,9 +248,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_data_loss(timestamptz, boolean, boolean, boolean) IS
   'Confirms that leases may be lost. Call this function after this database was restored to an earlier time, or after '
   'a failover to a standby that may lack commits. The old lease server must be stopped permanently. The argument '
-  '`now` is the present time by a clock that the operator trusts. Servers keep their leases, unless this database may '
-  'have granted leases before the loss was detected. In this case, all leases end. Returns the time at which the '
-  'other regions are free';
+  '`now` is the present time by a clock that the operator trusts. Servers keep their leases. But all leases end if '
+  'this database may have granted leases before the loss was detected. Returns the time at which the regions that no '
+  'server holds are free';
 
 CREATE FUNCTION snowflake_fleet.guard_leases() RETURNS event_trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -21,8 +21,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'Internal: returns properties that change when this database is recovered, promoted or copied. `directory` is the '
-  'change time of the file PG_VERSION, or null if the owner may not read it. If a disk is restored from a snapshot, '
-  'none of these properties changes';
+  'change time of the file PG_VERSION, or null if the owner of the extension may not read the file. If a disk is '
+  'restored from a snapshot, none of these properties changes';
 
 -- The signature of a row includes the id of the transaction that wrote the row, so rows that COPY or replication has
 -- written have no valid signature. The signature also includes the contents of the row, because a manual UPDATE can
@@ -133,5 +133,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
-  'Internal: records that this copy of the database is the one that grants leases. Records where the database is now, '
-  'and signs its rows';
+  'Internal: records that this copy of the database is the one that grants leases. Records the present location of '
+  'the database, and signs the rows of its tables';

@@ -143,5 +143,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remove_server(text, boolean) IS
-  'Removes a server: revokes its leases and those of its clones, and refuses new leases. The server may mint until '
-  'its leases end. Then other servers may lease its regions. The role is not dropped';
+  'Removes a server: revokes its leases and those of its clones, and refuses new leases. The removed server may mint '
+  'until its leases end. After that, other servers may lease the regions of the removed server. The role is not '
+  'dropped';

@@ -130,6 +130,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.generator_sql(integer, text, text, text, interval, interval, interval, boolean) IS
-  'Returns a script of SQL and PL/pgSQL for servers where the extension cannot be installed. Its functions mint ids '
-  'in a region and read ids. The layout is that of this database, or another layout in the form that preview_layout() '
-  'accepts. If pg_tle is true, the script installs the functions as a trusted language extension';
+  'Returns a script of SQL and PL/pgSQL for servers where the extension cannot be installed. The functions of the '
+  'script mint ids in a region and read ids. The layout is that of this database, or another layout in the form that '
+  'preview_layout() accepts. If pg_tle is true, the script installs the functions as a trusted language extension';

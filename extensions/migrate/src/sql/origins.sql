@@ -22,7 +22,7 @@ CREATE FUNCTION snowflake.has_ids_of_origin(relation regclass, id_column name, r
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint) IS
   'Internal: for backfill(): returns whether a column of a table or its child tables contains an id of a region and '
-  'shard that is greater than a given id. Also reads uncommitted rows, and evaluates no expression';
+  'shard that is greater than a given id. The function also reads uncommitted rows, and evaluates no expression';
 
 CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after bigint) RETURNS text
   LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -233,6 +233,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
   'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that is '
-  'reserved for late ids. The tick of the id is the first tick with a free id at this time or later. The function '
-  'never returns the same id twice';
+  'reserved for late ids. The id gets the first time unit (tick) at this time or later that has a free id. The '
+  'function never returns the same id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;

@@ -197,8 +197,8 @@ CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
            gssencmode,krbsrvname,gsslib,gssdelegation}'::text[]
 $$;
 COMMENT ON FUNCTION snowflake_fleet.known_options() IS
-  'Internal: returns the options that a connection string of the map may contain. These are all options of libpq that '
-  'are not secrets';
+  'Internal: returns the options that a connection string of the map may contain. The list contains all options of '
+  'libpq that are not secrets';
 
 CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

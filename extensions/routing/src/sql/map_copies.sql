@@ -54,8 +54,8 @@ CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
                          FROM snowflake_fleet.map_shard GROUP BY server) AS s))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.export_map() IS
-  'Returns the whole map as one document. The document contains the version, the earlier versions, the servers with '
-  'their connection strings, and the shards of each server';
+  'Returns the whole map as one document. The document contains the version of the map, the earlier versions, the '
+  'servers with their connection strings, and the shards of each server';
 
 CREATE FUNCTION snowflake_fleet.check_map(map jsonb) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -137,7 +137,7 @@ CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_uses(name) IS
   'Internal: returns a sentence for each object that prevents moving a schema. The object is in the schema, is used '
-  'by an object of the schema, or depends on one';
+  'by an object of the schema, or depends on an object of the schema';
 
 CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$

@@ -297,7 +297,7 @@ $$;
 COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake.health';
 CREATE OR REPLACE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'Shows whether this database mints ids. If not, shows the reason and the advice. Always has one row';
+  'Shows whether this database mints ids. If not, shows the reason and the advice. The view always has one row';
 
 -- Revokes the privileges that ALTER DEFAULT PRIVILEGES, or an earlier run of the script, has granted.
 DO $privileges$
