@@ -281,6 +281,39 @@ SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE relat
 -- A partition that is a foreign table is changed together with its parent
 SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'remote_readers'::regclass AND attname = 'article_id';
 
+-- A schema whose name begins with snowflake_ is adopted. Keys named like references become wider. Columns whose numeric type
+-- is not exact enough are listed, and so is a column whose view calls a function of integer.
+CREATE SCHEMA snowflake_shop;
+CREATE TABLE snowflake_shop.users (id serial PRIMARY KEY);
+CREATE TABLE snowflake_shop.profiles (user_id integer PRIMARY KEY, follower_id numeric(9), score_id real, fan_id numeric, author_id integer);
+CREATE VIEW snowflake_shop.authors AS SELECT of_integer(author_id) FROM snowflake_shop.profiles;
+-- Two columns use one sequence. Another column uses the sequence of an identity.
+CREATE TABLE snowflake_shop.orders (id integer PRIMARY KEY DEFAULT nextval('snowflake_shop.users_id_seq'));
+CREATE TABLE snowflake_shop.carts (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+CREATE TABLE snowflake_shop.bills (number integer DEFAULT nextval('snowflake_shop.carts_id_seq'));
+SELECT refusal($$CALL snowflake.adopt_schemas('{snowflake_shop}', 5, rewrite => true, dry_run => true)$$);
+DROP TABLE snowflake_shop.bills;
+CALL snowflake.adopt_schemas('{snowflake_shop}', 5, rewrite => true, drop_sequence => true);
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'snowflake_shop.profiles'::regclass AND attnum > 0;
+SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE relation ~ 'shop' ORDER BY 1;
+SELECT to_regclass('snowflake_shop.users_id_seq');
+SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', 5, leave_out => '{by_id,NULL}')$$)
+ UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd,NULL}', 5)$$);
+-- The caller needs the rights of every role that granted privileges on a view
+CREATE TABLE granted (id serial PRIMARY KEY);
+CREATE VIEW shown AS SELECT id FROM granted;
+ALTER TABLE granted OWNER TO regress_app;
+ALTER VIEW shown OWNER TO regress_app;
+GRANT SELECT ON shown TO regress_report WITH GRANT OPTION;
+GRANT USAGE, CREATE ON SCHEMA odd TO regress_app, regress_report;
+SET ROLE regress_report;
+GRANT SELECT ON shown TO PUBLIC;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO regress_app;
+SET ROLE regress_app;
+SELECT refusal($$CALL snowflake.adopt('odd.granted', 5, rewrite => true, dry_run => true)$$);
+RESET ROLE;
+
 -- All locks of a transaction share one deadline. A statement after the deadline gets only locks that are free.
 CREATE TABLE waits (n serial, at_most interval);
 CREATE FUNCTION run_until(that_lock boolean, until timestamptz) RETURNS void LANGUAGE sql AS $$
@@ -295,7 +328,7 @@ SELECT at_most <= '1 h' AND at_most > '50 min' AS the_rest, at_most < lag(at_mos
 SET client_min_messages = warning;
 DROP PUBLICATION regress_p;
 DELETE FROM snowflake.adopted;
-DROP SCHEMA odd, person, "Sales" CASCADE;
+DROP SCHEMA odd, person, "Sales", snowflake_shop CASCADE;
 DROP FOREIGN DATA WRAPPER regress_wrapper CASCADE;
 DROP OWNED BY regress_app, regress_report;
 DROP ROLE regress_app, regress_report;

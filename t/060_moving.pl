@@ -139,6 +139,18 @@ unlike($session->{stderr}, qr/ERROR/, 'held: adopt() succeeds when the other ses
 $others->write_until('SELECT count(*) > 10 FROM photos WHERE snowflake.shard_of(id) = 5');
 is($others->stop, '', 'held: no writer saw an error');
 is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (SELECT count(*) FROM journal) FROM photos'), '0|0', 'held: every row exists once');
+
+# Another session has locked the table exclusively, so that not even the checks can read the table.
+$holder = $node->session('held');
+$holder_pid = $holder->query_safe('SELECT pg_backend_pid()');
+$holder->query_safe('BEGIN; LOCK TABLE photos');
+foreach my $call (q{adopt('photos', 5, timeout => '1 s')}, q{adopt('photos', 5, timeout => '1 s', dry_run => true)},
+	q{adopt_schemas('{public}', 5, timeout => '1 s')}, q{adopt_schemas('{public}', 5, timeout => '1 s', dry_run => true)})
+{
+	$node->refuses("CALL snowflake.$call", { sqlstate => '55P03', message => 'could not lock all tables of the plan in \d+ attempts',
+		detail => "changed nothing.* photos by process $holder_pid ", hint => 'long transactions' }, "held: $call names the session that has locked the table", 'held');
+}
+$holder->quit;
 $session->quit;
 # Adopts all tables of an application while clients write. The application has foreign keys, a view, a materialized
 # view, and columns that look like ids only by their names. After a cancelled call the application still works, and a

@@ -23,6 +23,20 @@ COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
   'Internal: for adopt(): the sequences that a column owns, or that its default uses, except the sequence of an '
   'identity column';
 
+CREATE FUNCTION snowflake.other_uses(sequence regclass, keys snowflake.key_column[]) RETURNS text
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT string_agg(pg_describe_object(u.classid, u.objid, u.objsubid), ', ')
+    FROM pg_depend AS u
+   WHERE u.refclassid = 'pg_class'::regclass AND u.refobjid = sequence AND u.deptype = 'n'
+     AND NOT EXISTS (SELECT FROM snowflake.attributes_of(keys) AS a JOIN pg_attrdef AS d
+                               ON adrelid = a.relation AND adnum = a.attnum
+                      WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid)
+$$;
+COMMENT ON FUNCTION snowflake.other_uses IS
+  'Internal: for adopt(): the defaults and other objects that use a sequence, without the defaults of key columns. '
+  'Null if no other object uses the sequence';
+
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
 -- OWNER TO the present owner changes nothing. The statement locks a view, a sequence or a foreign table, and no other
 -- relation.
@@ -90,8 +104,9 @@ AS $$
            SELECT 2, c.relowner, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT snowflake.next_id(%s)',
                                         key.relation, key.attribute, shard)
            UNION ALL
-           SELECT 3, s.relowner, format(CASE WHEN drop_sequence THEN 'DROP SEQUENCE %s'
-                                             ELSE 'ALTER SEQUENCE %s OWNED BY NONE' END, q.sequence)
+           SELECT 3, s.relowner, format(CASE WHEN drop_sequence AND snowflake.other_uses(q.sequence, ARRAY[key]) IS NULL
+                                             THEN 'DROP SEQUENCE %s' ELSE 'ALTER SEQUENCE %s OWNED BY NONE' END,
+                                        q.sequence)
              FROM snowflake.sequences_of(key) AS q (sequence) JOIN pg_class AS s ON s.oid = q.sequence
            UNION ALL
            SELECT 4, caller.role, format('SELECT snowflake.observe(highest) FROM snowflake.ends_of(%L, %L) '
@@ -104,6 +119,25 @@ $$;
 COMMENT ON FUNCTION snowflake.mint_steps IS
   'Internal: for adopt(): the steps that make a column mint, and record the column in snowflake.adopted';
 
+CREATE FUNCTION snowflake.refuse_rights(steps snowflake.step[]) RETURNS void
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT snowflake.refuse('42501', format('role %I does not have the rights for adopt()', current_user),
+           coalesce('The role does not own ' || n.relations || '.',
+                    'The role is not a member of ' || r.roles || ', which granted privileges on a view.',
+                    'The role may not call snowflake.observe().'),
+           'Call adopt() as a superuser, or as the owner of the database if it also owns these relations.')
+    FROM (SELECT string_agg(DISTINCT oid::regclass::text, ', ') FROM pg_class
+           WHERE oid IN (SELECT s.locks FROM unnest(steps) AS s) AND NOT pg_has_role(relowner, 'USAGE'))
+      AS n (relations),
+         (SELECT string_agg(DISTINCT s.role::regrole::text, ', ') FROM unnest(steps) AS s
+           WHERE NOT pg_has_role(s.role, 'USAGE')) AS r (roles)
+   WHERE concat(n.relations, r.roles) <> '' OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE')
+$$;
+COMMENT ON FUNCTION snowflake.refuse_rights(snowflake.step[]) IS
+  'Internal: for adopt(): raises an error if the caller does not have the rights of a role that runs a step, or that '
+  'owns a locked relation';
+
 -- If `columns` is null, adopt_steps() uses the keys and all columns that refer to the keys by foreign keys.
 -- adopt_steps() looks the columns up at each call.
 CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
@@ -111,11 +145,14 @@ CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowf
   RETURNS SETOF snowflake.step
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
+DECLARE
+  steps snowflake.step[];
 BEGIN
   columns := ARRAY(SELECT k FROM unnest(coalesce(columns, ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r)))
     AS k WHERE snowflake.wide_type((snowflake.attribute_of(k)).atttypid) IS NOT NULL);
   PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
-  PERFORM snowflake.refuse_rights(ARRAY(SELECT s.locks FROM snowflake.lock_steps(keys, columns) AS s));
+  steps := ARRAY(SELECT s FROM snowflake.lock_steps(keys, columns) AS s);
+  PERFORM snowflake.refuse_rights(steps);
   -- Each state that would keep the default from minting raises an error.
   PERFORM snowflake.next_id(shard);
   IF columns <> '{}' THEN
@@ -123,9 +160,10 @@ BEGIN
   END IF;
   PERFORM snowflake.refuse_future_ids(k.relation, k.attribute),
           snowflake.refuse_shared_function(k.relation, (snowflake.attribute_of(k)).attnum) FROM unnest(keys) AS k;
-  RETURN QUERY SELECT * FROM snowflake.lock_steps(keys, columns);
-  RETURN QUERY SELECT * FROM snowflake.widen_steps(columns);
-  RETURN QUERY SELECT s.* FROM unnest(keys) AS k, snowflake.mint_steps(k, shard, drop_sequence) AS s;
+  steps := steps || ARRAY(SELECT s FROM snowflake.widen_steps(columns) AS s)
+    || ARRAY(SELECT s FROM unnest(keys) AS k, snowflake.mint_steps(k, shard, drop_sequence) AS s);
+  PERFORM snowflake.refuse_rights(steps);
+  RETURN QUERY SELECT * FROM unnest(steps);
 END
 $$;
 COMMENT ON FUNCTION snowflake.adopt_steps IS 'Internal: for adopt(): all steps of a transaction, after all checks';
@@ -133,7 +171,10 @@ COMMENT ON FUNCTION snowflake.adopt_steps IS 'Internal: for adopt(): all steps o
 CREATE FUNCTION snowflake.refuse_locked(steps snowflake.step[], attempts integer, waited text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  WITH relations AS (SELECT s.locks AS relation FROM unnest(steps) AS s WHERE s.locks IS NOT NULL),
+  WITH relations AS (
+    SELECT s.locks AS relation FROM unnest(steps) AS s WHERE s.locks IS NOT NULL
+    UNION ALL
+    SELECT l.relation::regclass FROM pg_locks AS l WHERE steps IS NULL AND l.mode = 'AccessExclusiveLock'),
   holders (names) AS (
     SELECT string_agg(DISTINCT format('%s by %s', l.relation::regclass,
              coalesce('prepared transaction ' || quote_literal(gid), format('process %s (%s)', l.pid,
@@ -145,7 +186,8 @@ AS $$
      WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
   SELECT snowflake.refuse('55P03', format('could not lock %s in %s attempts',
-           (SELECT string_agg(r.relation::text, ', ') FROM relations AS r), attempts),
+           CASE WHEN steps IS NULL THEN 'all tables of the plan'
+                ELSE (SELECT string_agg(r.relation::text, ', ') FROM relations AS r) END, attempts),
            format('This transaction has changed nothing. These locks are held now: %s. The last statement that had to '
                   'wait was: %s.',
              coalesce(holders.names, 'none'), waited),
@@ -153,7 +195,8 @@ AS $$
     FROM holders
 $$;
 COMMENT ON FUNCTION snowflake.refuse_locked IS
-  'Internal: for adopt(): raises the error that lists the sessions and prepared transactions that hold the locks';
+  'Internal: for adopt(): raises the error that lists the sessions and prepared transactions that hold the locks. If '
+  'there is no plan, because its tables were locked, lists all sessions that hold an ACCESS EXCLUSIVE lock';
 
 -- A statement after the deadline still gets locks that are free.
 CREATE FUNCTION snowflake.run_plan(steps snowflake.step[], that_lock boolean, until timestamptz) RETURNS void
@@ -199,6 +242,7 @@ DECLARE
 BEGIN
   FOR attempt IN 1 .. 2147483647 LOOP
     BEGIN
+      steps := NULL;
       steps := ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence, published) AS s);
       until := clock_timestamp() + least('500 ms', current_setting('deadlock_timeout')::interval / 2);
       PERFORM snowflake.run_plan(steps, true, until);
@@ -229,23 +273,18 @@ CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column nam
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
-  keys snowflake.key_column[];
-  columns snowflake.key_column[];
-  remaining text[];
-  steps snowflake.step[];
+  plan record;
 BEGIN
   PERFORM snowflake.refuse_null('adopt()', relation::text, shard::text, rewrite::text, drop_sequence::text,
     published::text, dry_run::text, timeout::text), snowflake.refuse_snapshot('adopt()');
-  keys := ARRAY[(relation, (snowflake.column_of(relation, id_column)).attname)::snowflake.key_column];
-  columns := ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r);
-  steps := ARRAY(SELECT s FROM snowflake.adopt_steps(keys, columns, shard, rewrite, drop_sequence, published) AS s);
-  remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence));
+  plan := snowflake.plan(ARRAY[(relation, (snowflake.column_of(relation, id_column)).attname)::snowflake.key_column],
+                         NULL, '{}', false, shard, rewrite, drop_sequence, published, timeout);
   IF dry_run THEN
-    PERFORM snowflake.tell_plan(steps, columns);
+    PERFORM snowflake.tell_plan(plan.lines);
   ELSE
-    CALL snowflake.carry_out(keys, NULL, shard, rewrite, drop_sequence, published, timeout);
+    CALL snowflake.carry_out(plan.keys, NULL, shard, rewrite, drop_sequence, published, timeout);
   END IF;
-  PERFORM snowflake.tell_remaining(remaining);
+  PERFORM snowflake.tell_remaining(plan.remaining);
 END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt(regclass, integer, name, boolean, boolean, boolean, interval, boolean) IS

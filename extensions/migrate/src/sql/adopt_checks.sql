@@ -206,6 +206,13 @@ BEGIN
             format('The column is %s%s. Ids need a plain bigint column.',
               CASE WHEN id.attgenerated <> '' THEN 'a generated column of type ' END, type),
             'Add a bigint column for the ids, and fill the column of old rows with backfill().');
+  PERFORM snowflake.refuse('55000', format('the identity sequence of column %s.%I has other uses',
+                                           relation, id.attname),
+            format('The sequence is dropped with the identity. It is also used by %s.', u.uses),
+            'Change these uses to a sequence of their own, and repeat the call.')
+     FROM snowflake.other_uses(CASE WHEN id.attidentity <> '' THEN
+            pg_get_serial_sequence(relation::text, id.attname)::regclass END, '{}') AS u (uses)
+    WHERE u.uses IS NOT NULL;
   PERFORM snowflake.refuse('55000', format('column %s.%I has no unique index without other columns',
                                            relation, id.attname),
             'adopt() needs this index to find the greatest id quickly while no session can write to the table.',
@@ -218,19 +225,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_key IS
   'Internal: for adopt(): raises an error if a column cannot be a key that mints';
-
-CREATE FUNCTION snowflake.refuse_rights(relations regclass[]) RETURNS void
-  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT snowflake.refuse('42501', format('role %I does not have the rights for adopt()', current_user),
-           coalesce('The role does not own ' || n.relations || '.', 'The role may not call snowflake.observe().'),
-           'Call adopt() as a superuser, or as the owner of the database if it also owns these relations.')
-    FROM (SELECT string_agg(DISTINCT oid::regclass::text, ', ') FROM pg_class
-           WHERE oid = ANY (refuse_rights.relations) AND NOT pg_has_role(relowner, 'USAGE')) AS n (relations)
-   WHERE n.relations IS NOT NULL OR NOT has_function_privilege('snowflake.observe(bigint)', 'EXECUTE')
-$$;
-COMMENT ON FUNCTION snowflake.refuse_rights(regclass[]) IS
-  'Internal: for adopt(): raises an error if the caller does not have the rights of the owners of relations';
 
 CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off

@@ -20,7 +20,8 @@ AS $$
        AND (indnkeyatts = 1 OR relkind = 'p') AND attgenerated = '' AND attinhcount = 0
        AND atttypid IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
        AND snowflake.is_of_application('pg_class'::regclass, c.oid, relnamespace))
-  SELECT coalesce(array_agg(k.key ORDER BY (k.key).relation::text), '{}') FROM keys AS k
+  SELECT CASE WHEN schemas IS NOT NULL THEN coalesce(array_agg(k.key ORDER BY (k.key).relation::text), '{}') END
+    FROM keys AS k
    WHERE k.filled_by = ANY (keys_of_schemas.filled_by)
      AND (k.filled_by <> 'application' OR NOT k.of_several AND NOT k.refers)
 $$;
@@ -59,7 +60,9 @@ AS $$
          LATERAL (SELECT ARRAY[(n.relation, n.attribute)::snowflake.key_column]) AS own (columns)
    WHERE by_name AND relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY (schemas))
      AND c.oid <> ALL (leave_out) AND pg_has_role(relowner, 'USAGE')
-     AND NOT EXISTS (SELECT snowflake.hindrances(own.columns)) AND NOT EXISTS (SELECT snowflake.try_wide(own.columns))
+     AND snowflake.wide_type((snowflake.attribute_of((n.relation, n.attribute))).atttypid) IS NOT NULL
+     AND NOT EXISTS (SELECT snowflake.hindrances(own.columns))
+     AND NOT EXISTS (SELECT snowflake.narrow_calls(own.columns)) AND NOT EXISTS (SELECT snowflake.try_wide(own.columns))
 $$;
 COMMENT ON FUNCTION snowflake.columns_of_schemas IS 'Internal: for adopt_schemas(): the columns that become wider';
 
@@ -86,20 +89,64 @@ COMMENT ON FUNCTION snowflake.transactions(snowflake.key_column[], snowflake.key
   'Internal: for adopt_schemas(): the transactions: first those that make columns wider, then those that make a key '
   'mint';
 
-CREATE FUNCTION snowflake.refuse_schemas(schemas name[]) RETURNS void
+CREATE FUNCTION snowflake.refuse_schemas(schemas name[], leave_out regclass[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
+  SELECT snowflake.refuse('22004', CASE WHEN array_position(schemas, NULL) > 0 THEN 'the list of schemas contains null'
+                                        WHEN array_position(leave_out, NULL) > 0 THEN 'leave_out contains null' END,
+           format('The schemas passed are %s, and the tables to leave out are %s.', schemas, leave_out),
+           'Pass only names that are not null.');
   SELECT snowflake.refuse('3F000', coalesce('schema ' || string_agg(quote_ident(n), ', ') || ' does not exist',
                                             CASE WHEN schemas = '{}' THEN 'the list of schemas is empty' END),
            format('The schemas passed are %s.', schemas), 'Pass the names of schemas: ''{public}''.')
     FROM unnest(schemas) AS n WHERE n NOT IN (SELECT nspname FROM pg_namespace)
 $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
-  'Internal: for adopt_schemas(): raises an error if a schema does not exist';
+  'Internal: for adopt_schemas(): raises an error if a schema does not exist, or if a list contains null';
+
+-- The plan is made before the first change, so that every refusal comes before a change.
+CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[], leave_out regclass[], by_name boolean,
+                               shard integer, rewrite boolean, drop_sequence boolean, published boolean,
+                               timeout interval, OUT columns snowflake.key_column[], OUT lines text[],
+                               OUT remaining text[]) RETURNS record
+  LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
+  SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off
+AS $$
+DECLARE
+  give_up CONSTANT timestamptz := clock_timestamp() + timeout;
+  this record;
+BEGIN
+  FOR attempt IN 1 .. 2147483647 LOOP
+    BEGIN
+      keys := coalesce(snowflake.keys_of_schemas(schemas, leave_out, '{snowflake,sequence}'), keys);
+      columns := ARRAY(SELECT c FROM snowflake.columns_of_schemas(keys, schemas, leave_out, by_name) AS c);
+      remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence)
+                         UNION ALL SELECT snowflake.remaining_keys(schemas, leave_out, shard));
+      keys := coalesce(snowflake.keys_of_schemas(schemas, leave_out, '{sequence}'), keys);
+      PERFORM snowflake.refuse_wide(columns, rewrite, published) WHERE schemas IS NOT NULL AND columns <> '{}';
+      lines := '{}';
+      FOR this IN SELECT t.keys, t.columns FROM snowflake.transactions(columns, keys) AS t WHERE schemas IS NOT NULL
+                  UNION ALL SELECT plan.keys, plan.columns WHERE schemas IS NULL LOOP
+        lines := lines || ARRAY(SELECT snowflake.plan_lines(ARRAY(
+          SELECT s FROM snowflake.adopt_steps(this.keys, coalesce(this.columns, '{}'), shard, rewrite, drop_sequence,
+                                              published) AS s), coalesce(this.columns, '{}')));
+      END LOOP;
+      RETURN;
+    EXCEPTION WHEN lock_not_available THEN
+      IF clock_timestamp() >= give_up THEN
+        PERFORM snowflake.refuse_locked(NULL, attempt, SQLERRM);
+      END IF;
+    END;
+    PERFORM pg_sleep(least(0.05 * attempt, 2));
+  END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake.plan IS
+  'Internal: for adopt() and adopt_schemas(): the keys to mint, the columns to make wider, the lines of the dry run, '
+  'and what the application must change. If schemas is null, the plan is of the given keys';
 
 -- A procedure with a SET clause cannot commit, so adopt_schemas() has no SET clause and qualifies every name with its
--- schema. The first loop only checks the statements of all transactions. If `dry_run` is true, the first loop also
--- shows the statements.
+-- schema.
 CREATE PROCEDURE snowflake.adopt_schemas(schemas name[], shard integer, leave_out regclass[] DEFAULT '{}',
                                          by_name boolean DEFAULT true, rewrite boolean DEFAULT false,
                                          drop_sequence boolean DEFAULT false, published boolean DEFAULT false,
@@ -107,37 +154,24 @@ CREATE PROCEDURE snowflake.adopt_schemas(schemas name[], shard integer, leave_ou
   LANGUAGE plpgsql
 AS $$
 DECLARE
-  keys snowflake.key_column[];
-  columns snowflake.key_column[];
-  remaining pg_catalog.text[];
-  steps snowflake.step[];
+  plan record;
   this record;
 BEGIN
   PERFORM snowflake.refuse_null('adopt_schemas()', schemas::pg_catalog.text, shard::pg_catalog.text,
     leave_out::pg_catalog.text, by_name::pg_catalog.text, rewrite::pg_catalog.text,
     drop_sequence::pg_catalog.text, published::pg_catalog.text, dry_run::pg_catalog.text, timeout::pg_catalog.text),
-    snowflake.refuse_snapshot('adopt_schemas()'), snowflake.refuse_schemas(schemas);
-  keys := snowflake.keys_of_schemas(schemas, leave_out, '{snowflake,sequence}');
-  columns := ARRAY(SELECT c FROM snowflake.columns_of_schemas(keys, schemas, leave_out, by_name) AS c);
-  remaining := ARRAY(SELECT snowflake.remaining(keys, columns, drop_sequence)
-                     UNION ALL SELECT snowflake.remaining_keys(schemas, leave_out, shard));
-  keys := snowflake.keys_of_schemas(schemas, leave_out, '{sequence}');
-  PERFORM snowflake.refuse_wide(columns, rewrite, published) WHERE columns OPERATOR(pg_catalog.<>) '{}';
-  FOR this IN SELECT * FROM snowflake.transactions(columns, keys) LOOP
-    steps := ARRAY(SELECT s FROM snowflake.adopt_steps(this.keys, coalesce(this.columns, '{}'), shard, rewrite,
-      drop_sequence, published) AS s);
-    IF dry_run THEN
-      PERFORM snowflake.tell_plan(steps, coalesce(this.columns, '{}'));
-    END IF;
-  END LOOP;
-  IF NOT dry_run THEN
+    snowflake.refuse_snapshot('adopt_schemas()'), snowflake.refuse_schemas(schemas, leave_out);
+  plan := snowflake.plan(NULL, schemas, leave_out, by_name, shard, rewrite, drop_sequence, published, timeout);
+  IF dry_run THEN
+    PERFORM snowflake.tell_plan(plan.lines);
+  ELSE
     COMMIT;
-    FOR this IN SELECT * FROM snowflake.transactions(columns, keys) LOOP
+    FOR this IN SELECT * FROM snowflake.transactions(plan.columns, plan.keys) LOOP
       CALL snowflake.carry_out(this.keys, this.columns, shard, rewrite, drop_sequence, published, timeout);
       COMMIT;
     END LOOP;
   END IF;
-  PERFORM snowflake.tell_remaining(remaining);
+  PERFORM snowflake.tell_remaining(plan.remaining);
 END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt_schemas(name[], integer, regclass[], boolean, boolean, boolean, boolean, boolean,

@@ -26,6 +26,15 @@ COMMENT ON FUNCTION snowflake.wide_type(oid) IS
   'Internal: for adopt(): returns bigint or bigint[] for an integer type that is too narrow for ids, and null for '
   'other types';
 
+CREATE FUNCTION snowflake.type_for_ids(type oid, typmod integer) RETURNS text
+  LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+  RETURN coalesce(snowflake.wide_type(type),
+                  CASE WHEN type IN ('real'::regtype, 'double precision'::regtype) THEN 'bigint'
+                       WHEN type = 'numeric'::regtype AND typmod > 0
+                            AND ((typmod - 4) >> 16) - ((typmod - 4) & 2047) < 19 THEN 'numeric(19)' END);
+COMMENT ON FUNCTION snowflake.type_for_ids IS
+  'Internal: for adopt(): returns a type that stores all ids exactly if a numeric type does not, otherwise null';
+
 CREATE FUNCTION snowflake.root_of(key snowflake.key_column) RETURNS regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -122,7 +131,7 @@ COMMENT ON FUNCTION snowflake.referring_columns IS
 -- The relations of the application, without the relations of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
-  RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake)'
+  RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake(_fleet|_routing)?$)'
          AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e');
 COMMENT ON FUNCTION snowflake.is_of_application IS
   'Internal: for adopt(): whether an object belongs to no extension and no system schema';
@@ -140,7 +149,7 @@ AS $$
   SELECT c.oid::regclass, a.attname
     FROM pg_class AS c JOIN pg_attribute AS a ON attrelid = c.oid
    WHERE relkind IN ('r', 'p') AND relpersistence <> 't' AND attnum > 0 AND attinhcount = 0 AND NOT attisdropped
-     AND snowflake.wide_type(atttypid) IS NOT NULL AND attgenerated = '' AND attidentity = ''
+     AND snowflake.type_for_ids(atttypid, atttypmod) IS NOT NULL AND attgenerated = '' AND attidentity = ''
      AND (snowflake.names_id(attname) OR EXISTS (SELECT FROM unnest(keys) AS k WHERE k.attribute = attname)
           OR EXISTS (SELECT FROM pg_attribute AS type
                       WHERE type.attrelid = c.oid AND type.attname IN (a.attname || '_type', a.attname || 'Type')))
@@ -149,10 +158,8 @@ AS $$
                       WHERE contype = 'f' AND conrelid IN (SELECT snowflake.with_children(c.oid))
                         AND (snowflake.attribute_of((conrelid, attname))).attnum = ANY (conkey))
      AND NOT EXISTS (SELECT FROM pg_index
-       WHERE indrelid = c.oid AND indisprimary AND indnkeyatts = 1 AND indkey[0] = attnum)
-     AND NOT EXISTS (SELECT FROM pg_depend JOIN pg_class AS s ON s.oid = objid AND s.relkind = 'S'
-                      WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass
-                        AND refobjid = c.oid AND refobjsubid = attnum)
+       WHERE indrelid = c.oid AND indisprimary AND indnkeyatts = 1 AND indkey[0] = attnum AND lower(attname) = 'id')
+     AND NOT EXISTS (SELECT snowflake.sequences_of((c.oid, attname)))
      AND (c.oid, attname) NOT IN (SELECT r.relation, r.attribute FROM snowflake.referring_columns(keys) AS r)
    ORDER BY c.oid::regclass::text, attnum
 $$;

@@ -33,9 +33,14 @@ AS $$
     SELECT d.relation FROM snowflake.dependents(ARRAY(SELECT r::snowflake.key_column FROM referring AS r)) AS d
      WHERE d.class = 'pg_class'::regclass)
   SELECT format('column %s.%I (%s) may contain ids: ALTER TABLE %1$s ALTER COLUMN %2$I TYPE %4$s;',
-                n.relation, n.attribute, atttypid::regtype, snowflake.wide_type(atttypid))
+                n.relation, n.attribute, format_type(atttypid, atttypmod), snowflake.type_for_ids(atttypid, atttypmod))
     FROM snowflake.named_columns(keys) AS n JOIN pg_attribute ON attrelid = n.relation AND attname = n.attribute
    WHERE (n.relation, n.attribute)::snowflake.key_column <> ALL (changed)
+  UNION ALL
+  SELECT format('column %s.%I becomes bigint[], and statements must cast arrays: SELECT * FROM %1$s WHERE %2$I @> '
+                'ARRAY[5]::bigint[];',
+                c.relation, c.attribute)
+    FROM unnest(changed) AS c WHERE snowflake.wide_type((snowflake.attribute_of(c)).atttypid) = 'bigint[]'
   UNION ALL
   SELECT format('function %s declares integers: SELECT pg_get_functiondef(%L::regprocedure);', r, r::text)
     FROM snowflake.narrow_routines(ARRAY(SELECT relation FROM relations)) AS r
@@ -43,13 +48,9 @@ AS $$
   SELECT format('view %s casts to integer: SELECT pg_get_viewdef(%L::regclass);', v.view, v.view::text)
     FROM views AS v WHERE pg_get_viewdef(v.view) ~ '::(integer|smallint)'
   UNION ALL
-  SELECT format('view %s calls %s, which must also exist for bigint: SELECT pg_get_functiondef(%L::regprocedure);',
-                v.view, p.oid::regprocedure, p.oid::regprocedure)
-    FROM views AS v JOIN pg_rewrite AS r ON ev_class = v.view
-    JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
-    JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-   WHERE snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
-     AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
+  SELECT format('%s calls %s, which must also exist for bigint: SELECT pg_get_functiondef(%L::regprocedure);',
+                n.caller, n.routine, n.routine)
+    FROM snowflake.narrow_calls(ARRAY(SELECT r::snowflake.key_column FROM referring AS r)) AS n
   UNION ALL
   SELECT format('trigger %I of table %s may replace ids: SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = '
                 '%L;',
@@ -58,9 +59,11 @@ AS $$
    WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
      AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace)
   UNION ALL
-  SELECT format('sequence %s is kept, and an old default or program could use it: DROP SEQUENCE %1$s;', s.sequence)
-    FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence)
-   WHERE NOT drop_sequence AND (snowflake.attribute_of(k)).attidentity = ''
+  SELECT format('sequence %s is kept, and %s could use it: DROP SEQUENCE %1$s;', s.sequence,
+                coalesce(o.uses, 'an old default or program'))
+    FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence),
+         snowflake.other_uses(s.sequence, keys) AS o (uses)
+   WHERE (NOT drop_sequence OR o.uses IS NOT NULL) AND (snowflake.attribute_of(k)).attidentity = ''
 $$;
 COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_column[], boolean) IS
   'Internal: for adopt(): the objects that the application must change: columns whose names look like ids, functions '
@@ -80,28 +83,37 @@ $$;
 COMMENT ON FUNCTION snowflake.tell_remaining IS
   'Internal: for adopt(): raises a notice with the objects that the application must change';
 
-CREATE FUNCTION snowflake.tell_plan(steps snowflake.step[], columns snowflake.key_column[]) RETURNS void
+CREATE FUNCTION snowflake.plan_lines(steps snowflake.step[], columns snowflake.key_column[]) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('-- This transaction locks %s for %s:',
+           (SELECT string_agg(s.locks::text, ', ') FROM unnest(steps) AS s
+             WHERE s.locks NOT IN (SELECT oid FROM pg_class WHERE relkind IN ('v', 'm'))),
+           coalesce('about ' || round(sum(pg_total_relation_size(c)) / 2e7, 1) || ' seconds, at 20 MB a second',
+                    'milliseconds'))
+    FROM snowflake.changes_of(columns) AS w, snowflake.with_children(w.relation) AS c
+  UNION ALL
+  SELECT s.statement || ';' FROM unnest(steps) AS s
+   WHERE s.locks IS NULL AND s.statement ~ '^(ALTER TABLE|ALTER SEQUENCE|DROP SEQUENCE) '
+  UNION ALL
+  SELECT '-- Dropped, and created again with their privileges and comments: '
+         || string_agg(DISTINCT lower(o.name[1]) || ' ' || o.name[2], ', ')
+    FROM unnest(steps) AS s,
+         regexp_match(s.statement, '^DROP (MATERIALIZED VIEW|VIEW|TRIGGER|RULE|POLICY) (.*)') AS o (name)
+  HAVING count(o.name) > 0
+$$;
+COMMENT ON FUNCTION snowflake.plan_lines IS
+  'Internal: for adopt(): the lines of a dry run that describe the locks and the changes of a transaction';
+
+CREATE FUNCTION snowflake.tell_plan(lines text[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  bytes CONSTANT numeric := (SELECT sum(pg_total_relation_size(c))
-    FROM snowflake.changes_of(columns) AS w, snowflake.with_children(w.relation) AS c);
   line text;
 BEGIN
-  RAISE INFO '-- This transaction locks % for %:',
-    (SELECT string_agg(s.locks::text, ', ') FROM unnest(steps) AS s
-      WHERE s.locks NOT IN (SELECT oid FROM pg_class WHERE relkind IN ('v', 'm'))),
-    CASE WHEN bytes IS NULL THEN 'milliseconds'
-         ELSE format('about %s seconds, at 20 MB a second', round(bytes / 2e7, 1)) END;
-  FOR line IN SELECT s.statement FROM unnest(steps) AS s
-               WHERE s.locks IS NULL AND s.statement ~ '^(ALTER TABLE|ALTER SEQUENCE|DROP SEQUENCE) ' LOOP
-    RAISE INFO '%;', line;
-  END LOOP;
-  FOR line IN SELECT string_agg(DISTINCT lower(o.name[1]) || ' ' || o.name[2], ', ') FROM unnest(steps) AS s,
-                regexp_match(s.statement, '^DROP (MATERIALIZED VIEW|VIEW|TRIGGER|RULE|POLICY) (.*)') AS o (name)
-              HAVING count(o.name) > 0 LOOP
-    RAISE INFO '-- Dropped, and created again with their privileges and comments: %', line;
+  FOREACH line IN ARRAY lines LOOP
+    RAISE INFO '%', line;
   END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows the locks and the changes of a transaction';
+COMMENT ON FUNCTION snowflake.tell_plan IS 'Internal: for adopt(): shows the lines of a dry run';

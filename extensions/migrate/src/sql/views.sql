@@ -32,6 +32,23 @@ COMMENT ON FUNCTION snowflake.dependents(snowflake.key_column[]) IS
   'Internal: for adopt(): the views that show columns, directly or through other views, and the triggers, rules and '
   'policies that name the columns or these views';
 
+CREATE FUNCTION snowflake.narrow_calls(columns snowflake.key_column[], OUT caller text, OUT routine regprocedure)
+  RETURNS SETOF record
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT DISTINCT pg_describe_object(d.class, d.object, 0), p.oid::regprocedure
+    FROM snowflake.dependents(columns) AS d
+    LEFT JOIN pg_rewrite AS r ON d.class = 'pg_class'::regclass AND ev_class = d.relation AND rulename = '_RETURN'
+    JOIN pg_depend AS u ON u.classid = CASE WHEN r.oid IS NULL THEN d.class ELSE 'pg_rewrite'::regclass END
+                       AND u.objid = coalesce(r.oid, d.object)
+    JOIN pg_proc AS p ON u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid
+   WHERE snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
+     AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
+$$;
+COMMENT ON FUNCTION snowflake.narrow_calls IS
+  'Internal: for adopt(): the views, triggers, rules and policies over columns that call functions with integer '
+  'arguments, and these functions';
+
 CREATE FUNCTION snowflake.create_statement(class regclass, object oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
