@@ -143,12 +143,13 @@ is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (S
 # Another session has locked the table exclusively, so that not even the checks can read the table.
 $holder = $node->session('held');
 $holder_pid = $holder->query_safe('SELECT pg_backend_pid()');
-$holder->query_safe('BEGIN; LOCK TABLE photos');
+$holder->query_safe('CREATE TABLE albums (id bigserial PRIMARY KEY)');
+$holder->query_safe('BEGIN; LOCK TABLE albums, photos');
 foreach my $call (q{adopt('photos', 5, timeout => '1 s')}, q{adopt('photos', 5, timeout => '1 s', dry_run => true)},
 	q{adopt_schemas('{public}', 5, timeout => '1 s')}, q{adopt_schemas('{public}', 5, timeout => '1 s', dry_run => true)})
 {
 	$node->refuses("CALL snowflake.$call", { sqlstate => '55P03', message => 'could not lock all tables of the plan in \d+ attempts',
-		detail => "changed nothing.* photos by process $holder_pid ", hint => 'long transactions' }, "held: $call names the session that has locked the table", 'held');
+		detail => "changed nothing.* public\\.photos by process $holder_pid ", hint => 'long transactions' }, "held: $call names the session that has locked the table", 'held');
 }
 $holder->quit;
 $session->quit;
@@ -164,6 +165,8 @@ $of_application->(<<~'SQL');
 	CREATE TABLE comments (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, photo_id integer NOT NULL REFERENCES photos, body text);
 	CREATE TABLE flags (id bigserial PRIMARY KEY, item_type text, item integer, photo_ids integer[]);
 	CREATE TABLE tags (id serial PRIMARY KEY, name text);
+	CREATE INDEX next_tag ON tags ((id + 1));
+	ALTER INDEX next_tag ALTER COLUMN 1 SET STATISTICS 77;
 	CREATE VIEW shown AS SELECT p.id, count(c.id) AS comments FROM photos AS p LEFT JOIN comments AS c ON c.photo_id = p.id GROUP BY p.id;
 	CREATE MATERIALIZED VIEW counted AS SELECT count(*) FROM shown;
 	CREATE TABLE journal (n integer);
@@ -179,6 +182,17 @@ READ
 $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
+# The commands of the page run the statements in a copy without rows, and show what ALTER TABLE removes.
+my ($trial) = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/moving.md") =~ /^```sh\n(createdb .*?)^```$/ms;
+$trial =~ s/\bapp\b/application/;
+my ($trial_out, $trial_err);
+{
+	local %ENV = (%ENV, $node->_get_env);
+	IPC::Run::run([ 'bash', '-c', 'cd "$0"; ' . $trial, $node->basedir ], '>', \$trial_out, '2>', \$trial_err);
+}
+like($trial_out, qr/^< ALTER INDEX public\.next_tag ALTER COLUMN 1 SET STATISTICS 77;$/m, 'application: the trial shows a property that is lost') or diag($trial_err);
+like($trial_out, qr/^>     id bigint DEFAULT snowflake\.next_id\(5\) NOT NULL,$/m, 'application: the trial shows a new default');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'trial'}), '0', 'application: the trial database is dropped');
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
 # Another session has locked the table tags. The call of adopt_schemas() is cancelled after it has changed the types of
 # other columns.
