@@ -21,6 +21,18 @@ COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
   'Internal: for adopt(): the functions that declare integers and are triggers of these relations, contain the name '
   'of a relation, or have a parameter named like an id';
 
+CREATE FUNCTION snowflake.kept_sequences(keys snowflake.key_column[], drop_sequence boolean) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('sequence %s is kept, and %s could use it: DROP SEQUENCE %1$s;', s.sequence,
+                coalesce(o.uses, 'an old default or program'))
+    FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence),
+         snowflake.other_uses(s.sequence, keys) AS o (uses)
+   WHERE (NOT drop_sequence OR o.uses IS NOT NULL) AND (snowflake.attribute_of(k)).attidentity = ''
+$$;
+COMMENT ON FUNCTION snowflake.kept_sequences IS
+  'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use it';
+
 -- Each line has a statement that helps.
 CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean)
   RETURNS SETOF text
@@ -59,11 +71,7 @@ AS $$
    WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
      AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace)
   UNION ALL
-  SELECT format('sequence %s is kept, and %s could use it: DROP SEQUENCE %1$s;', s.sequence,
-                coalesce(o.uses, 'an old default or program'))
-    FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence),
-         snowflake.other_uses(s.sequence, keys) AS o (uses)
-   WHERE (NOT drop_sequence OR o.uses IS NOT NULL) AND (snowflake.attribute_of(k)).attidentity = ''
+  SELECT snowflake.kept_sequences(keys, drop_sequence)
 $$;
 COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_column[], boolean) IS
   'Internal: for adopt(): the objects that the application must change: columns whose names look like ids, functions '
