@@ -319,7 +319,7 @@ sub lease_server_by_hand
 	$lease_server->sql("UPDATE snowflake_fleet.$rows");
 	$w->churn(2);
 	sleep $w->pick(0, 1);
-	like($lease_server->try('SELECT reason FROM snowflake_fleet.health'), qr/were written by a restore/, 'health shows that rows were changed');
+	like($lease_server->try('SELECT reason FROM snowflake_fleet.health'), qr/were changed by a restore/, 'health shows that rows were changed');
 	$lease_server->recovered;
 	$w->churn(1);
 	return "UPDATE $rows, by hand";
