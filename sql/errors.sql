@@ -107,7 +107,7 @@ EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
   RAISE INFO '%', message;
   RAISE INFO '%', regexp_replace(regexp_replace(detail, 'shows \d{4}-\d\d-\d\d [\d:.]+\+00', 'shows <now>'),
-                                 'were \d{4}-\d\d-\d\d', 'were <then>');
+                                 'its epoch is \d{4}-\d\d-\d\d', 'its epoch is <then>');
   RAISE INFO '%', hint;
 END $$;
 

@@ -312,7 +312,7 @@ void define_settings() {
         nullptr);
   });
   define_string("snowflake.epoch",
-                "Sets the time that ids count from, for the next CREATE EXTENSION.",
+                "Sets the time (epoch) from which ids count, for the next CREATE EXTENSION.",
                 "An ISO date, in UTC if it has no offset, or milliseconds since 1970 in 13 digits.",
                 &epoch_setting, "2025-01-01 00:00:00+00", PGC_SUSET, check_epoch);
   fix_layout();
@@ -342,8 +342,8 @@ void define_settings() {
              &reserve_ms, 2, 3600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
   define_int("snowflake.max_forward_jump",
              "Sets how far the clock may be stepped forward before minting stops.",
-             "After a right step, call snowflake.accept_clock().", &max_forward_jump_s, 1, INT_MAX,
-             PGC_SIGHUP, GUC_UNIT_S);
+             "If the clock is right after a longer step, call snowflake.accept_clock().",
+             &max_forward_jump_s, 1, INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
   define_enum(
       "snowflake.on_clone",
       "Sets whether a cloned database mints ids before accept_clone() is called.",
@@ -354,7 +354,7 @@ void define_settings() {
               "wait_at_start requires synchronization once after each start of the server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
-             "Sets at how many different sequence numbers a new tick can start.",
+             "Sets how many different first sequence numbers a tick can have.",
              "With 0, every tick starts at sequence number 0.", &sequence_spread, 0,
              1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
@@ -364,20 +364,20 @@ void define_settings() {
              "0 means that calls never wait.", &max_wait_ms, 0, INT_MAX, PGC_USERSET, GUC_UNIT_MS);
 
   define_bool("snowflake.commit_wait",
-              "Makes a transaction that minted ids wait before its commit until later ids of all "
-              "servers are greater.",
-              "The wait covers the error of this clock and the error of other clocks, "
+              "Delays the commit of a transaction that minted ids, so that ids minted after the "
+              "commit are greater on all servers.",
+              "The delay covers the error of this server's clock, and the error of other clocks, "
               "\"snowflake.max_clock_error\".",
               &commit_waits, PGC_USERSET);
   define_bool("snowflake.use_tsc",
-              "Sets whether a clock reading is reused while the processor's counter shows that it "
-              "is recent.",
+              "Sets whether a clock reading is reused while the processor's counter shows that the "
+              "reading is recent.",
               "A reading is reused for at most 50 us within its millisecond, and only if the "
               "kernel's clock uses the counter.",
               &use_tsc, PGC_SIGHUP);
   define_real("snowflake.clock_error", "Sets the maximum error of this server's clock.",
-              "-1 means the kernel's value. Set a value if PTP or the hypervisor, not the kernel, "
-              "disciplines the clock.",
+              "-1 means the error that the kernel reports. Set a value if PTP or the hypervisor, "
+              "not the kernel, disciplines the clock.",
               &clock_error_ms, -1, 60000, PGC_SUSET);
   define_real(
       "snowflake.max_clock_error",

@@ -69,7 +69,7 @@ bool wait_to_go_on(int events, const Deadline& deadline, Exchange* exchange) {
   char where[480];
   snprintf(where, sizeof(where), "stopped waiting for %s", target.name);
   fail(exchange,
-       deadline.may_stop && ShutdownRequestPending ? "the lease worker was told to end"
+       deadline.may_stop && ShutdownRequestPending ? "the lease worker received a request to end"
                                                    : "the lease server did not answer in time",
        where);
   return false;
@@ -173,7 +173,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
   }
   if (good && !found) {
     fail(exchange, "the lease server returned an unexpected result",
-         "its version of snowflake_fleet may differ");
+         "the lease server may have another version of snowflake_fleet");
     good = false;
   }
   // If the connection was lost after the answer, the COMMIT may have failed.

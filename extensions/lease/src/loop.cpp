@@ -32,12 +32,11 @@ bool server_stops() {
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
-    ereport(
-        LOG,
-        (errmsg("snowflake: the lease worker was told to end, and a new lease worker continues")));
+    ereport(LOG, (errmsg("snowflake: the lease worker received a request to end, and a new lease "
+                         "worker continues")));
     return true;
   }
-  ereport(LOG, (errmsg("snowflake: the lease worker was told to end, but continues"),
+  ereport(LOG, (errmsg("snowflake: the lease worker received a request to end, but continues"),
                 errdetail("No new lease worker can start, because all workers of "
                           "\"max_worker_processes\" are in use.")));
   return false;

@@ -19,7 +19,7 @@ const char* wait_for(pgsocket socket, int events, const Deadline& deadline) {
   if (happened & WL_LATCH_SET) ResetLatch(MyLatch);
   CHECK_FOR_INTERRUPTS();
   return deadline.may_stop && ShutdownRequestPending
-             ? "was interrupted, because the lease worker was told to end"
+             ? "was interrupted, because the lease worker received a request to end"
              : nullptr;
 }
 

@@ -65,7 +65,7 @@ $node->refuses('SET ROLE somebody; SHOW snowflake.lease_conninfo', { sqlstate =>
 $node->refuses('SET ROLE somebody; SELECT * FROM snowflake.lease', { sqlstate => '42501', message => 'permission denied' },
 	'an ordinary role cannot read the view lease');
 $node->refuses('SET ROLE somebody; SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'this server has not leased a region',
-	detail => 'Last message of the lease worker: hidden, because only members of pg_monitor may read it', hint => 'check the lease server' }, 'the error of an ordinary role does not contain the last message');
+	detail => 'Last message of the lease worker: hidden, because only members of pg_monitor may read the message', hint => 'check the lease server' }, 'the error of an ordinary role does not contain the last message');
 is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now(), 7, 1))'), '7', 'make_id() and shard_of() work if the server has no region');
 
 done_testing();

@@ -59,8 +59,8 @@ like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints w
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');
-refused('ids of the region of this database cannot be minted yet',
-	{ message => 'ids of the region of this database cannot be minted yet', detail => 'Ids of region \d+ may be minted from .*\. The clock shows', hint => '.' },
+refused('this database cannot mint ids of its region yet',
+	{ message => 'this database cannot mint ids of its region yet', detail => 'Ids of region \d+ may be minted from .*\. The clock shows', hint => '.' },
 	'next_id() fails if the clock is behind the ids of the region', 'other');
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');

@@ -22,7 +22,7 @@ bool sleep_a_little(WaitBudget& budget, bool for_worker) {
 // host and role names.
 const char* visible_message() {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_MONITOR))
-    return "hidden, because only members of pg_monitor may read it.";
+    return "hidden, because only members of pg_monitor may read the message.";
   const LeaseReport last = lease_report();
   return pstrdup(last.message);
 }

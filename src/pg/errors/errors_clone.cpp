@@ -18,8 +18,8 @@ const char* what_moved(const Moved& moved) {
 
 const char* detail_of(const Moved& moved) {
   return psprintf(
-      "Changed since the last id: %s. If the original server still runs, both servers mint the "
-      "same ids, and the original server cannot detect this.",
+      "These parts changed since the last id was minted: %s. If the original server still runs, "
+      "both servers mint the same ids, and the original server cannot detect this.",
       what_moved(moved));
 }
 
@@ -45,7 +45,8 @@ void warn_cloned(const Moved& moved) {
 void log_clone_accepted(const Moved& moved) {
   ereport(LOG, (errmsg("accept_clone() was called: database \"%s\" now mints on this server",
                        database_name()),
-                moved.any() ? errdetail("Changed since the last id: %s.", what_moved(moved))
+                moved.any() ? errdetail("These parts changed since the last id was minted: %s.",
+                                        what_moved(moved))
                             : errdetail("The database also minted its last ids on this server.")));
 }
 

@@ -41,8 +41,8 @@ void error_unknown_setting(const char* name) {
       ERROR,
       (errcode(ERRCODE_UNDEFINED_OBJECT),
        errmsg("unrecognized configuration parameter \"%s\"", name),
-       other ? errdetail("The setting belongs to pgEdge's extension of the same name; the two "
-                         "cannot be installed together.")
+       other ? errdetail("The setting belongs to pgEdge's extension of the same name. The two "
+                         "extensions cannot be installed together.")
              : errdetail("Extension snowflake does not have this setting. If a name is misspelt, "
                          "the intended setting keeps its default."),
        errhint("Correct the name of the setting, or remove the setting from postgresql.conf.")));
@@ -155,18 +155,19 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   // Clocks are rarely wrong by a day, so an id far ahead of the clock probably has another epoch.
   if (ahead_ms > kDayMs)
     refuse(Blocker::id_ahead, subject,
-           psprintf("In layout %s, the id has the time %s. The clock shows %s. If the epoch were "
-                    "%s, the id would have the present time.",
+           psprintf("In layout %s, the id has the time %s. The clock shows %s. If the id was "
+                    "minted now, its epoch is %s.",
                     layout_text(layout), id_time, kept_time_text(clock_ms),
                     date_text(layout.epoch_ms - ahead_ms)),
            "If the id was minted with another epoch or layout, create the extension with that "
            "epoch and layout. See \"Moving from something else\" in the documentation.");
-  refuse(Blocker::id_ahead, subject,
-         psprintf("The id has the time %s. The clock shows %s. \"snowflake.max_lead\" is %d ms%s.",
-                  id_time, kept_time_text(clock_ms), max_lead_ms,
-                  lead_ms < max_lead_ms ? ", and a batch may use half of this time" : ""),
-         psprintf("Correct the clock, or try again in %s.",
-                  span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));
+  refuse(
+      Blocker::id_ahead, subject,
+      psprintf("The id has the time %s. The clock shows %s. \"snowflake.max_lead\" is %d ms.%s",
+               id_time, kept_time_text(clock_ms), max_lead_ms,
+               lead_ms < max_lead_ms ? " A batch of ids may be ahead by half of this time." : ""),
+      psprintf("Correct the clock, or try again in %s.",
+               span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));
 }
 
 void notice_nothing_observed() {

@@ -16,14 +16,14 @@ void error_lease_settings(const char* detail, const char* hint) {
 void error_no_region(Blocker blocker, const char* said) {
   refuse(blocker, nullptr,
          psprintf(
-             "The call waited \"snowflake.max_wait\" (%d ms). Last message of the lease worker: %s",
+             "The call waited %d ms (\"snowflake.max_wait\"). Last message of the lease worker: %s",
              max_wait_ms, said[0] == '\0' ? "none." : said));
 }
 
 void error_region_begins_later(int32_t region, int64_t begin_ms, int64_t clock_ms) {
   const char* begin = kept_time_text(begin_ms);
   refuse(Blocker::region_begins_later, nullptr,
-         psprintf("Ids of region %d may be minted from %s. The clock shows %s.", region, begin,
+         psprintf("Ids of region %d may be minted from %s on. The clock shows %s.", region, begin,
                   time_text(clock_ms)));
 }
 
@@ -48,7 +48,8 @@ void error_fleet_left(int64_t fleet) {
       Blocker::fleet_left, nullptr,
       psprintf(
           "Sequence snowflake.fleet contains %lld, the number of a fleet (the servers of one lease "
-          "server). \"snowflake.leased_regions\" is not set. Another server may hold the leases.",
+          "server). \"snowflake.leased_regions\" is not set. Another server may hold leases of "
+          "this fleet.",
           static_cast<long long>(fleet)));
 }
 

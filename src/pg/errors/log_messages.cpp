@@ -66,13 +66,12 @@ void log_stepped_back(int64_t step_ms, uint64_t steps) {
                 "The step is within \"snowflake.max_lead\" (%d ms). Minting continues, and new ids "
                 "are ahead of the clock until the clock has caught up.",
                 max_lead_ms);
-  ereport(
-      LOG_SERVER_ONLY,
-      (errmsg("the clock was stepped back by %s", span_text(step_ms)),
-       errdetail("%s This was step back number %llu since the server started. The clock shows %s.",
-                 effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
-       errhint("Configure the time synchronization to slew the clock, not to step it."),
-       hide_caller()));
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock was stepped back by %s", span_text(step_ms)),
+           errdetail("%s Steps back since the server started: %llu. The clock shows %s.", effect,
+                     static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
+           errhint("Configure the time synchronization to slew the clock, not to step it."),
+           hide_caller()));
 }
 
 void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
@@ -80,8 +79,8 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
           (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
            errdetail("New ids follow the clock, because the step is less than "
                      "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back later, "
-                     "calls for shards that have minted in the meantime wait. This was step ahead "
-                     "number %llu since the server started. The clock shows %s.",
+                     "calls for shards that have minted in the meantime wait. Steps ahead since "
+                     "the server started: %llu. The clock shows %s.",
                      max_forward_jump_s, static_cast<unsigned long long>(steps),
                      time_text(wall_clock_ms())),
            errhint("If the clock was right before the step, check the time synchronization."),
@@ -119,13 +118,14 @@ void log_clock_accepted(int64_t drift_ms) {
 }
 
 void log_clock_believed(int64_t drift_ms) {
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock was wrong when the server started, and is now accepted"),
-           errdetail(
-               "At server start, the clock was behind a high-water mark, which it has now reached. "
-               "The clock moved by %lld ms relative to the time since boot, and shows %s.",
-               static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
-           hide_caller()));
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("the clock was wrong when the server started, and is now accepted"),
+       errdetail(
+           "At server start, the clock was behind a high-water mark, and has now reached the mark. "
+           "The clock moved by %lld ms relative to the time since boot, and shows %s.",
+           static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
+       hide_caller()));
 }
 
 const char* clock_error_text(const ClockBounds& bounds) {
@@ -166,7 +166,8 @@ namespace {
 const char* reason_of(CounterUse use, int64_t cost_ns) {
   switch (use) {
     case CounterUse::used:
-      return psprintf("Reading the counter takes %lld ns.", static_cast<long long>(cost_ns));
+      return psprintf("Reading the processor's counter takes %lld ns.",
+                      static_cast<long long>(cost_ns));
     case CounterUse::unknown_source:
       return "This clock source is not one of the sources that use the processor's counter.";
     case CounterUse::not_constant:
@@ -174,8 +175,8 @@ const char* reason_of(CounterUse use, int64_t cost_ns) {
     case CounterUse::slow:
       break;
   }
-  if (cost_ns == INT64_MAX) return "The counter does not advance.";
-  return psprintf("Reading the counter takes %lld ns. The limit is %lld ns.",
+  if (cost_ns == INT64_MAX) return "The processor's counter does not advance.";
+  return psprintf("Reading the processor's counter takes %lld ns. The limit is %lld ns.",
                   static_cast<long long>(cost_ns), static_cast<long long>(kMostCounterNs));
 }
 
@@ -211,8 +212,9 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
 void log_slow_mark(int64_t took_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
-           errdetail("The mark is written \"snowflake.reserve\" (%lld ms) before it is needed, so "
-                     "that calls do not wait. Only the first call after an idle time waits.",
+           errdetail("The high-water mark is written \"snowflake.reserve\" (%lld ms) before ids "
+                     "need the mark, so that calls do not wait. Only the first call after an idle "
+                     "time waits.",
                      static_cast<long long>(reserve_ticks * layout.tick_ms)),
            errhint("Check the disk that stores pg_wal, or raise \"snowflake.reserve\"."),
            hide_caller()));

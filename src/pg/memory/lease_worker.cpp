@@ -118,7 +118,8 @@ void install_lease() {
   if (!reports_region()) return;
   int64_t incarnation = 0;
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
-    error_lease_settings("No random number could be drawn.", "Start the server again.");
+    error_lease_settings("The server could not generate a random number.",
+                         "Start the server again.");
   // At server start, shared memory does not exist yet, so no published limit must be withdrawn.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 

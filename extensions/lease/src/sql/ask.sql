@@ -64,7 +64,8 @@ BEGIN
   IF (request.call = 'acquire' AND coalesce(cardinality(request.regions), 0) NOT BETWEEN 1 AND 64) OR
      (request.call <> 'acquire' AND request.region NOT BETWEEN 0 AND count - 1) OR
      EXISTS (SELECT FROM unnest(request.regions) AS n WHERE n IS NULL OR n NOT BETWEEN 0 AND count - 1) THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a region does not exist in the layout',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+      MESSAGE = 'a requested region does not exist in the layout',
       DETAIL = format('The layout has regions 0 to %s. The server requested %s.', count - 1,
                       coalesce(request.regions::text, request.region::text)),
       HINT = 'Set "snowflake.leased_regions" of the server to 1 to 64 regions of the layout.';

@@ -225,8 +225,8 @@ BEGIN
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database does not seem to be restored to an older state',
-      DETAIL = 'The database is in its old place, and no server has a newer lease. With this call, every server would '
-               'lose its lease.',
+      DETAIL = 'The database was not moved or copied, and no server has a newer lease. After this call, every server '
+               'would lose its lease.',
       HINT = 'If the disk was restored from a snapshot, pass although_healthy => true.';
   END IF;
   now_ms := snowflake_fleet.to_ms(greatest(now, clock_timestamp()));

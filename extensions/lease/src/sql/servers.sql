@@ -45,7 +45,7 @@ CREATE FUNCTION snowflake_fleet.check_server_name(server text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF server IS NULL OR octet_length(server) NOT BETWEEN 1 AND 63 THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'a server''s name has 1 to 63 bytes',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the name of a server must have 1 to 63 bytes',
       DETAIL = format('The name that was passed has %s bytes.', coalesce(octet_length(server), 0)),
       HINT = 'Pass the name of the server''s login role.';
   END IF;

@@ -63,7 +63,7 @@ BEGIN
       MESSAGE = format('audit() cannot read a sample of %s', relation),
       DETAIL = format('The relation is a %s, which has no pages.',
                       CASE kind WHEN 'v' THEN 'view' ELSE 'foreign table' END),
-      HINT = 'Omit the sample to read every row, or pass the name of a table.';
+      HINT = 'To read every row, omit the argument "sample". To read a sample, pass the name of a table.';
   END IF;
 END
 $$;

@@ -182,7 +182,7 @@ DECLARE
 BEGIN
   IF NOT (at >= l.epoch AND at <= clock_timestamp()) THEN
     RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-      MESSAGE = format('timestamp "%s" is not the time of a late row', at),
+      MESSAGE = format('timestamp "%s" is before the epoch or in the future', at),
       DETAIL = format('The time must be from the epoch (%s) up to now (%s).', l.epoch, clock_timestamp()),
       HINT = 'Pass a time between the epoch and now, or get an id of the present with next_id().';
   END IF;

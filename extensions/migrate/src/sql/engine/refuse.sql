@@ -17,7 +17,7 @@ AS $$
       ('layout_exhausted', '2200H', 'the id layout has no time values left', 'id layout has no time values left',
        'Move the database to a layout with more time bits or a later epoch.'),
       ('clock_jumped', '55000', 'the clock jumped ahead by %s', 'clock jumped ahead',
-       'Correct a wrong clock, or confirm a right clock with SELECT snowflake.accept_clock().'),
+       'If the clock is wrong, correct the clock. If the clock is right, run SELECT snowflake.accept_clock().'),
       ('mark_lost', '55000', 'the high-water mark (sequence snowflake.high_water) of this database is lost',
        'high-water mark (sequence snowflake.high_water) lost',
        'Run SELECT snowflake.set_mark(...) with a time after every id of this database.'),

@@ -3,7 +3,7 @@ BEGIN
   IF current_setting('server_version_num')::integer < 150000 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = 'the SQL engine needs PostgreSQL 15 or later',
-      DETAIL = 'It counts in unlogged sequences, which earlier versions do not have.',
+      DETAIL = 'The SQL engine counts in unlogged sequences, which earlier versions do not have.',
       HINT = 'Upgrade the server.';
   END IF;
 END

@@ -300,17 +300,17 @@ DECLARE
 BEGIN
   IF id_ms - now_ms > 86400000 THEN
     PERFORM snowflake_sql.refuse('id_ahead', id::text,
-      format('In layout {{LAYOUT}}, the id has the time %s. The clock shows %s. If the epoch were %s, the id would '
-             'have the present time.',
+      format('In layout {{LAYOUT}}, the id has the time %s. The clock shows %s. If the id was minted now, '
+             'its epoch is %s.',
              snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
              left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
       'If the id was minted with another epoch or layout, create the extension with that epoch and layout. See '
       '"Moving from something else" in the documentation.');
   END IF;
   PERFORM snowflake_sql.refuse('id_ahead', id::text,
-    format('The id has the time %s. The clock shows %s. "snowflake.max_lead" is {{LEAD_MS}} ms%s.',
+    format('The id has the time %s. The clock shows %s. "snowflake.max_lead" is {{LEAD_MS}} ms.%s',
            snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
-           CASE WHEN lead_ms < {{LEAD_MS}} THEN ', and a batch may use half of this time' ELSE '' END),
+           CASE WHEN lead_ms < {{LEAD_MS}} THEN ' A batch of ids may be ahead by half of this time.' ELSE '' END),
     format('Correct the clock, or try again in %s.', snowflake_sql.span(greatest(1, id_ms - now_ms - lead_ms))));
 END
 $$;
