@@ -216,7 +216,7 @@ my @alone = ('--from' => $fleet->conninfo('a'), '--forget' => 'source');
 is($mover->run_without_map('--shard' => 11, @alone)->{status}, 0, 'without the control database the source can forget a move that only copied');
 $result = $mover->run_without_map('--shard' => 12, @alone);
 is($result->{status}, 1, 'the program fails if the schema is fenced');
-like($result->{output}, qr/shard 12 is fenced in this database, and the target may have taken over(?s:.*)release_shard\(12\), and repeat this call/, 'the program describes how to lift a fence of an earlier move');
+like($result->{output}, qr/shard 12 is fenced in this database, and the target may have taken over the shard(?s:.*)release_shard\(12\), and repeat this call/, 'the program describes how to lift a fence of an earlier move');
 $north->safe_psql('postgres', 'SELECT snowflake_fleet.release_shard(12)');
 is(takes_writes($north, 12), '1', 'the fence can be lifted by hand');
 is($mover->run_without_map('--shard' => 12, @alone)->{status}, 0, 'after the fence is lifted the move can be forgotten');

@@ -168,7 +168,7 @@ BEGIN
        USING (shard)
        WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
     LOOP
-      RAISE NOTICE 'shard % is now %, as in the copy; before, it was %', difference.shard,
+      RAISE NOTICE 'shard % is now %, as in the copy. Before, the shard was %', difference.shard,
         coalesce('on server ' || quote_ident(difference.there), 'in no server'),
         coalesce('on server ' || quote_ident(difference.here), 'in no server');
     END LOOP;

@@ -78,7 +78,7 @@ BEGIN
      AND pid <> pg_backend_pid() LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
-      MESSAGE = format('process %s has a transaction from before the move', this.pid);
+      MESSAGE = format('process %s has a transaction that began before the move', this.pid);
   END IF;
   -- Workers of subscriptions could write to the fenced tables, because they do not fire statement triggers.
   SELECT subname INTO this FROM pg_subscription_rel JOIN pg_subscription AS s ON s.oid = srsubid
@@ -86,7 +86,7 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I is filled by subscription %I', moving.schema, this.subname),
-      DETAIL = 'A fence does not stop the writes of a subscription.',
+      DETAIL = 'fence_shard() cannot stop the writes of a subscription.',
       HINT = 'Drop the subscription, and repeat the call.';
   END IF;
   IF snowflake_fleet.is_altered(moving) THEN
@@ -243,7 +243,7 @@ BEGIN
       MESSAGE = format('table %s is not copied completely by subscription %I', this.name, subscription),
       DETAIL = 'The subscription does not have the table, or its publication has a row filter or a column list, or '
                'omits an operation.',
-      HINT = 'Publish the whole table, let the subscription copy the table, and fence the shard again.';
+      HINT = 'Publish the whole table, let the subscription copy the table, and call fence_shard() again.';
   END IF;
   IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

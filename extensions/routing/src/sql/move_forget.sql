@@ -77,7 +77,7 @@ BEGIN
    ORDER BY m.state IN ('kept', 'here'), m.changed DESC LIMIT 1 FOR UPDATE;
   IF moving.state = 'fenced' THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('shard %s is fenced in this database, and the target may have taken over', shard),
+      MESSAGE = format('shard %s is fenced in this database, and the target may have taken over the shard', shard),
       HINT = format('If the target never took over, call snowflake_fleet.release_shard(%s), and repeat this call. '
                     'Otherwise call release_shard() with the receipt.', shard);
   END IF;
