@@ -81,7 +81,7 @@ BEGIN
       ERRCODE = 'feature_not_supported',
       MESSAGE = 'this version of PostgreSQL stores sequences in an unsupported way',
       DETAIL = pg_catalog.format('A test wrote 20 and 30 to sequence snowflake.high_water, and read %s, %s, %s, %s '
-                                 'and %s. After it wrote 10, it read %s.',
+                                 'and %s. After the test wrote 10, the test read %s.',
                                  before, after.last_value, after.log_cnt, after.is_called, next, kept),
       HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
   END IF;

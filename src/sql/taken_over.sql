@@ -39,7 +39,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
       MESSAGE = 'schema "snowflake" contains objects that do not belong to the SQL engine',
       DETAIL = format('These objects are: %s.', foreign_objects),
-      HINT = 'Move them to another schema, or drop them, and create the extension again.';
+      HINT = 'Move these objects to another schema, or drop the objects, and create the extension again.';
   END IF;
   DROP SCHEMA snowflake_taken;
 END

@@ -211,7 +211,7 @@ $before = $router->safe_psql('postgres', $oids);
 $router->safe_psql('postgres', 'CALL snowflake_fleet.use_postgres_fdw()');
 is($router->safe_psql('postgres', $oids), $before, 'a further use_postgres_fdw() does not change the partitions');
 $router->refuses("CALL snowflake_fleet.use_postgres_fdw('users', 'public.users_%s')",
-	{ sqlstate => 42809, message => 'partition public.users_shard_0 was not created by', detail => 'table shard_0\.users\. It must have .*table public.users_0', hint => 'Detach' }, 'use_postgres_fdw() refuses other remote names for the same table');
+	{ sqlstate => 42809, message => 'partition public.users_shard_0 was not created by', detail => 'table shard_0\.users\. The partition must have .*table public.users_0', hint => 'Detach' }, 'use_postgres_fdw() refuses other remote names for the same table');
 $_->quit foreach $session, $prepared, $reader;
 
 # If an UPDATE changed the shard of an id, the row would stay on a server to which the new id is not routed. A check

@@ -65,7 +65,7 @@ BEGIN
     IF NOT (SELECT r.rolsuper OR r.rolcreaterole FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user) THEN
       RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
         MESSAGE = format('permission denied to create role %s', quote_ident(server)),
-        HINT = format('Have a role with CREATEROLE run CREATE ROLE %I LOGIN, and run add_server() again.', server);
+        HINT = format('Run CREATE ROLE %I LOGIN as a role with CREATEROLE, and run add_server() again.', server);
     END IF;
     EXECUTE format('CREATE ROLE %I LOGIN', server);
     made := true;

@@ -104,7 +104,7 @@ BEGIN
   IF NOT state.is_copy AND state.version > 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has its own map, not a copy',
-      DETAIL = format('This is the control database. Its map has version %s.', state.version),
+      DETAIL = format('This is the control database. The map of this database has version %s.', state.version),
       HINT = 'Import the map into the databases that route queries.';
   END IF;
   IF arrived <= state.version THEN

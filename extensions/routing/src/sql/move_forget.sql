@@ -79,7 +79,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('shard %s is fenced in this database, and the target may have taken over the shard', shard),
       HINT = format('If the target never took over, call snowflake_fleet.release_shard(%s), and repeat this call. '
-                    'Otherwise call release_shard() with the receipt.', shard);
+                    'If the target has taken over, call release_shard() with the receipt of take_over().', shard);
   END IF;
   IF moving.id IS NULL THEN
     RETURN 'this database contains no part of a move';

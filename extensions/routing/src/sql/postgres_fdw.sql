@@ -188,8 +188,8 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('partition %s was not created by use_postgres_fdw()', odd.partition),
-      DETAIL = format('The partition has modulus %s, foreign server %s and table %s.%s. It must have modulus %s, '
-                      'server %s and table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
+      DETAIL = format('The partition has modulus %s, foreign server %s and table %s.%s. The partition must have '
+                      'modulus %s, server %s and table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
                       coalesce(odd.options ->> 'schema_name', '(none)'),
                       coalesce(odd.options ->> 'table_name', '(none)'), shards,
                       snowflake_fleet.fdw_server_name(odd.shard), replace(remote, '%s', odd.shard::text)),
