@@ -314,6 +314,49 @@ SET ROLE regress_app;
 SELECT refusal($$CALL snowflake.adopt('odd.granted', 5, rewrite => true, dry_run => true)$$);
 RESET ROLE;
 
+-- Constants in views, policies and indexes keep their values under other settings of the session
+CREATE TABLE dated (id serial PRIMARY KEY, at timestamptz, f float8);
+CREATE POLICY before_noon ON dated USING (id > 0 AND at < '2020-01-01 12:00+05:30'::timestamptz);
+CREATE VIEW dated_shown AS SELECT id, '0.30000000000000004'::float8 AS f FROM dated WHERE at < '2020-01-01 12:00+05:30'::timestamptz;
+CREATE INDEX dated_part ON dated (id) WHERE at < '2020-01-01 12:00+05:30'::timestamptz;
+CREATE TEMPORARY TABLE constants AS SELECT qual, pg_get_viewdef('dated_shown') AS view, pg_get_indexdef('dated_part'::regclass) AS index FROM pg_policies WHERE policyname = 'before_noon';
+-- An open session has compiled the trigger's function with the old type
+CREATE TABLE dated_log (dated_id bigint);
+CREATE FUNCTION log_dated() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO odd.dated_log VALUES (NEW.id); RETURN NULL; END';
+CREATE TRIGGER log_dated AFTER INSERT ON dated FOR EACH ROW EXECUTE FUNCTION log_dated();
+INSERT INTO dated DEFAULT VALUES;
+SET datestyle = 'sql, mdy'; SET timezone = 'Asia/Kolkata'; SET extra_float_digits = 0;
+CALL snowflake.adopt('dated', 5, rewrite => true, drop_sequence => true);
+RESET datestyle; RESET timezone; RESET extra_float_digits;
+SELECT count(*) AS same FROM (SELECT qual, pg_get_viewdef('dated_shown'), pg_get_indexdef('dated_part'::regclass) FROM pg_policies WHERE policyname = 'before_noon' INTERSECT TABLE constants) AS s;
+INSERT INTO dated DEFAULT VALUES RETURNING snowflake.shard_of(id);
+SELECT count(*) AS logged FROM dated JOIN dated_log ON dated_id = id;
+-- Checks, indexes, partitions, functions and defaults that do not fit to new ids are listed
+CREATE TABLE bounded (id bigserial PRIMARY KEY CHECK (id < 1000000)) PARTITION BY RANGE (id);
+CREATE TABLE bounded_1 PARTITION OF bounded FOR VALUES FROM (1) TO (100000);
+CREATE INDEX bounded_narrow ON bounded ((id::integer));
+CREATE TABLE tree (id serial PRIMARY KEY, root integer NOT NULL DEFAULT currval('tree_id_seq') REFERENCES tree);
+CREATE FUNCTION last_bounded() RETURNS bigint LANGUAGE sql AS 'SELECT currval(''odd.bounded_id_seq'')';
+CALL snowflake.adopt('bounded', 5, drop_sequence => true, dry_run => true);
+CALL snowflake.adopt('tree', 5, rewrite => true, drop_sequence => true, dry_run => true);
+-- A sequence of another table keeps its owner
+CREATE TABLE with_sequence (id serial PRIMARY KEY);
+CREATE TABLE without_sequence (id integer PRIMARY KEY DEFAULT nextval('with_sequence_id_seq'));
+SET client_min_messages = warning;
+CALL snowflake.adopt('without_sequence', 5, rewrite => true, drop_sequence => true);
+SET client_min_messages = notice;
+SELECT pg_get_serial_sequence('with_sequence', 'id');
+-- ALTER TABLE would enable disabled triggers of a foreign key, and would build an invalid index again
+CREATE TABLE parent (id serial PRIMARY KEY);
+CREATE TABLE child (parent_id integer REFERENCES parent);
+ALTER TABLE child DISABLE TRIGGER ALL;
+SELECT refusal($$CALL snowflake.adopt('parent', 5, rewrite => true)$$);
+ALTER TABLE child ENABLE TRIGGER ALL;
+INSERT INTO parent DEFAULT VALUES;
+INSERT INTO child VALUES (1), (1);
+CREATE UNIQUE INDEX CONCURRENTLY twice ON child (parent_id);
+SELECT refusal($$CALL snowflake.adopt('parent', 5, rewrite => true)$$);
+
 -- All locks of a transaction share one deadline. A statement after the deadline gets only locks that are free.
 CREATE TABLE waits (n serial, at_most interval);
 CREATE FUNCTION run_until(that_lock boolean, until timestamptz) RETURNS void LANGUAGE sql AS $$

@@ -151,6 +151,19 @@ foreach my $call (q{adopt('photos', 5, timeout => '1 s')}, q{adopt('photos', 5, 
 	$node->refuses("CALL snowflake.$call", { sqlstate => '55P03', message => 'could not lock all tables of the plan in \d+ attempts',
 		detail => "changed nothing.* public\\.photos by process $holder_pid ", hint => 'long transactions' }, "held: $call names the session that has locked the table", 'held');
 }
+# adopt() holds no lock while it waits for another one. So a writer that then locks the table more strongly sees no deadlock.
+$holder->query_safe('COMMIT');
+$node->safe_psql('held', 'CREATE VIEW shown AS SELECT id FROM albums');
+$holder->query_safe('BEGIN; INSERT INTO albums DEFAULT VALUES');
+$session->query_until(qr/called again/, "\\echo called again\nCALL snowflake.adopt('albums', 5, timeout => '1 h');\n");
+$node->poll_query_until('held', "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = $caller") or die 'adopt() does not wait';
+is($node->safe_psql('held', "SELECT count(*) FROM pg_locks WHERE pid = $caller AND granted AND relation IN ('albums'::regclass, 'photos'::regclass)"), '0',
+	'held: adopt() holds no lock on the tables while it waits');
+$holder->query('ALTER TABLE albums ADD name text; COMMIT;');
+unlike($holder->{stderr}, qr/ERROR/, 'held: a waiting adopt() causes no deadlock in a writer that alters the table');
+$session->query('SELECT 1');
+is($node->safe_psql('held', "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'albums'::regclass"), 'snowflake.next_id(5)',
+	'held: adopt() succeeds after the writer has committed');
 $holder->quit;
 $session->quit;
 # Adopts all tables of an application while clients write. The application has foreign keys, a view, a materialized

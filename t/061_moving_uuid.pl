@@ -147,6 +147,9 @@ sub moves
 	$next->(qr/CREATE INDEX CONCURRENTLY photos_without_id/);
 	$next->(qr/lock_timeout/);
 	$todo[0] =~ s/shard => 5/shard => $place/;
+	# The rows with the same time get ids of the next ticks, which must not be in the future.
+	$node->poll_query_until('postgres', "SELECT clock_timestamp() > max(created_at) + ($crowd / $room + 2) * $tick * interval '1 ms' FROM photos WHERE caption LIKE 'crowd-%'")
+		or die "$name: the clock does not pass the ids of the crowd";
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
 	# Rows that clients wrote before the new column existed also have an id.

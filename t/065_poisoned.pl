@@ -176,7 +176,7 @@ my %calls = (
 	audit => [ (map { "'joe.$_', 'id'" } qw(photos bare parted keyed viewed kept remote)), "$photos, sample => 50", "'super.viewed', 'id'" ],
 	column_of => ["$photos, 'id'"],
 	refuse_inheritance => ["$photos, 'a', 'b'"],
-	(map { $_ => [ $narrow, $refers ] } qw(attributes_of referring_columns named_columns dependents hindrances try_wide changes_of
+	(map { $_ => [ $narrow, $refers ] } qw(attributes_of referring_columns named_columns dependents hindrances column_hindrances narrow_calls limits_on_ids try_wide changes_of
 		foreign_keys_of widen_steps)),
 	(map { $_ => [ @definable ] } qw(create_statement recreate_statements)),
 	grants_on_view => [ "'joe.seen'::regclass", "'joe.kept'::regclass" ],
@@ -186,7 +186,11 @@ my %calls = (
 	refuse_wide => ["$narrow, true, false"],
 	refuse_connected => ["$narrow, false"],
 	refuse_key => ["$photos, snowflake.column_of($photos, 'id')"],
-	refuse_rights => ["'{joe.photos}'"],
+	refuse_rights => ["$step"],
+	plan => [ "ARRAY[('joe.narrow', 'id')::snowflake.key_column], NULL, '{}', false, 5, true, false, false, '1 min'",
+		"NULL, '{joe}', '{joe.refers_too}', true, 5, true, false, false, '1 min'" ],
+	other_uses => ["'joe.serial_id_seq', $narrow"],
+	kept_sequences => ["$narrow, false"],
 	lock_steps => ["$narrow, $narrow"],
 	mint_steps => ["('joe.narrow', 'id'), 5, false"],
 	run_plan => [ map { "$step, $_, now()" } qw(true false) ],
@@ -194,7 +198,7 @@ my %calls = (
 	carry_out => ["'{}', $narrow, 5, true, false, false, '1 min'"],
 	narrow_routines => ["'{joe.photos}'"],
 	remaining => ["$narrow, '{}', false"],
-	tell_plan => ["$step, $narrow"],
+	plan_lines => ["$step, $narrow"],
 	keys_of_schemas => ["'{joe}', '{}', '{sequence}'"],
 	columns_of_schemas => ["$narrow, '{joe}', '{joe.refers_too}', true"],
 	remaining_keys => ["'{joe}', '{}', 5"],
@@ -265,7 +269,7 @@ my %calls = (
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
 # The routines of this list read only numbers, texts, catalogues and the extension's own relations.
-my @none = qw(revoke_default_privileges created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
+my @none = qw(revoke_default_privileges type_for_ids tell_plan created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 
 # Orders the routines so that each routine finds the objects that it needs.

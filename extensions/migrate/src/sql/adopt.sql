@@ -70,7 +70,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.lock_steps IS 'Internal: for adopt(): the locks on views, tables and sequences';
 
--- Each table is rewritten once.
+-- Each table is rewritten once. A session compiles a PL/pgSQL function again after ALTER FUNCTION. Without it, the
+-- trigger functions of open sessions would expect the old types and fail.
 CREATE FUNCTION snowflake.widen_steps(columns snowflake.key_column[]) RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -85,6 +86,12 @@ AS $$
   UNION ALL
   (SELECT NULL, coalesce(s.role, a.relowner), s.statement
      FROM again AS a, snowflake.recreate_statements(a.class, a.object) AS s ORDER BY a.level, a.name, s.n, s.statement)
+  UNION ALL
+  (SELECT DISTINCT NULL::regclass, proowner, format('ALTER FUNCTION %s COST %s', p.oid::regprocedure, procost)
+     FROM snowflake.attributes_of(columns) AS a JOIN pg_trigger ON tgrelid = a.relation
+     JOIN pg_proc AS p ON p.oid = tgfoid JOIN pg_language AS l ON l.oid = prolang
+    WHERE lanname = 'plpgsql' AND pg_has_role(proowner, 'USAGE')
+      AND snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace) ORDER BY 3)
 $$;
 COMMENT ON FUNCTION snowflake.widen_steps(snowflake.key_column[]) IS
   'Internal: for adopt(): the steps that drop the views and other objects over the columns, make the columns wider, '
@@ -108,6 +115,9 @@ AS $$
                                              THEN 'DROP SEQUENCE %s' ELSE 'ALTER SEQUENCE %s OWNED BY NONE' END,
                                         q.sequence)
              FROM snowflake.sequences_of(key) AS q (sequence) JOIN pg_class AS s ON s.oid = q.sequence
+            WHERE NOT EXISTS (SELECT FROM pg_depend
+                               WHERE classid = 'pg_class'::regclass AND objid = s.oid AND deptype IN ('a', 'i')
+                                 AND refobjid NOT IN (SELECT snowflake.with_children(key.relation)))
            UNION ALL
            SELECT 4, caller.role, format('SELECT snowflake.observe(highest) FROM snowflake.ends_of(%L, %L) '
                                          'WHERE highest IS NOT NULL', key.relation, key.attribute)
@@ -148,22 +158,28 @@ AS $$
 DECLARE
   steps snowflake.step[];
 BEGIN
-  columns := ARRAY(SELECT k FROM unnest(coalesce(columns, ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r)))
-    AS k WHERE snowflake.wide_type((snowflake.attribute_of(k)).atttypid) IS NOT NULL);
-  PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
-  steps := ARRAY(SELECT s FROM snowflake.lock_steps(keys, columns) AS s);
-  PERFORM snowflake.refuse_rights(steps);
-  -- Each state that would keep the default from minting raises an error.
-  PERFORM snowflake.next_id(shard);
-  IF columns <> '{}' THEN
-    PERFORM snowflake.refuse_wide(columns, rewrite, published);
-  END IF;
-  PERFORM snowflake.refuse_future_ids(k.relation, k.attribute),
-          snowflake.refuse_shared_function(k.relation, (snowflake.attribute_of(k)).attnum) FROM unnest(keys) AS k;
-  steps := steps || ARRAY(SELECT s FROM snowflake.widen_steps(columns) AS s)
-    || ARRAY(SELECT s FROM unnest(keys) AS k, snowflake.mint_steps(k, shard, drop_sequence) AS s);
-  PERFORM snowflake.refuse_rights(steps);
-  RETURN QUERY SELECT * FROM unnest(steps);
+  -- The end of the block releases the locks of the checks, so that a caller that waits for a lock holds no other lock.
+  BEGIN
+    columns := coalesce(columns, ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r));
+    columns := ARRAY(SELECT k FROM unnest(columns) AS k
+      WHERE snowflake.wide_type((snowflake.attribute_of(k)).atttypid) IS NOT NULL);
+    PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
+    steps := ARRAY(SELECT s FROM snowflake.lock_steps(keys, columns) AS s);
+    PERFORM snowflake.refuse_rights(steps);
+    -- Each state that would keep the default from minting raises an error.
+    PERFORM snowflake.next_id(shard);
+    IF columns <> '{}' THEN
+      PERFORM snowflake.refuse_wide(columns, rewrite, published);
+    END IF;
+    PERFORM snowflake.refuse_future_ids(k.relation, k.attribute),
+            snowflake.refuse_shared_function(k.relation, (snowflake.attribute_of(k)).attnum) FROM unnest(keys) AS k;
+    steps := steps || ARRAY(SELECT s FROM snowflake.widen_steps(columns) AS s)
+      || ARRAY(SELECT s FROM unnest(keys) AS k, snowflake.mint_steps(k, shard, drop_sequence) AS s);
+    PERFORM snowflake.refuse_rights(steps);
+    RAISE SQLSTATE 'SFOK0';
+  EXCEPTION WHEN SQLSTATE 'SFOK0' THEN
+    RETURN QUERY SELECT * FROM unnest(steps);
+  END;
 END
 $$;
 COMMENT ON FUNCTION snowflake.adopt_steps IS 'Internal: for adopt(): all steps of a transaction, after all checks';
@@ -234,6 +250,8 @@ COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) I
 CREATE PROCEDURE snowflake.carry_out(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                      rewrite boolean, drop_sequence boolean, published boolean, timeout interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off
+  SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3 SET array_nulls = on
+  SET standard_conforming_strings = on SET quote_all_identifiers = off SET default_tablespace = ''
 AS $$
 DECLARE
   give_up CONSTANT timestamptz := clock_timestamp() + timeout;
@@ -253,12 +271,12 @@ BEGIN
                                                                  published) AS s);
       PERFORM snowflake.run_plan(steps, false, until);
       RETURN;
-    EXCEPTION WHEN lock_not_available THEN
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
       IF clock_timestamp() >= give_up THEN
         PERFORM snowflake.refuse_locked(steps, attempt, SQLERRM);
       END IF;
     END;
-    PERFORM pg_sleep(least(0.05 * attempt, 2));
+    PERFORM pg_sleep(least(0.05 * attempt, 2, extract(epoch FROM give_up - clock_timestamp())));
   END LOOP;
 END
 $$;
@@ -273,6 +291,7 @@ CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column nam
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $$
 DECLARE
+  give_up CONSTANT timestamptz := clock_timestamp() + timeout;
   plan record;
 BEGIN
   PERFORM snowflake.refuse_null('adopt()', relation::text, shard::text, rewrite::text, drop_sequence::text,
@@ -282,7 +301,7 @@ BEGIN
   IF dry_run THEN
     PERFORM snowflake.tell_plan(plan.lines);
   ELSE
-    CALL snowflake.carry_out(plan.keys, NULL, shard, rewrite, drop_sequence, published, timeout);
+    CALL snowflake.carry_out(plan.keys, NULL, shard, rewrite, drop_sequence, published, give_up - clock_timestamp());
   END IF;
   PERFORM snowflake.tell_remaining(plan.remaining);
 END

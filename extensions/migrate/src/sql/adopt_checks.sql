@@ -18,10 +18,37 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS
   'Internal: for procedures: raises an error unless a relation is a plain table';
 
+-- A column that a partition key names, also in an expression, depends on its own table. ALTER TABLE enables the
+-- triggers of a foreign key again.
+CREATE FUNCTION snowflake.column_hindrances(columns snowflake.key_column[]) RETURNS SETOF text
+  LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE WHEN EXISTS (SELECT FROM pg_depend WHERE objid = t.relation AND objsubid = t.attnum AND deptype = 'i'
+                              AND refobjid = t.relation) THEN 'partition key of ' || t.relation
+              WHEN EXISTS (SELECT FROM pg_index JOIN pg_inherits ON inhrelid = indexrelid
+                            WHERE indrelid = t.relation AND indisreplident AND t.attnum = ANY (indkey::smallint[]))
+              THEN 'replica identity of ' || t.relation
+              WHEN EXISTS (SELECT FROM pg_index
+                            WHERE indrelid = t.relation AND NOT indisvalid AND t.attnum = ANY (indkey::smallint[]))
+              THEN 'invalid index of ' || t.relation
+              WHEN attinhcount > 1 THEN format('several parents of %s.%I', t.relation, t.attname)
+              WHEN typtype = 'd' THEN format('domain %s of %s.%I', t.atttypid::regtype, t.relation, t.attname)
+              WHEN reloftype <> 0 THEN 'type ' || reloftype::regtype END
+    FROM snowflake.attributes_of(columns) AS t JOIN pg_class AS c ON c.oid = t.relation
+    JOIN pg_type ON pg_type.oid = t.atttypid
+    JOIN pg_attribute AS a ON attrelid = t.relation AND a.attnum = t.attnum
+  UNION
+  SELECT format('foreign key %I of %s, whose triggers are disabled', conname, conrelid::regclass)
+    FROM snowflake.foreign_keys_of(columns) AS f JOIN pg_trigger ON tgconstraint = f.oid
+   WHERE tgenabled <> 'O'
+$$;
+COMMENT ON FUNCTION snowflake.column_hindrances IS
+  'Internal: for adopt(): the properties of columns and their foreign keys that prevent the columns from becoming '
+  'wider. Null for a column without such a property';
+
 -- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
 -- objects from dependents() again. hindrances() returns the remaining objects that use the columns, the row types, or
 -- the views.
--- A column that a partition key names, also in an expression, depends on its own table.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -47,16 +74,7 @@ AS $$
                             WHERE adrelid = u.relation AND adnum = u.attnum) AS adapted (class, object)
                WHERE adapted.class = d.classid AND adapted.object = d.objid)
       UNION
-      SELECT CASE WHEN EXISTS (SELECT FROM pg_depend WHERE objid = t.relation AND objsubid = t.attnum AND deptype = 'i'
-                                  AND refobjid = t.relation) THEN 'partition key of ' || t.relation
-                  WHEN EXISTS (SELECT FROM pg_index JOIN pg_inherits ON inhrelid = indexrelid
-                                WHERE indrelid = t.relation AND indisreplident AND t.attnum = ANY (indkey::smallint[]))
-                  THEN 'replica identity of ' || t.relation
-                  WHEN attinhcount > 1 THEN format('several parents of %s.%I', t.relation, t.attname)
-                  WHEN typtype = 'd' THEN format('domain %s of %s.%I', t.atttypid::regtype, t.relation, t.attname)
-                  WHEN reloftype <> 0 THEN 'type ' || reloftype::regtype END
-        FROM changed AS t JOIN pg_class AS c ON c.oid = t.relation JOIN pg_type ON pg_type.oid = t.atttypid
-        JOIN pg_attribute AS a ON attrelid = t.relation AND a.attnum = t.attnum
+      SELECT snowflake.column_hindrances(columns)
       UNION
       SELECT snowflake.view_hindrances(ARRAY(SELECT relation FROM used WHERE attnum IS NULL))) AS f (h)
    WHERE h IS NOT NULL

@@ -111,6 +111,8 @@ CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[]
                                OUT remaining text[]) RETURNS record
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
   SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off
+  SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3 SET array_nulls = on
+  SET standard_conforming_strings = on SET quote_all_identifiers = off SET default_tablespace = ''
 AS $$
 DECLARE
   give_up CONSTANT timestamptz := clock_timestamp() + timeout;
@@ -131,13 +133,15 @@ BEGIN
           SELECT s FROM snowflake.adopt_steps(this.keys, coalesce(this.columns, '{}'), shard, rewrite, drop_sequence,
                                               published) AS s), coalesce(this.columns, '{}')));
       END LOOP;
+      RAISE SQLSTATE 'SFOK0';    -- releases the locks of the checks
+    EXCEPTION WHEN SQLSTATE 'SFOK0' THEN
       RETURN;
-    EXCEPTION WHEN lock_not_available THEN
+    WHEN lock_not_available OR deadlock_detected THEN
       IF clock_timestamp() >= give_up THEN
         PERFORM snowflake.refuse_locked(NULL, attempt, SQLERRM);
       END IF;
     END;
-    PERFORM pg_sleep(least(0.05 * attempt, 2));
+    PERFORM pg_sleep(least(0.05 * attempt, 2, extract(epoch FROM give_up - clock_timestamp())));
   END LOOP;
 END
 $$;

@@ -21,6 +21,33 @@ COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
   'Internal: for adopt(): the functions that declare integers and are triggers of these relations, contain the name '
   'of a relation, or have a parameter named like an id';
 
+CREATE FUNCTION snowflake.limits_on_ids(columns snowflake.key_column[]) RETURNS SETOF text
+  LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
+AS $$
+  WITH ids AS MATERIALIZED (SELECT * FROM snowflake.attributes_of(columns))
+  SELECT DISTINCT format('check %I of table %s may reject ids: SELECT pg_get_constraintdef(oid) FROM pg_constraint '
+                         'WHERE conname = %L;', conname, conrelid::regclass, conname)
+    FROM ids AS i JOIN pg_constraint ON conrelid = i.relation AND i.attnum = ANY (conkey)
+   WHERE contype = 'c' AND conislocal
+  UNION ALL
+  SELECT DISTINCT format('index %s casts to integer: SELECT pg_get_indexdef(%L::regclass);', o, o::text)
+    FROM ids AS i JOIN pg_index ON indrelid = i.relation, CAST(indexrelid AS regclass) AS o
+   WHERE pg_get_indexdef(indexrelid) ~ '::(integer|smallint)'
+  UNION ALL
+  SELECT format('table %s may have no partition for new ids: CALL snowflake.create_time_partitions(%L, ''1 month'');',
+                i.relation, i.relation::text)
+    FROM ids AS i JOIN pg_partitioned_table ON partrelid = i.relation
+   WHERE partstrat <> 'h' AND i.attnum = ANY (partattrs::smallint[])
+  UNION ALL
+  SELECT format('function %s calls currval() or lastval(), which do not return new ids: SELECT '
+                'pg_get_functiondef(%L::regprocedure);', p.oid::regprocedure, p.oid::regprocedure)
+    FROM pg_proc AS p
+   WHERE prosrc ~* '\m(currval|lastval)\M' AND prokind IN ('f', 'p')
+     AND snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace)
+$$;
+COMMENT ON FUNCTION snowflake.limits_on_ids IS
+  'Internal: for adopt(): lists the checks, indexes, partitions and functions that may not accept new ids';
+
 CREATE FUNCTION snowflake.kept_sequences(keys snowflake.key_column[], drop_sequence boolean) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -65,11 +92,12 @@ AS $$
     FROM snowflake.narrow_calls(ARRAY(SELECT r::snowflake.key_column FROM referring AS r)) AS n
   UNION ALL
   SELECT format('trigger %I of table %s may replace ids: SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = '
-                '%L;',
-                tgname, k.relation, tgname)
+                '%L;', tgname, k.relation, tgname)
     FROM unnest(keys) AS k JOIN pg_trigger ON tgrelid = k.relation JOIN pg_proc AS p ON p.oid = tgfoid
    WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
      AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace)
+  UNION ALL
+  SELECT snowflake.limits_on_ids(ARRAY(SELECT r::snowflake.key_column FROM referring AS r))
   UNION ALL
   SELECT snowflake.kept_sequences(keys, drop_sequence)
 $$;
