@@ -79,7 +79,7 @@ $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
 is(health('y'), 't||', 'with disjoint owned shards health reports nothing');
 $node->safe_psql('postgres', 'ALTER DATABASE y RESET snowflake.owned_shards');
 $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
-is(health('y'), 't||', 'health reports nothing if the last ids of the common shard are of different regions');
+is(health($_), 't||', "health of $_ reports nothing if the last ids of the common shard are of different regions") foreach qw(x y);
 is(scalar(() = $node->log_content =~ /$logged/g), 1, 'the log has no further message about the databases');
 
 my %blocks = Snowflake::Page::blocks("$FindBin::RealBin/../doc/reference.md");
