@@ -89,7 +89,8 @@ $ledger->new_server_run;
 mint();
 $ledger->check(25_000, 'ids are unique over a crash restart with the clock set 6 s back');
 
-# Restarts the server three times. Before each restart the clock is set back by less than "snowflake.reserve".
+# Restarts the server three times. Before each restart the test sets the server's clock back by less than
+# "snowflake.reserve".
 foreach my $round (1 .. 3)
 {
 	$node->crash($ledger, -0.3);

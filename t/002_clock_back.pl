@@ -1,5 +1,5 @@
 # Tests calls that mint ids after the clock was stepped back. Depending on the size of the clock step, calls return at
-# once, wait, or fail. Also tests which events end a call that waits for the clock.
+# once, wait, or fail. Tests which events end a call that waits for the clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -57,7 +57,7 @@ mint_of(2);
 is(stats("waits, refusals, wait_time > 0", 2), '1|0|t', 'after a step back of 1.9 s a call waits');
 not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after a step back of 1.9 s no id is further ahead of the clock than max_lead');
 
-# If the clock steps back by more than "snowflake.max_lead" and "snowflake.max_wait", calls fail and change nothing.
+# If the clock steps back further than the server may wait, calls that mint ids fail without any effect.
 mint_of(3);
 my $mark = $node->mark;
 $clock->step(-600);
@@ -108,7 +108,7 @@ $clock->step(-0.5);
 not_ahead_by('0', 'snowflake.next_id(13)', 'max_lead = 0: no id is ahead of the clock after a step back');
 $node->reconfigure('snowflake.max_lead' => "'100ms'");
 
-# A call that waits for the clock can be cancelled. The session of a cancelled call continues.
+# A call that waits for the clock can be cancelled, and its session can mint ids afterwards.
 my $wait_event = $node->pg_version >= 17 ? 'Extension|SnowflakeClock' : 'Extension|Extension';
 my $waiters = "FROM pg_stat_activity WHERE application_name = 'writer'";
 

@@ -1,4 +1,4 @@
-# Tests calls while the clock has jumped ahead, is before the epoch, or is past the end of the layout.
+# Tests calls that mint ids while the clock has jumped ahead, is before the first time of ids, or is past the last time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -77,7 +77,7 @@ is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' 
 in_time('after accept_clock() ids have the time of the accepted clock');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
-# Small jumps of the clock add up, because a jump does not change the base from which jumps are measured.
+# Several small jumps of the clock are refused like one large jump, because all jumps are measured from the same time.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);

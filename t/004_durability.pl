@@ -1,5 +1,5 @@
 # Tests that the WAL of a new high-water mark is flushed before a call returns an id that needs the new high-water mark.
-# Raising the high-water mark must write little WAL.
+# Each write of the high-water mark must produce little WAL.
 
 use strict;
 use warnings FATAL => 'all';
@@ -127,7 +127,7 @@ $node->mint($ledger);
 is($node->safe_psql('postgres', "SELECT count(*) FROM snowflake.shard_stats WHERE last_time < to_timestamp($raised / 1000.0)"),
 	'0', 'after an immediate stop ids are above a mark that setval() raised');
 
-# Repeats the tests with wal_level = minimal, which writes the least WAL.
+# Repeats the durability tests with wal_level = minimal, which writes the least WAL.
 $node->stop;
 $node->append_conf('postgresql.conf', <<~'CONF');
 	wal_level = minimal

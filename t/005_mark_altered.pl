@@ -1,4 +1,4 @@
-# Tests what calls do if other commands raise, lower, lock or replace the high-water mark.
+# Tests calls that mint ids after other commands have raised, lowered, locked or replaced the high-water mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# The session $old starts before all changes of this test, and uses its cached state as long as possible.
+# The session $old starts before all changes of the high-water mark, and uses its cached state as long as possible.
 my $old = $node->session;
 
 sub both_mint
@@ -25,7 +25,7 @@ sub both_mint
 	return;
 }
 
-# Checks that the high-water mark is above all ids that this test has minted.
+# Checks that the high-water mark is above all ids that the test has minted.
 sub covered
 {
 	my ($name) = @_;
@@ -36,7 +36,7 @@ sub covered
 	return;
 }
 
-# If the high-water mark is raised, a new session uses it at once, and an older session when its limit is used up.
+# A new session reads a raised high-water mark at once. An older session first uses up the ids that it has reserved.
 both_mint();
 my $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
@@ -84,7 +84,8 @@ both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
 # If a transaction has locked the high-water mark, calls that must raise the high-water mark wait. A call that waits for
-# the lock can be cancelled. If the transaction that holds the lock ends, the waiting call continues.
+# the locked high-water mark can be cancelled. If the transaction that has locked the high-water mark ends, the waiting
+# call continues.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -220,8 +221,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests high-water marks that are later than the last time of the layout. If a conversion dropped the upper bits of a
-# high-water mark, the first tested mark would become 50 ms after the epoch.
+# Tests high-water marks that are later than the last time of the layout. If the library dropped the upper bits of the
+# first tested high-water mark, its time would be 50 ms after the first time of ids.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;

@@ -23,8 +23,8 @@ sub mint
 }
 
 # Drops and creates the extension while sessions mint ids. One long statement still calls the function of the dropped
-# extension, and must use the high-water mark of the new extension. Short statements fail while the extension does not
-# exist.
+# extension, and must use the high-water mark of the new extension. Statements that begin while the extension does not
+# exist fail.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -56,7 +56,7 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_000, 'ids are unique over a new extension, an immediate stop and a clock that is behind');
 
-# Creates the extension again right after a server start whose clock is behind.
+# Creates the extension again right after the start of a server whose clock is behind.
 $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');

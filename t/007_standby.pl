@@ -87,7 +87,7 @@ $primary->safe_psql('postgres', 'INSERT INTO photos (id, n) VALUES (' . $last[-1
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 
-# Promotes the standby while its clock is ten seconds behind.
+# Promotes the standby while the standby's clock is ten seconds behind.
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'calls that failed on the standby have taken no slot for databases');
 $standby->clock->step(-10);
 $standby->promote;

@@ -1,5 +1,5 @@
 # Tests dumps, base backups and point-in-time recovery on another server, also if the settings of that server choose
-# another layout. The test t/024 restores dumps into databases that take over the layout of the dump.
+# another layout.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +34,7 @@ sub insert
 	return $node->ids("INSERT INTO app.photos (n) SELECT $n FROM generate_series(1, 200) RETURNING id", 'app');
 }
 
-# Checks that the restored rows are complete, and that later ids are greater than the ids of these rows.
+# Checks that all rows were restored, and that new ids are greater than the ids of the restored rows.
 sub continues
 {
 	my ($node, $rows, $name) = @_;
@@ -81,7 +81,7 @@ restore($target);
 continues($target, 200, 'a dump restored under a clock 40 s behind');
 
 # Restores the dump into a database that has minted ids under another layout. After a dump with another layout was
-# restored, all functions fail, also in sessions that were open before.
+# restored, all functions fail, even in sessions that began before the restore.
 $target->stop;
 $target->append_conf('postgresql.conf', "snowflake.layout = 'twitter'");
 $target->start;
@@ -137,8 +137,8 @@ continues($target, 200, 'the dump can be restored into a new database as the hin
 $target->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.layout');
 $target->restart;
 
-# Restores a dump as a role that owns the database, but not the existing extension. The restore continues after errors
-# and restores all rows.
+# Restores a dump as a role that owns the database, but not the existing extension. A restore that continues after
+# errors restores all rows.
 sub restore_as_app
 {
 	$target->safe_psql('postgres', 'DROP DATABASE app');

@@ -1,5 +1,6 @@
-# Tests that a server that preloads the library does not start with an invalid setting. The error must explain why the
-# setting is invalid. Without starting a server, test/core and sql/settings test the other errors of settings.
+# Tests that a server that preloads the library does not start with an invalid setting. The error of the failed server
+# start must explain why the setting is invalid. The tests in test/core and sql/settings.sql check errors of settings
+# that need no server start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -65,14 +66,14 @@ foreach my $name (sort keys %wrong)
 	stops_the_start("snowflake.$name = '$value'", qr/FATAL:  (?=.*"snowflake\.$name")$why/);
 }
 
-# Tests settings that are valid alone, but not together.
+# Tests settings that are valid alone, but not in combination with another setting.
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 	qr/FATAL:  invalid id layout: "snowflake.layout" js53, "snowflake.tick" 1 ms, .*\n.*DETAIL:  The tick of a preset cannot be changed\.\n.*HINT:/);
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# Tests settings that do not exist. If a misspelt "snowflake.owned_shards" were accepted, the server would own all
-# shards. The case of letters in a setting's name does not matter.
+# If a misspelt "snowflake.owned_shards" were accepted, the server would own all shards. The name of a setting can have
+# upper-case letters.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",
@@ -90,8 +91,9 @@ $node->wait_for_log(qr/outside the valid range for parameter "snowflake.max_lead
 is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with an invalid value does not change the setting');
 cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'the server still mints after a reload with an invalid value');
 
-# A reload does not change the layout of a database. If the reloaded list of shards is invalid, sessions keep the former
-# list. Sessions that start after a reload with valid shards use these shards.
+# A reload of the server's settings does not change the layout of a database. If a reload brings an invalid list of
+# owned shards, sessions continue to use the former list. If a reload brings a valid list of owned shards, new sessions
+# use the new list.
 configure("snowflake.owned_shards = '5-1'\nsnowflake.layout = 'twitter'");
 $since = -s $node->logfile;
 $node->reload;
@@ -104,8 +106,8 @@ $node->reload;
 $node->wait_for_log(qr/invalid value for parameter "snowflake.region": "-1"/, $since);
 $node->refuses('SELECT snowflake.next_id(255)', { sqlstate => '55000', message => 'shard 255 is not owned', detail => '"snowflake.owned_shards" is 1-5' },
 	'a reload changes the shards for later sessions');
-# If a layout does not contain the server's region, databases with this layout cannot mint. Databases with other layouts
-# can mint.
+# If a layout does not contain the server's region, databases with this layout cannot mint. A region that is too large
+# for the layout of one database does not stop databases with other layouts.
 configure("snowflake.owned_shards = '0-8000'\nsnowflake.region = 32");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE DATABASE broad');
@@ -115,8 +117,8 @@ $node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'next_id() fails if t
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|"snowflake.region" is not a region of the layout', 'health shows that the layout does not have the region');
 is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'another database whose layout has the region mints');
 
-# CREATE EXTENSION reports the layout of the database, which can no longer change. CREATE EXTENSION also warns if this
-# server may be one of several servers that mint the same ids.
+# CREATE EXTENSION reports the layout of the database, which can no longer change. CREATE EXTENSION warns if this server
+# may be one of several servers that mint the same ids.
 sub says_on_create
 {
 	my ($settings) = @_;
@@ -147,7 +149,8 @@ like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\n
 	'with the layout of Instagram, the warning recommends separate shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
-# Tests partitions by time with an epoch in the near past. The first partition begins with id 0 in every time zone.
+# Tests partitions by time if the first time of ids (the epoch) is in the near past. The first partition begins with id
+# 0 in every time zone.
 my $partitions = <<~'SQL';
 	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS
