@@ -11,8 +11,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Each layout has a database of its own. For each layout the test sets the clock back a little further than for the
-# previous layout.
+# Each layout has a database of its own. Before the test of each layout, the clock is set back a little further.
 sub start_with
 {
 	my ($settings, $database) = @_;
@@ -103,7 +102,7 @@ foreach my $database (sort keys %layouts)
 			qr/^\|2\|the number is greater than /, "$database: audit() reports numbers beyond the layout");
 	}
 
-	# Functions refuse numbers that no server of this layout can mint.
+	# Functions that decode ids refuse numbers that no server of the layout can mint.
 	my $greatest = $bits >= 63 ? '9223372036854775807' : (1 << $bits) - 1;
 	foreach my $foreign ('-1', $bits >= 63 ? '(-9223372036854775808)' : 1 << $bits)
 	{
@@ -158,7 +157,8 @@ foreach my $database (sort keys %layouts)
 		'24000', 'shard_stats counts the ids of all shards that share a counter');
 }
 
-# Tests which shards a server owns. The clock is set to the true time, because the ids below have the present time.
+# Tests which shards a server owns. Sets the clock to the true time, because the next tests compute ids from the present
+# time.
 $node->clock->set(0);
 start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 500'", 'regions');
 is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'the server mints in shards that it owns');

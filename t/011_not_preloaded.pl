@@ -63,8 +63,8 @@ $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE E
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 
-# In single-user mode there is no WAL writer and no postmaster. The high-water mark must be durable even without a WAL
-# writer.
+# A single-user server has neither a WAL writer nor a postmaster. A single-user server must flush the high-water mark
+# although no WAL writer runs.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 sub single_user
 {

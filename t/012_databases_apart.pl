@@ -28,8 +28,8 @@ sub mint
 	return;
 }
 
-# Changes another database while a session of database prod mints ids with max_wait = 0. The clock is right, so each
-# call must return an id.
+# Changes another database while a session of database prod mints ids with max_wait = 0. Each call must return an id,
+# because the server's clock is right.
 sub undisturbed
 {
 	my ($what, @sql) = @_;
@@ -61,8 +61,8 @@ undisturbed(
 	'BEGIN; DROP EXTENSION snowflake; ROLLBACK',
 	'SELECT snowflake.next_ids(2, 1000)');
 
-# A wrong high-water mark can be corrected without a restart. After the correction neither the disk nor the shared
-# memory contains the wrong high-water mark.
+# A superuser can correct a wrong high-water mark without a restart. After a superuser has corrected a wrong high-water
+# mark, neither the disk nor the shared memory contains the wrong value.
 my %behind = (
 	sqlstate => '55000',
 	message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)',
@@ -76,7 +76,7 @@ mint('staging');
 $node->safe_psql('staging', 'SELECT snowflake.observe(snowflake.min_id(clock_timestamp()))');
 cmp_ok($node->safe_psql('staging', 'SELECT last_value - extract(epoch FROM clock_timestamp()) * 1000 FROM snowflake.high_water'),
 	'<', 200_000, 'a lowered mark stays low after ids were observed and minted');
-$node->crash($ledger, +61);    # the high-water mark can be 60 s ahead of the clock after a crash
+$node->crash($ledger, +61);    # with this reserve, the high-water mark can be 60 s ahead of the clock after a crash
 mint('prod');
 mint('staging');
 
@@ -143,8 +143,8 @@ foreach my $way (
 	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# The server also uses the record of a dropped high-water mark for a database that has no slot in shared memory. Three
-# other databases use all slots in shared memory.
+# A dropped high-water mark is kept in shared memory even if the database has no slot of its own there. Three other
+# databases use all slots in shared memory.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');
@@ -161,8 +161,8 @@ mint('fickle');
 mint('prod');
 $ledger->check(300, 'ids are unique if the extension was dropped in a database without a slot');
 
-# Each database has a segment of dynamic shared memory. A server that allows few processes has few segments, and
-# parallel queries also need some.
+# The extension uses a segment of dynamic shared memory for each database. A server that allows few processes has few
+# segments, and parallel queries also need some.
 my $small = Snowflake::Node->create('small', conf => <<~'CONF');
 	max_connections = 4
 	superuser_reserved_connections = 1

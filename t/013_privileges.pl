@@ -1,5 +1,6 @@
 # Tests that roles without superuser cannot lower the high-water mark permanently, change the stored layout (seal) or
-# lock the extension. After each attempt ids stay unique, even if the server crashes or its clock is behind.
+# lock the extension. After each attempt of such a role ids stay unique, even if the server crashes or its clock is
+# behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -55,9 +56,9 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# Deletes the row of dumped_seal after disabling the trigger that forbids the deletion. Calls must fail, because the
-# next dump would not contain the layout. The error's hint contains an SQL statement that inserts the row of dumped_seal
-# again.
+# Deletes the row of dumped_seal after disabling the trigger that forbids the deletion. After the row of the layout was
+# deleted, minting must fail, because the next dump would not contain the layout. The error's hint contains an SQL
+# statement that inserts the row of dumped_seal again.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'a dump of this database would not contain the layout of its ids',
@@ -122,9 +123,9 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 }
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
-# Some commands of PostgreSQL lock a relation before they check privileges. In this test an open transaction has read
-# the high-water mark, so that a command which locks the mark would have to wait. Commands without privileges must fail
-# at once, without waiting for the lock.
+# Some commands of PostgreSQL lock a relation before they check privileges. An open transaction has read the high-water
+# mark, so that a command which locks the sequence would have to wait. Commands whose role lacks the privilege must fail
+# at once, without waiting for a lock.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -158,8 +159,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A command waits for a lock on a relation that another session drops. After the wait, the name of the dropped relation
-# refers to the high-water mark. The waiting command must not use the high-water mark.
+# In the next test a command waits for a lock on a relation that another session drops. After the wait, the name of the
+# dropped relation refers to the high-water mark. The command that waited must not change the high-water mark.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -222,8 +223,8 @@ unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
 # A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The new high-water mark is already
-# high enough, because the database minted ids before CREATE EXTENSION. Later calls flush no WAL, because they need not
-# raise the high-water mark.
+# high enough, because the database minted ids before CREATE EXTENSION. The second call and later calls flush no WAL,
+# because these calls do not raise the high-water mark.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
@@ -249,8 +250,8 @@ foreach my $round (1 .. 3)
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
 }
 
-# Removes the high-water mark's sequence from the extension, and then drops the sequence. After a crash restart with the
-# clock stepped back, ids are above the dropped high-water mark.
+# Removes the high-water mark's sequence from the extension, and then drops the sequence. If the clock is stepped back
+# during a crash restart, new ids are still above the dropped high-water mark.
 $node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000000))', 'hasty') for 1 .. 2;
 $node->safe_psql('hasty', 'ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water; ALTER SEQUENCE snowflake.high_water RENAME TO kept; ALTER SEQUENCE snowflake.kept SET SCHEMA public');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'lacks a sequence or table', hint => 'Do not drop the extension' }, 'next_id() reports that the mark was removed from the extension', 'hasty');

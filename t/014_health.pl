@@ -1,6 +1,6 @@
-# Tests health() while a disk stalls or a server is read-only by default. The function health() returns at once, and
-# shows that the database does not mint if calls hang or fail. Also tests the counters of waiting and refused calls.
-# Another test, t/015, tests all other reasons that health() can show.
+# Tests health() while a disk stalls or a server is read-only by default. The function health() returns at once even if
+# calls that mint ids hang or fail, and shows that the database does not mint. Tests the counters of waiting and refused
+# calls.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,8 +1,9 @@
-# Tests that next_id() and health() agree on whether the database mints ids. In each state that this test can make,
-# next_id() fails or waits if and only if health() shows that the database does not mint. SQLSTATE and message of the
-# error match the reason in health(). The hint of the error equals the advice in health(). The error is counted under
-# the cause that health() shows. Sessions that minted ids before the state began behave like new sessions. Other tests
-# check health() without a lease (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with Citus (t/031).
+# Tests that next_id() and health() agree on whether the database mints ids. In each tested state of the database,
+# next_id() fails or waits if and only if health() shows that the database does not mint. If next_id() fails, the
+# SQLSTATE and message of its error match the reason in health(). If next_id() fails, the hint of its error equals the
+# advice in health(). If next_id() fails, the error is counted under the cause that health() shows. Sessions that minted
+# ids before a state began behave like new sessions. Other tests check health() without a lease
+# (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with Citus (t/031).
 
 use strict;
 use warnings FATAL => 'all';
@@ -65,8 +66,8 @@ sub count_of
 	return $node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = '$cause'");
 }
 
-# Repeats a call until it fails (or succeeds). A session can mint ids up to its published limit before a change takes
-# effect.
+# Repeats a call until the call fails, or until the call succeeds. A change takes effect in an open session after the
+# session has used the ids that it reserved.
 sub poll_call
 {
 	my ($ask, $refused) = @_;
@@ -80,8 +81,8 @@ sub poll_call
 	return $said;
 }
 
-# Brings the database into a state, checks calls and health(), and ends the state. The hash %step contains the reason
-# that health() must show, and "make" and "undo" as SQL or Perl code.
+# Brings the database into a state, compares next_id() with health(), and ends the state. The hash %step contains the
+# reason that health() must show, and "make" and "undo" as SQL or Perl code.
 sub holds
 {
 	my (%step) = @_;
@@ -125,9 +126,9 @@ sub holds
 	return;
 }
 
-# Tests a state in which calls wait instead of failing. One session has minted ids before, and another session is new.
-# The hash %step contains a name, the reason that health() must show, and the code of "make" and "undo". If %step
-# contains "for", one session must wait for this wait event.
+# Tests a state in which calls wait instead of failing. Compares a session that minted ids before the state began with a
+# new session. The hash %step contains a name, the reason that health() must show, and the code of "make" and "undo".
+# The element "for" of %step names the wait event that one session must show.
 sub waits
 {
 	my (%step) = @_;
@@ -149,7 +150,7 @@ sub waits
 		SQL
 	$node->wait_for_output($old, 10);
 	$step{make}->();
-	# The session can mint ids until its published limit is used up.
+	# The old session can mint ids until it has used the ids that it reserved.
 	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
 	my $for = $step{for} // '';
 	$node->poll_query_until('postgres', <<~"SQL") or die 'nobody waits';
@@ -196,8 +197,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
 # If the WAL buffers are full when the high-water mark must be written, the writing session waits and holds the lock of
-# the mark's page. Another session waits for the lock of this page. The session that minted ids before pauses until the
-# WAL buffers are full.
+# the mark's page. Another session waits for the lock of the page of the high-water mark. The old session pauses until
+# the WAL buffers are full.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {
@@ -207,7 +208,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
 		# The commit of the first filler session waits for the stalled disk. The second filler session fills the WAL
-		# buffers. In PostgreSQL 17 the names of these wait events are spelled differently.
+		# buffers. PostgreSQL 17 changed the spelling of the names of wait events for WAL.
 		foreach my $rows (1, 2000)
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $rows)");

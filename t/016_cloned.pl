@@ -1,7 +1,7 @@
-# Tests a database that minted its last id elsewhere: a copied data directory, a cloned machine or disk, a promoted
-# standby, or restored files. The log and health() report that the database last minted elsewhere. Depending on
-# "snowflake.on_clone", the database mints ids at once or only after a superuser has accepted the clone. The server does
-# not report a restart or another change that does not copy the database.
+# Tests a database that minted its last id on another server. The database is in a copied data directory, on a cloned
+# machine or disk, on a promoted standby, or in restored files. The log and health() report that the database minted its
+# last id on another server. Depending on "snowflake.on_clone", the database mints ids at once or only after a superuser
+# has accepted the clone. The server does not report a restart or another change that does not copy the database.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,7 +38,7 @@ sub warnings_of
 	return scalar(() = $log =~ /$warning/g);
 }
 
-# Checks that the database mints ids and that no warning reports a clone.
+# Checks that the database mints ids and that the log has no warning about a clone.
 sub at_home
 {
 	my ($name, $of) = @_;

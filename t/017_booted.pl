@@ -1,6 +1,6 @@
 # Tests a server that starts with a clock that is behind or not yet set. If the clock later steps to a time that agrees
-# with the high-water mark, the step is accepted without accept_clock(). Every other step of the clock is refused. Also
-# tests "snowflake.unsynchronized", with which minting waits for a synchronized clock.
+# with the high-water mark, the step is accepted without accept_clock(). If a step of the clock leads to another time,
+# calls that mint ids are refused. Tests "snowflake.unsynchronized", with which minting waits for a synchronized clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,7 +38,8 @@ sub in_time
 {
 	my ($name, $database) = @_;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	# Mints ids to raise the high-water mark. After a restart the clock must reach this high-water mark.
+	# Mints ids to raise the high-water mark. After a restart the clock must reach the high-water mark before the server
+	# mints an id.
 	my @ids = $node->mint($ledger, "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(g) FROM generate_series(0, 9) g", $database);
 	is($node->safe_psql('postgres', "SELECT count(*) FROM unnest(ARRAY[" . join(',', @ids)
 			. "]) AS id WHERE abs(extract(epoch FROM clock_timestamp() - snowflake.time_of(id))) > 30"), '0', $name);
@@ -69,7 +70,8 @@ in_time('at first ids have the right time');
 is(said('HINT:  If this database minted ids'), 0, 'the log has no hint if the clock is only a short time past the mark');
 in_time('at first ids of another database have the right time', 'idle');
 
-# The clock starts ten years behind, as with an empty battery, and is corrected after the server start.
+# When the server starts, its clock is ten years behind, as on a machine with an empty battery. Later the clock is
+# corrected.
 boot(-10 * $year);
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'before the epoch: refused');
 $clock->set(0);
@@ -81,7 +83,7 @@ in_time('when the clock was set right, ids of another database have the right ti
 is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the correction has reset the base of the drift');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
-# After a correction the server measures jumps of the clock from the corrected time. The server accepts only one
+# After a correction of the clock, the server measures jumps from the corrected time. The server accepts only one
 # correction of the clock in each run of the postmaster.
 $clock->step(+7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'after an accepted correction a jump is refused');
@@ -113,8 +115,8 @@ is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock
 $clock->set(0);
 in_time('when the clock reaches the mark, ids have the right time');
 
-# The clock is right when the server starts, and the high-water mark of one database is far in the future. If another
-# database mints ids with the present clock, the server treats the clock as right.
+# The clock is right when the server starts, and the high-water mark of one database is far in the future. The server
+# treats the clock as right, because another database has minted ids with the present time.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -138,8 +140,8 @@ $clock->set(0);
 in_time('when the jump is corrected, ids have the right time');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# The clock is right when the server starts, and jumps before the first call. No high-water mark confirms the new time,
-# so the server refuses the jump.
+# The clock is right when the server starts, and jumps before the first call. The server refuses the jump of the clock,
+# because no high-water mark is near the new time.
 boot(0);
 $clock->set(7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a server run is refused');
