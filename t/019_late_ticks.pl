@@ -1,6 +1,6 @@
-# Simulates a virtual machine on a busy host, whose kernel's timer interrupts come late. The kernel's coarse clock is
-# then behind. The times of ids must still be right, even in a shard that was ahead of the clock. Also tests for which
-# clock sources the server uses the processor's time stamp counter.
+# Simulates a virtual machine on a busy host, whose kernel's timer interrupts come late. If timer interrupts come late,
+# the kernel's coarse clock is behind. With late timer interrupts the times of ids must be right, even in a shard that
+# was ahead of the clock. Tests for which clock sources the server uses the processor's time stamp counter.
 
 use strict;
 use warnings FATAL => 'all';

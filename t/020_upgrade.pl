@@ -1,5 +1,6 @@
 # Tests ALTER EXTENSION snowflake UPDATE. After all updates from the oldest version, the catalogue must equal the
-# catalogue of a fresh installation. The updates must change neither the ids of existing rows nor the high-water mark.
+# catalogue of a fresh installation. Updates of the extension must change neither the ids of existing rows nor the
+# high-water mark.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +26,7 @@ my $newest = query('postgres',
 	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
 is($versions[-1], $newest, 'the default version is the newest one');
 
-# The scripts in the installation and in the repository must be the same. If the Makefile did not list a version's
+# The installation must contain exactly the SQL scripts of the repository. If the Makefile did not list a version's
 # script, this version could not be updated.
 my ($share) = run_command([ 'pg_config', '--sharedir' ]);
 my %scripts;
@@ -45,7 +46,7 @@ foreach my $from (grep { $_ ne $newest } @fresh)
 		'', "$from can be updated to $newest");
 }
 
-# Updates from the oldest version to the newest version, one version at a time.
+# Updates the extension from its oldest version to its newest version, one version at a time.
 my $oldest = $versions[0];
 my @steps = split /--/, query('postgres',
 	"SELECT path FROM pg_extension_update_paths('snowflake')
@@ -98,8 +99,8 @@ is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
 	'0|t', 'over the updates ids are unique and ascending');
 
-# Checks that the snapshot of the catalogue shows every difference. Each statement below is a mistake that an update
-# script could make.
+# Checks that the snapshot of the catalogue shows every difference. Each statement of the list is a mistake that an
+# update script could make.
 my @mistakes = (
 	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',
 	'ALTER FUNCTION snowflake.next_id(int) PARALLEL SAFE',

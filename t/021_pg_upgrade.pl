@@ -1,4 +1,4 @@
-# Tests that pg_upgrade transfers the high-water mark and the layout (seal). In the new server old ids decode as before,
+# Tests that pg_upgrade transfers the high-water mark and the layout (seal). After pg_upgrade old ids decode as before,
 # and new ids are greater, even if the clock is behind.
 #
 # The environment variable oldinstall is the installation directory of the old server, with bin/. If oldinstall is not
@@ -29,7 +29,7 @@ my $old = Snowflake::Node->new('old',
 my $new = Snowflake::Node->new('new');
 foreach my $node ($old, $new)
 {
-	# Locale and page format must be the same in both versions.
+	# The old and the new server must have the same locale and page format.
 	$node->init(extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
 	$node->append_conf('postgresql.conf', $conf);
 }
@@ -73,8 +73,8 @@ $old->safe_psql('postgres', <<~'SQL');
 	CREATE DATABASE other;
 	SQL
 $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)');
-# Passes an id that is ten seconds ahead of the clock to observe(). The last id of the old server must then be above all
-# earlier ids.
+# Passes an id that is ten seconds ahead of the clock to observe(). After observe() the next id of the old server must
+# be above all earlier ids.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
 my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(1023)');
@@ -96,7 +96,7 @@ my @before = map { $old->safe_psql('postgres', $_->[1]) } @carried;
 my $mark_of_other = $old->safe_psql('other', 'SELECT last_value FROM snowflake.high_water');
 $old->stop;
 
-# The clock of the new server is behind, also during the upgrade.
+# The clock of the new server is behind, even while pg_upgrade runs.
 $new->clock->set(-10);
 {
 	local %ENV = (%ENV, $new->clock->environment);

@@ -1,5 +1,5 @@
-# Tests names that an administrator sees in views. From PostgreSQL 17 on, the wait for the clock has its own wait event.
-# From PostgreSQL 18 on, the loaded module shows its version.
+# Tests names that PostgreSQL's statistics views show, such as the names of wait events. From PostgreSQL 17 on, the wait
+# for the clock has its own wait event. From PostgreSQL 18 on, the library has a version that SQL can read.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Tests a server whose snowflake libraries are not in $libdir (see t/lib/Snowflake/LibraryPath.pm). Runs the first test
-# files of sql/ unchanged.
+# Tests a server whose snowflake libraries are not in $libdir (see t/lib/Snowflake/LibraryPath.pm). Runs the first
+# regression tests without changes.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
 # Tests that databases of one server can have different layouts, because each database stores its own layout (seal).
-# Also tests that a database takes over the layout of a restored dump if its own layout was never used.
+# A database takes over the layout of a restored dump if its own layout was never used.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,8 +34,8 @@ foreach my $name (sort keys %layouts)
 	is($node->safe_psql($name, "SELECT sum(ids) > 5000 FROM snowflake.shard_stats"), 't', "$name: shard_stats counts the ids");
 	is($node->safe_psql($name, "SELECT snowflake.settled_before() IS NOT NULL"), 't', "$name: settled_before() returns a number");
 }
-# If the extension is created again under another layout, an open session uses the new layout. It does not matter
-# whether the session minted ids under the old layout.
+# If the extension is created again under another layout, an open session uses the new layout. A session that minted ids
+# under the old layout behaves like a session that did not.
 my $pooled = $node->session('fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(255))'), '255', 'an open session mints under the first layout');
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'instagram'; CREATE EXTENSION snowflake");
@@ -175,8 +175,8 @@ make('chosen', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 is(restore('chosen'), '', 'the same dump is restored if the extension was created as the hint describes');
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the generated column has the right shards');
 
-# Tests settled_before() after a change of the layout, before and after the first id. The time of a settled id may be
-# ahead of the clock, up to the high-water mark.
+# Tests settled_before() after a change of the layout, both before and after the first new id. The time of a settled id
+# may be ahead of the clock, up to the high-water mark.
 my $settled = q{SELECT snowflake.time_of(snowflake.settled_before()) < clock_timestamp() + interval '60s'};
 make('cursor', "CREATE EXTENSION snowflake; SELECT snowflake.next_id(1), snowflake.settled_before()");
 $pooled = $node->session('cursor');
@@ -189,8 +189,8 @@ $pooled->quit;
 is($node->safe_psql('cursor', 'SELECT snowflake.shard_of(snowflake.next_id(70000))'), '70000', 'the database mints under the new layout although a session called settled_before() under the former one');
 is($node->safe_psql('cursor', $settled), 't', 'settled_before() is right under a new layout after the first id');
 
-# After a session has checked the layout, the session repeats the check only after a second. The extension is created
-# again before the next check.
+# A session checks at most once in a second whether its layout has changed. Creates the extension again before the
+# session checks the layout again.
 $node->safe_psql('decoded', "DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)");
 is($node->safe_psql('decoded', "SELECT snowflake.next_id(1) IS NULL; BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'twitter'; CREATE EXTENSION snowflake; SELECT snowflake.shard_of(17 << 12); COMMIT; SELECT snowflake.shard_of(18 << 12)"), "f\n17\n18", 'functions that decode use the new layout at once');
 

@@ -1,5 +1,5 @@
-# Tests that the region and owned shards of a database can change without a restart. All sessions use the values of the
-# newest session. If a region moves from one database to another, no id repeats.
+# Tests that the region and owned shards of a database can change without a restart. All sessions use the region and
+# shards that the newest session has read. If a region moves from one database to another, no id repeats.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +34,7 @@ sub alter
 	return;
 }
 
-# Returns the region of an id that a new session mints.
+# Mints an id in a new session, and returns its region.
 sub region
 {
 	my ($database) = @_;
@@ -119,7 +119,7 @@ foreach my $step ([ x => 1 ], [ x => 3 ], ([ y => 1 ], [ x => 2 ], [ y => 3 ], [
 }
 is($writers{$_}->stop, '', "the writers of $_ were never refused") foreach qw(x y);
 
-# Kills a session, so that PostgreSQL creates its shared memory again.
+# Kills a backend, so that PostgreSQL initializes its shared memory again.
 sub crash
 {
 	my $victim = $node->session;
@@ -138,8 +138,8 @@ sub repeated
 cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
 is(repeated(), '0', 'no id came twice in both databases together');
 
-# A session crashes, so PostgreSQL creates its shared memory again. If the library is preloaded, ids in the former
-# regions of a database must not repeat. The ids of database y are 4.6 s ahead of the clock.
+# PostgreSQL initializes its shared memory again after a backend has crashed. If the library is preloaded, ids in the
+# former regions of a database must not repeat. The last ids of database y are 4.6 s ahead of the clock.
 alter('x', 'region', 4);
 region('x');
 $node->append_conf('postgresql.conf', "snowflake.max_lead = '10s'");
@@ -171,8 +171,9 @@ cmp_ok($node->safe_psql('x', 'SELECT snowflake.next_id(1)'), '>', $last_of_gone,
 alter('x', 'region', 2);
 region('x');
 
-# If a database gets the region of a dropped database, its ids begin above the dropped high-water mark. Tests a new
-# database, and a database that has minted ids. The last ids of the dropped database are 4.6 s ahead of the clock.
+# If a database gets the region of a dropped database, its ids begin above the dropped high-water mark. Tests the region
+# of a dropped database in a new database, and in a database that has minted ids. The last ids of the dropped database
+# are 4.6 s ahead of the clock.
 foreach my $next ([ 'new', 7 ], [ 'x', 8 ])
 {
 	my ($database, $region) = @$next;
@@ -209,8 +210,8 @@ like($old->{stderr}, qr/shard 0 is not owned/, 'a batch fails if the database ow
 $old->quit;
 $node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
 
-# Region and owned shards cannot be set for a role or for a session. Only the values of the server and of the database
-# are used.
+# The settings for region and owned shards can be set for the server and for a database, but not for a role or a
+# session.
 my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'All sessions of a database use the same value', hint => 'Use ALTER DATABASE');
 foreach my $sql ('SET snowflake.region = 9', "SET snowflake.owned_shards = 'all'", 'BEGIN; SET LOCAL snowflake.region = 9', "SELECT set_config('snowflake.region', '9', false)")
 {
@@ -226,8 +227,8 @@ is(region('x'), '2', 'the region of the database does not change');
 $node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE someone SET snowflake.region = 9; ALTER ROLE someone IN DATABASE x SET snowflake.region = 9');
 is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'a role does not choose the region');
 
-# Stores a value that ALTER DATABASE would refuse if the library is loaded. If the stored value is invalid, the database
-# must not use the default, which owns all shards.
+# Stores a value that ALTER DATABASE would refuse if the library is loaded. If the stored list of owned shards is
+# invalid, the database must not use the default, which owns all shards.
 my $store = "UPDATE pg_db_role_setting SET setconfig = '{%s}' WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'x') AND setrole = 0";
 foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.region=x')
 {

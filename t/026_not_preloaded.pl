@@ -42,7 +42,7 @@ $leaving->quit;
 is($node->safe_psql('postgres', 'SELECT snowflake.next_id(2) > 0, (SELECT settled_before IS NOT NULL FROM snowflake.settled_before())'), 't|t',
 	'a session that ended within a transaction holds back no cursor');
 
-# Crashes a session and steps the clock. PostgreSQL then creates its shared memory again.
+# Crashes a backend, so that PostgreSQL initializes its shared memory again, and steps the clock.
 foreach my $step (-30, +40)
 {
 	my $victim = $node->session;
@@ -105,8 +105,8 @@ $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '425
   'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
 $first->query_safe('ROLLBACK');
-# Mints ids that are ahead of the clock. Then a session that has not loaded the library drops the high-water mark, which
-# is above these ids.
+# Mints ids that are ahead of the clock. A session that has not loaded the library drops the high-water mark while the
+# high-water mark is ahead of the clock.
 $node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
 my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
 $node->safe_psql('crowded', 'DROP EXTENSION snowflake');
@@ -147,7 +147,8 @@ foreach my $case (
 	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|$reason", "health() shows the reason: $setting");
 }
 
-# Locks fill PostgreSQL's shared memory before the first call. PostgreSQL frees the locks, but not their memory.
+# Many locks fill PostgreSQL's shared memory before the library is loaded. PostgreSQL releases the locks, but other
+# parts of the server cannot use their memory.
 $node->start_with('');
 like($node->error_of('SELECT pg_advisory_lock(g) FROM generate_series(1, 1000000) g'), qr/53200: out of shared memory/, 'locks fill the shared memory');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53200', message => "PostgreSQL's shared memory has no room for snowflake", hint => 'Add snowflake to "shared_preload_libraries" and restart' },
