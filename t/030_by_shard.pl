@@ -32,8 +32,9 @@ sub misplaced
 		SQL
 }
 
-# Inserts ids of every shard under each layout. The ids have the first, a middle or the last region. Their times and
-# sequence numbers are the least or the greatest. Also inserts numbers that are not ids.
+# Inserts ids of every shard under each layout. The ids have the first, a middle or the last region. The times and
+# sequence numbers of the ids are the least or the greatest. Inserts numbers that are not ids, which the table must
+# reject.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -74,8 +75,8 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# If the stored layout (seal) of the database is changed, inserts into the partitions and queries fail. Each session
-# reads the stored layout again after a second.
+# If the stored layout (seal) of the database is changed, inserts into the partitions and queries fail. A session reads
+# the stored layout at most once in a second.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (
@@ -114,7 +115,7 @@ $node->command_ok([ 'pg_dump', '-d', $node->connstr('app'), '-f', $dump{partitio
 $node->command_ok([ 'pg_dump', '--load-via-partition-root', '-d', $node->connstr('app'), '-f', $dump{root} ],
 	'pg_dump --load-via-partition-root');
 
-# Restores a dump with psql, which continues after errors, and returns the messages.
+# Restores a dump with psql, which continues after errors, and returns the error messages.
 sub restore
 {
 	my ($dump, $database) = @_;

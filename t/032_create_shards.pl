@@ -1,5 +1,5 @@
-# Tests create_shards() in several sessions at the same time, for the same shards: the sessions wait for each other, and
-# none fails. Also tests alter_shards() while another session locks a table.
+# If several sessions call create_shards() for the same shards, the sessions wait for each other and all succeed. Tests
+# alter_shards() while another session has locked a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE template.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES template.users);
 	SQL
 
-# The first session creates the shards, and commits when the other sessions wait.
+# The first session calls create_shards(), and commits when the other sessions wait.
 sub side_by_side
 {
 	my ($shards, $tables) = @_;

@@ -1,6 +1,6 @@
 # Tests COPY into a table whose column default mints ids. A COPY that mints ids writes as much WAL as a COPY whose file
-# contains the ids. Each copied row has its own id. A statement that is planned or run during the COPY also uses a
-# different id for each row.
+# contains the ids. COPY stores a different id in each row. Statements that are planned or run during a COPY, for
+# example in triggers, use a different id for each row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +25,7 @@ my $short = $node->basedir . '/short.txt';
 append_to_file($file, join '', map { "$_\n" } 1 .. $rows);
 append_to_file($short, join '', map { "$_\n" } 1 .. 100);
 
-# Returns the WAL that a command writes, in bytes per row.
+# Returns how many bytes of WAL a command writes for each row.
 sub wal_of
 {
 	my ($sql) = @_;
@@ -68,8 +68,8 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: each copied row has its own id");
 }
 
-# If an SQL function uses its argument twice, inlining the function would mint two ids. The planner must not inline a
-# function that uses an id twice, at any value of cpu_operator_cost.
+# If the planner inlined an SQL function that uses its argument twice, one call would mint two ids. The planner must not
+# inline a function that uses an id twice, at any value of cpu_operator_cost.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
@@ -112,7 +112,7 @@ $node->safe_psql('postgres', "CREATE TABLE inside (LIKE supplied INCLUDING DEFAU
 is(scalar_of("SELECT count(*), count(DISTINCT id) FROM $_"), "$rows|$rows", "COPY into table $_: each row has its own id")
   foreach 'parts', 'before_row', 'checked', 'generated', 'filtered', 'frozen', 'inside';
 
-# Runs statements during or after a COPY: in triggers, after errors, and with plans that triggers made.
+# Runs statements in triggers of a COPY, after a failed COPY, and with plans that triggers of a COPY made.
 sub distinct_in
 {
 	my ($name, $sql, $table) = @_;
@@ -149,7 +149,8 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A trigger makes a plan while COPY runs. The session caches this plan and uses it again after the COPY.
+# A trigger makes a plan while COPY runs. The session caches the plan of the trigger, and uses the plan again after the
+# COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)

@@ -1,5 +1,5 @@
 # Compares text forms, UUIDs and ULIDs of ids with values that are computed in Perl, under every preset and other
-# layouts. Also tests which of the conversion functions work without the preloaded library.
+# layouts. Tests which functions that convert ids to text work if the library is not preloaded.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,7 +27,7 @@ sub digits
 	return $text;
 }
 
-# Returns the low 64 bits of a product.
+# Multiplies two integers, and returns the low 64 bits of the product.
 sub product { use integer; return $_[0] * $_[1]; }
 
 # Returns the UUID of an id as text of 128 bits, composed field by field as in RFC 9562.

@@ -1,6 +1,6 @@
-# Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. A
-# role that only owns the database runs the script. The SQL engine mints and decodes ids like the library, also after
-# crashes, cancelled calls and clock steps.
+# Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. The
+# role that runs the script of generator_sql() owns the database, but has no other rights. The SQL engine mints and
+# decodes ids like the library, also after crashes, cancelled calls and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,8 +27,7 @@ sub make_database
 	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
 	unlike($script, qr/\{\{/, "$name: the script contains no placeholder");
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
-	# The script must revoke all privileges that ALTER DEFAULT PRIVILEGES grants. The tests below check which functions
-	# each role may call.
+	# The script of the SQL engine must revoke all privileges that ALTER DEFAULT PRIVILEGES grants.
 	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
 	$plain->safe_psql($name, 'ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC', extra_params => [ '-U', 'owner' ]);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
@@ -130,9 +129,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# Running the script of the SQL engine again keeps the high-water mark. The second script may have another region, but
-# not another layout or role. The program psql reads the script from a file, because writing to the standard input of
-# psql would fail if psql stopped at an error.
+# Running the script of the SQL engine again keeps the high-water mark. A second script of the SQL engine may have
+# another region, but not another layout or role. Here psql reads the script from a file, because writing to its
+# standard input would fail if psql stopped at an error.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -158,7 +157,7 @@ refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstat
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
 # planner must not evaluate the branch of an expression that raises an error. A PL/pgSQL function with the same
-# expression shows whether the tested PostgreSQL version evaluates the failing branch.
+# expression shows whether the tested PostgreSQL version evaluates the branch that raises an error.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -173,8 +172,8 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The functions of the SQL engine run with their owner's rights, whatever search_path the caller has. The caller of a
-# function cannot use the owner's rights for anything else.
+# The functions of the SQL engine run with their owner's rights, whatever search_path the caller has. A caller of the
+# SQL engine cannot use the rights of the engine's owner for anything else.
 is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;
@@ -240,8 +239,8 @@ $plain->clock->step(-86400 * 366 * 120);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'next_id() fails before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
-# If the high-water mark was raised, new ids are above it. If the high-water mark was lowered, the next call raises it
-# again.
+# If the high-water mark was raised, new ids are above the new high-water mark. If the high-water mark was lowered, the
+# next call raises it again.
 my $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");
 cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'ids are above a mark that was raised');
@@ -249,8 +248,8 @@ $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 864000
 mint();
 cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is raised again');
 
-# The greatest bigint as a high-water mark is past the end of the layout. The function set_mark() corrects this
-# high-water mark.
+# The greatest bigint as a high-water mark is past the end of the layout. The function set_mark() corrects a high-water
+# mark that is past the end of the layout.
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
 refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'next_ids() fails if the mark is past the end of the layout');
@@ -258,8 +257,8 @@ is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), '
 $plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
 mint();
 
-# Eight sessions mint ids at the same time while the clock steps. Statements time out at random instants, and
-# transactions are rolled back to savepoints or prepared.
+# Eight sessions mint ids at the same time while the clock steps. At random, statements time out, and transactions are
+# rolled back to savepoints or prepared.
 my $script = $plain->basedir . '/crowd.sql';
 append_to_file($script, <<~'SQL');
 	SELECT id FROM (SELECT snowflake.next_id(7) AS id FROM generate_series(1, 30)) AS s;

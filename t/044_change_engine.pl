@@ -68,8 +68,8 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Restores a dump of the SQL engine on the server with the library. The clock of this server is behind by less than
-# "snowflake.max_wait".
+# Restores a dump of the SQL engine on the server with the library. The clock of the server with the library is behind
+# by less than "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -77,7 +77,7 @@ as_owner($c, 'taken', 'pg_restore', '-e', $dump);
 my $mark = $c->mark('taken');
 is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump contains a mark above all ids');
 
-# The restored SQL engine mints ids until CREATE EXTENSION replaces the engine. Ids stay unique after a crash.
+# The restored SQL engine mints ids until CREATE EXTENSION replaces the engine.
 $ledger->new_server_run;
 insert($c, 'taken');
 $ledger->new_server_run;
@@ -90,8 +90,8 @@ $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate
 $session->query_safe('COMMIT');
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move these objects' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# CREATE EXTENSION fails if a function in the schema belongs to another extension. The owner of any extension can
-# add a function of the schema to the extension.
+# CREATE EXTENSION fails if a function in the schema belongs to another extension. The owner of any extension can make a
+# function of the schema snowflake a member of the extension.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
@@ -169,9 +169,9 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available for this test, so functions of this test replace the functions of pg_tle. The functions of
-# this test store a script as an extension that needs no superuser and has no schema. As with pg_tle, a dump contains
-# the functions of the schema pgtle.
+# pg_tle is not available for this test, so functions of this test replace the functions of pg_tle. Like pg_tle, the
+# functions of this test store a script as an extension that needs no superuser and has no schema. A dump contains the
+# functions of the schema pgtle, as with the real pg_tle.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;
@@ -226,7 +226,7 @@ restore_without($tle, 'returned', 'owner', qr/TABLE DATA snowflake (?!dumped_sea
 is($tle->safe_psql('returned', $above), 't', 'pg_tle: a dump of the library is restored, and the extension of pg_tle mints above its ids');
 $tle->stop;
 
-# Runs the commands of doc/managed.md. Each command connects to the server that has the database.
+# Runs the commands of doc/managed.md. Connects each command to the server that contains the database.
 my ($install, $back) = slurp_file("$FindBin::RealBin/../doc/managed.md") =~ /^```sh\n(.*?)^```$/msg;
 my $bin = $c->config_data('--bindir');
 my $stand_ins = "cd '" . $c->basedir . "'\n" . join '', map { sprintf <<~'SH', $_, $plain->host, $plain->port, $bin, $_, $c->host, $c->port, $bin, $_ } qw(psql pg_dump pg_restore);
