@@ -1,5 +1,5 @@
-# Tests the log messages in the table of doc/monitoring.md. Each log message appears exactly once, and contains the
-# right numbers. When a state that a log message reports ends, a second log message reports the end.
+# Tests the log messages in the table of doc/monitoring.md. For each event the log contains exactly one message, with
+# the right numbers. If a log message reports a state, such as a clock that is behind, a second message reports its end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,7 +23,7 @@ sub begin
 	return;
 }
 
-# Returns the new lines of snowflake in the log since the last call, with DETAIL and HINT.
+# Returns the log lines of snowflake since the last call of this function, with DETAIL and HINT.
 sub news
 {
 	my $log = $node->log_content;
@@ -67,7 +67,7 @@ sub refused
 	return;
 }
 
-# The clock steps back by more than max_lead, and later catches up.
+# Tests a clock that steps back by more than "snowflake.max_lead", and later catches up.
 begin('back', conf => "snowflake.clock_error = 5\n");
 my $clock = $node->clock;
 mint(1, 2);
@@ -88,7 +88,7 @@ mint(1);
 says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago\. The clock shows \d.*\.', undef,
 	'the log reports that the clock has caught up');
 
-# A second step back within a minute is counted, but the log shows neither the second step nor its end.
+# If the clock steps back twice within a minute, both steps are counted, but the log shows only the first step.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
@@ -110,7 +110,8 @@ says('snowflake mints ids again in database "postgres"; reason of the earlier re
 	'4 calls were refused in the last [1-9]\d+\.\d s\.', undef, 'the log reports the end of refusals after ten seconds without one');
 is($node->safe_psql('postgres', "SELECT refusals, since FROM snowflake.refusals WHERE cause = 'clock_behind'"), '4|', 'the view refusals shows that the period has ended');
 
-# A step back by more than 100 ms, but less than max_lead, is logged once a minute, and minting continues.
+# If the clock steps back by more than 100 ms, but less than "snowflake.max_lead", the step is logged at most once a
+# minute.
 begin('within', conf => "snowflake.clock_error = 5\nsnowflake.max_lead = 1s\n");
 $clock = $node->clock;
 mint(1);
@@ -123,8 +124,8 @@ mint(1);
 is(news(), '', 'the log does not report a second step within a minute');
 is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'clock_history counts both steps');
 
-# The clock jumps ahead by more than max_forward_jump, and is corrected. After the correction the clock jumps ahead a
-# second time, and the jump is accepted.
+# Tests a clock that jumps ahead by more than "snowflake.max_forward_jump", and is corrected. After the correction the
+# clock jumps ahead a second time, and the jump is accepted.
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;
 mint(1);
@@ -225,7 +226,7 @@ says('snowflake refuses calls in database "postgres": the clock is not synchroni
 	'the log reports the first refused commit');
 
 # After a refused call in an open session, the next id of this session writes a log message about the end of the
-# refusals. The log message is written even if this id does not raise the high-water mark.
+# refusals. The log message about the end of refusals is written even if the id does not raise the high-water mark.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);

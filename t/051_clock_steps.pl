@@ -21,8 +21,8 @@ sub steps
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '0|0', 'without a step the counts are 0');
 
-# After each step of the clock a new session mints one id in another shard and ends. The steps are smaller than
-# "snowflake.max_lead" and "snowflake.reserve", so that sessions do not read the clock for another reason.
+# After each step of the clock a new session mints one id in another shard and ends. The steps of the clock are smaller
+# than "snowflake.max_lead" and "snowflake.reserve", so that sessions do not read the clock for another reason.
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.02);
@@ -44,7 +44,7 @@ foreach my $round (1 .. 3)
 }
 is(steps(), '7|0', 'three steps back that six sessions see are counted as three');
 
-# Tests a step ahead, and steps of less than a millisecond.
+# Tests a clock that steps ahead, and clock steps of less than a millisecond.
 $clock->step(+0.5);
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '7|1', 'a step ahead is counted separately');

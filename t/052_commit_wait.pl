@@ -9,8 +9,8 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(time);
 
-# One clock is 0.9 s ahead and the other clock is 0.9 s behind. Both errors are within the allowed maximum. The
-# difference of the two clocks is longer than any delay in this test.
+# One clock is 0.9 s ahead and the other clock is 0.9 s behind. The errors of both clocks are within the allowed
+# maximum. The difference of the two clocks is longer than any delay in this test.
 my $conf = <<'CONF';
 snowflake.clock_error = '910ms'
 snowflake.max_clock_error = '910ms'
