@@ -105,9 +105,9 @@ LIKE
 	$session->quit;
 }
 
-# Another session has locked the table that adopt() changes. Between its attempts adopt() releases its locks, so that
-# other sessions can write. When adopt() fails, its error names the other session. A cancelled call of adopt() has
-# changed nothing, and the next call succeeds.
+# Tests adopt() while another session has locked the table that adopt() changes. Between its attempts adopt() releases
+# its locks, so that other sessions can write. When adopt() fails, its error names the other session. A cancelled call
+# of adopt() has changed nothing, and the next call succeeds.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -140,7 +140,7 @@ $others->write_until('SELECT count(*) > 10 FROM photos WHERE snowflake.shard_of(
 is($others->stop, '', 'held: no writer saw an error');
 is($node->safe_psql('held', 'SELECT count(*) - count(DISTINCT id), count(*) - (SELECT count(*) FROM journal) FROM photos'), '0|0', 'held: every row exists once');
 
-# Another session has locked the table exclusively, so that not even the checks can read the table.
+# Another session has locked the table in ACCESS EXCLUSIVE mode, so that adopt() cannot even read the table.
 $holder = $node->session('held');
 $holder_pid = $holder->query_safe('SELECT pg_backend_pid()');
 $holder->query_safe('CREATE TABLE albums (id bigserial PRIMARY KEY)');
@@ -151,7 +151,8 @@ foreach my $call (q{adopt('photos', 5, timeout => '1 s')}, q{adopt('photos', 5, 
 	$node->refuses("CALL snowflake.$call", { sqlstate => '55P03', message => 'could not lock all tables of the plan in \d+ attempts',
 		detail => "changed nothing.* public\\.photos by process $holder_pid ", hint => 'long transactions' }, "held: $call names the session that has locked the table", 'held');
 }
-# adopt() holds no lock while it waits for another one. So a writer that then locks the table more strongly sees no deadlock.
+# A writer that raises its lock on the table causes no deadlock, because adopt() holds no lock while it waits for
+# another lock.
 $holder->query_safe('COMMIT');
 $node->safe_psql('held', 'CREATE VIEW shown AS SELECT id FROM albums');
 $holder->query_safe('BEGIN; INSERT INTO albums DEFAULT VALUES');
@@ -167,8 +168,8 @@ is($node->safe_psql('held', "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef 
 $holder->quit;
 $session->quit;
 # Adopts all tables of an application while clients write. The application has foreign keys, a view, a materialized
-# view, and columns that look like ids only by their names. After a cancelled call the application still works, and a
-# second call continues.
+# view, and columns that look like ids only by their names. After a cancelled call of adopt_schemas() the application
+# still works, and a second call continues.
 my ($plan, $whole) = @{ $page{'A whole application'} };
 $node->create_database('application');
 $node->add_tools('application');
@@ -195,7 +196,7 @@ READ
 $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
-# The commands of the page run the statements in a copy without rows, and show what ALTER TABLE removes.
+# The trial in doc/moving.md adopts a copy of the tables without rows, and shows which properties ALTER TABLE removes.
 my ($trial) = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/moving.md") =~ /^```sh\n(createdb .*?)^```$/ms;
 $trial =~ s/\bapp\b/application/;
 my ($trial_out, $trial_err);
@@ -207,8 +208,8 @@ like($trial_out, qr/^< ALTER INDEX public\.next_tag ALTER COLUMN 1 SET STATISTIC
 like($trial_out, qr/^>     id bigint DEFAULT snowflake\.next_id\(5\) NOT NULL,$/m, 'application: the trial shows a new default');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'trial'}), '0', 'application: the trial database is dropped');
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Another session has locked the table tags. The call of adopt_schemas() is cancelled after it has changed the types of
-# other columns.
+# Another session has locked a table, so adopt_schemas() waits until the test cancels the call. The call has already
+# changed the types of columns in other tables.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
@@ -234,8 +235,8 @@ is($of_application->(<<~'SQL'), 't|t|t|t', 'application: every row exists once, 
 is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY relation) FROM snowflake.adopted_columns()}),
 	'public.comments public.flags public.photos public.tags', 'application: adopted_columns() shows all keys, without a problem');
 
-# An upgrade of the application restores an old default. The statement of doc/moving.md reports the old default, also in
-# a restored dump.
+# An upgrade of the application restores the default nextval() of a column that was adopted. A query in doc/moving.md
+# reports adopted columns whose default no longer mints ids. The query works in a restored dump, too.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
 like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint ids/, 'upgrade: the statement of the page reports the column');
@@ -243,7 +244,7 @@ my $health = 'SELECT minting, reason FROM snowflake.health()';
 is($of_application->($health), 't|adopted column public.photos.id: its default does not mint ids', 'upgrade: health() names the column');
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
-# Other databases of this server mint ids of the same shard and region.
+# The expected reason names other databases, because all databases of this server mint ids of the same shard and region.
 my $with_others = 't|another database mints the same ids';
 is($of_application->("SET lock_timeout = 1; $health"), $with_others, 'upgrade: health() does not wait for a lock on snowflake.adopted');
 $holder->query_safe('ROLLBACK');
@@ -337,7 +338,7 @@ is($node->safe_psql('postgres', 'INSERT INTO events DEFAULT VALUES RETURNING id 
 say_all('pgEdge', $compare);
 $session->quit;
 
-# Runs the statements for bulk loads. The test supplies the data that COPY reads.
+# Runs the statements of doc/moving.md for bulk loads. The test supplies the data that COPY reads.
 $node->safe_psql('postgres', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)');
 my ($bring, $stage) = @{ $page{'Bulk loads'} };
 my @ids = $node->ids(($bring =~ /^([^;]*;)/)[0]);

@@ -1,7 +1,8 @@
-# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. No row is
-# lost or without an id, ids are unique in the database, and no client gets an error. Some rows have the same time as
-# many other rows, or as ids of other tables. Some rows have a time for which no id exists. In a second test a table
-# refers to itself, and its rows first get ids with a wrong time.
+# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. After the
+# move from UUIDs all rows exist, each row has a unique id, and no client got an error. The test data contain many rows
+# with the same time, and rows with the times of ids in other tables. The test data contain rows whose times are too
+# early or too late for an id. The second test has a table that refers to itself, and first gives its rows ids with a
+# wrong time.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,9 +18,9 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# The page has statements for the table "comments". This test repeats each of these statements for the table "tags".
-# Within a transaction each line for "comments" is followed by the same line for "tags". The function runs a statement
-# of the page in a session, and checks that the statement has no error.
+# The page doc/moving.md has statements for only one referring table, "comments". The test repeats each statement for
+# the table "comments" with the table "tags". Within a transaction each line for "comments" is followed by the same line
+# for "tags". Runs a statement of doc/moving.md in a session, and checks that the statement succeeds.
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -68,9 +69,9 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# Cancels backfill() twice. The first call of backfill() is cancelled while it waits for a locked row. The second call
-# of backfill() is cancelled while it reads many rows that have the same time. One of the rows with the same time is
-# locked, so that the second call cannot finish.
+# Cancels backfill() twice. The first call of backfill() is cancelled while the call waits for a locked row. The second
+# call of backfill() is cancelled while the call reads many rows with the same time. One of the rows with the same time
+# is locked, so that the second call cannot finish.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -147,12 +148,12 @@ sub moves
 	$next->(qr/CREATE INDEX CONCURRENTLY photos_without_id/);
 	$next->(qr/lock_timeout/);
 	$todo[0] =~ s/shard => 5/shard => $place/;
-	# The rows with the same time get ids of the next ticks, which must not be in the future.
+	# The rows with the same time get ids of the next time units (ticks), which must not be in the future.
 	$node->poll_query_until('postgres', "SELECT clock_timestamp() > max(created_at) + ($crowd / $room + 2) * $tick * interval '1 ms' FROM photos WHERE caption LIKE 'crowd-%'")
 		or die "$name: the clock does not pass the ids of the crowd";
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
-	# Rows that clients wrote before the new column existed also have an id.
+	# Rows that clients wrote before the new column existed have an id after the move.
 	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*) + (SELECT count(*) FROM journal WHERE what = 'new'),
 	                   finished IS NOT NULL
 	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),
@@ -251,8 +252,8 @@ sub keeps_place
 	return;
 }
 
-# Rows of the table photos refer to other rows of the same table. The first backfill reads the time from a wrong column,
-# so the new ids are discarded.
+# Rows of the table photos refer to other rows of the same table. The first call of backfill() reads the time from a
+# wrong column, so the test discards its ids.
 sub refers_to_itself
 {
 	my $name = 'itself';

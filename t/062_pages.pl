@@ -1,7 +1,7 @@
-# Runs the examples of the README and of the pages without a test of their own, on one server. The first list below
-# names the pages that another test runs. The second list names the examples that no test runs. An example fails this
-# test if it is neither run nor listed. Also compares doc/reference.md with the catalogue, doc/errors.md with the
-# sources, and the README's presets with their layouts. Also checks each link.
+# Runs the examples of the README and of the pages without a test of their own, on one server. The first list in this
+# file names the pages whose examples another test runs. The second list in this file names the examples that no test
+# runs. An example fails this test if it is neither run nor listed. Compares doc/reference.md with the catalogue,
+# doc/errors.md with the sources, and the README's presets with their layouts. Also checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +33,7 @@ my %elsewhere = (
 	'doc/patroni.md' => ['test/patroni/cluster.py'],
 	'doc/routing.md' => ['extensions/routing/t/042_routing_page.pl']);
 
-# Lists the examples that are not run, by their first words.
+# Lists the examples of pages that no test runs, by their first words.
 my %not_run = (
 	'CONTRIBUTING.md' => { 'make  ' => 'is what runs this test' },
 	'doc/monitoring/README.md' => {
@@ -63,7 +63,7 @@ sub pages
 	return sort @pages;
 }
 
-# Returns [ language, text ] of each block of code.
+# Returns a pair [ language, text ] for each code block of a page.
 sub blocks_of
 {
 	my ($text) = @_;
@@ -88,7 +88,8 @@ sub next_block
 	return splice(@{ $blocks{$page} }, $at, 1)->[1];
 }
 
-# Runs the statements of a page's next block. Returns each statement with its comment and its result.
+# Runs the statements in the next code block of a page. Returns each statement of the block with its comment and its
+# result.
 sub say_block
 {
 	my ($page) = @_;
@@ -157,7 +158,8 @@ is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');
 
-# Runs the statements of each example of doc/orders.md in one session. The server treats the clock as synchronized.
+# Runs the statements of each example of doc/orders.md in one session. The simulated kernel reports to the server that
+# the clock is synchronized.
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, "second\nfirst", 'orders: the example of the approximate order has the expected result') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
@@ -219,8 +221,8 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: the programs and options on the page exist");
 }
 
-# Checks that the files that a page names exist. A page can name the end of a path (`pg/checks/seal_check.cpp`) or, for
-# a test, its beginning (`t/005`).
+# Checks that the files that a page names exist. A page can name a file by the end of its path
+# (`pg/checks/seal_check.cpp`), and a test by the beginning of its path (`t/005`).
 my @files;
 find({ no_chdir => 1, wanted => sub {
 	$File::Find::prune = 1 if -d && m{/(?:\.git|tmp_check|node_modules|build|results)$};
@@ -255,7 +257,7 @@ my %on_page = map { $_ => 1 } map { split /, / } $page{'doc/errors.md'} =~ /^\| 
 is(join(', ', map { "$_ ($raised{$_})" } grep { !$on_page{$_} } sort keys %raised), '', 'errors: every SQLSTATE of the sources is on the page');
 is(join(', ', grep { !$raised{$_} } sort keys %on_page), '', 'errors: the sources raise every SQLSTATE of the page');
 
-# Checks that each link leads to an existing page and section.
+# Checks that each link of a page leads to an existing page and section.
 sub anchors
 {
 	my ($text) = @_;
@@ -306,7 +308,7 @@ sub rows_of
 }
 sub set_of { return { map { $_ => 1 } grep { length } split /\n/, $node->safe_psql('postgres', $_[0]) }; }
 
-# extensions/alias/t/002_page.pl compares the objects of snowflake_alias with doc/reference.md.
+# The objects of snowflake_alias are not compared here, but in extensions/alias/t/002_page.pl.
 my %functions = map { $_ => 1 } map { $_->[1] =~ /of the extension `snowflake_alias`/ ? () : $_->[0] =~ /`(\w+)\(/g } rows_of('Functions');
 differ('functions', \%functions, set_of(<<~'SQL'));
 	SELECT DISTINCT proname FROM pg_proc AS p

@@ -1,5 +1,4 @@
-# Tests doc/core.md: installs the core library, builds the example with the commands of the page, and mints ids next to
-# a database.
+# Installs the core library and builds its example with the commands of doc/core.md, and mints ids next to a database.
 
 use strict;
 use warnings FATAL => 'all';
@@ -46,7 +45,8 @@ sub files_below
 	return sort @files;
 }
 
-# Installs the core library below another root (DESTDIR), and after that in the directory that the example uses.
+# Installs the core library below another root directory (DESTDIR), and after that in the directory that the example
+# uses.
 like($install, qr/^sudo make install-core$/, 'the page has the command make install-core');
 my $make = "make -s -C $root PG_CONFIG='${\($ENV{PG_CONFIG} // 'pg_config')}' prefix=$work/usr";
 runs("$make DESTDIR=$work/stage install-core", 'make install-core with DESTDIR succeeds');

@@ -18,7 +18,7 @@ my $old = <<~'SQL';
 	CREATE INDEX ON old (made) WHERE id IS NULL;
 	SQL
 my $backfill = "CALL snowflake.backfill('old', 'id', 'made', shard => 5)";
-# Checks that new ids have the given region, and are greater than all ids of the table.
+# Mints ids, and checks that they have the given region and are greater than all ids of the table.
 sub mints_later
 {
 	my ($region, $database, $name) = @_;
@@ -36,7 +36,7 @@ is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.
 is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'backfill() gives an id to every row');
 
 # The server changes to the region that backfill() has reserved, and starts with a clock that is behind. The high-water
-# mark must be above the ids that backfill() used.
+# mark must be above the ids that backfill() has made.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' },
