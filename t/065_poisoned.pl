@@ -1,6 +1,6 @@
 # If a superuser calls a routine of snowflake, code that a table's owner attached to the table must not run with the
-# superuser's rights. In this test role joe attaches a function to the tables in every possible way. A superuser then
-# calls every routine that can read or change a table.
+# superuser's rights. In this test role joe attaches a function to the tables in every possible way. After that a
+# superuser calls every routine of snowflake that can read or change a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create_running('main');
 $node->add_tools;
-my %seen;    # maps each kind of code to the roles that have run this code
+my %seen;    # for each kind of attached code, the roles that have run the code
 
 # Runs a statement as the superuser, and returns the messages of psql.
 sub call
@@ -86,8 +86,8 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# Runs statements in a session of joe. SET ROLE is not enough, because attached code could return to the role of the
-# superuser.
+# Runs statements in a session of joe. A session of a superuser with SET ROLE joe is not enough, because attached code
+# could return to the superuser's role.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(
   q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
@@ -144,7 +144,7 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# Checks that each attack works if a superuser runs the statements directly.
+# Checks that each attack of joe works if a superuser runs the statements directly.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
@@ -154,7 +154,8 @@ is(join(', ', sort keys %seen),
 ok($seen{'index predicate'}{$superuser}, 'an index predicate runs with the rights of the superuser who plans a query');
 is(is_superuser(), 't', 'the attack has made joe a superuser');
 
-# Lists the arguments for each routine. Each call has a new session, because an old session would have cached plans.
+# Lists the arguments with which the test calls each routine of snowflake. Each call of a routine has a new session,
+# because an old session would have cached plans.
 my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
@@ -268,7 +269,7 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# The routines of this list read only numbers, texts, catalogues and the extension's own relations.
+# Lists the routines that read only numbers, texts, catalogues and the extension's own relations.
 my @none = qw(revoke_default_privileges type_for_ids tell_plan created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 

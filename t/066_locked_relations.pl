@@ -1,5 +1,5 @@
-# Tests a lock on each relation of the extension. A call waits for the lock if and only if health() shows that the
-# database does not mint. A prepared transaction keeps its lock after a restart.
+# Tests a lock on each relation of the extension. A call that mints ids waits for a lock if and only if health() shows
+# that the database does not mint. A prepared transaction keeps its lock after a restart.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,8 +19,8 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'the extension has five sequences');
 cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'the extension has at least three tables');
 
-# Returns whether a statement waits for the lock. The test never releases the lock, so a statement that waits fails
-# after lock_timeout.
+# Returns whether a statement waits for the lock. A statement that waits for the lock fails after lock_timeout, because
+# the test never releases the lock.
 sub waits
 {
 	my ($sql) = @_;

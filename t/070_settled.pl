@@ -1,6 +1,6 @@
-# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. The test
-# includes commits that wait, prepared transactions, ends of sessions, crashes and clocks that go back. Also tests the
-# ids that settled_before() does not cover.
+# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. Tests
+# settled_before() with commits that wait, prepared transactions, sessions that end, crashes and clocks that go back.
+# Tests ids that settled_before() does not cover, such as ids of other servers.
 
 use strict;
 use warnings FATAL => 'all';
@@ -103,8 +103,8 @@ comes_to_be_settled(sql('SELECT id FROM t WHERE n = 1'), 'a procedure that has c
 $blocker->query_safe('SELECT pg_advisory_unlock(7)');
 $node->finish_writer($call);
 
-# A commit waits for a standby, so its rows are not visible yet. The function settled_before() returns at once, and the
-# result is below the ids of these rows.
+# The rows of a commit that waits for a standby are not visible yet. The function settled_before() does not wait for
+# such a commit, and its result is below the ids of the transaction.
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
@@ -134,7 +134,7 @@ is(sql("SELECT snowflake.settled_before() <= snowflake.min_id(clock_timestamp() 
 is(held(), 'nothing', 'the view settled shows no reason for ids ahead of the clock');
 comes_to_be_settled($ahead, 'ids ahead of the clock become settled when the clock has reached them');
 
-# A prepared transaction that has minted holds settled_before() back until any session ends the transaction. A crash
+# A prepared transaction that has minted ids holds settled_before() back until any session ends the transaction. A crash
 # does not end a prepared transaction.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");

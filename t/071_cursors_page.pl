@@ -1,5 +1,5 @@
-# Runs the examples of doc/cursors.md. Tests each way to read with a transaction that begins first and commits last.
-# Also tests the heartbeat where the page's examples cannot run: on a standby, and for regions that logical replication
+# Runs the examples of doc/cursors.md. Tests each way to read rows in id order while the transaction that mints the
+# first id commits last. Tests the heartbeat of doc/cursors.md on a standby, and for regions that logical replication
 # merges.
 
 use strict;
@@ -15,7 +15,7 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/cursors.md");
 my $node = Snowflake::Node->create_running('main', allows_streaming => 'logical', conf => "snowflake.region = 1\n");
 my $late = $node->session;
 
-# Runs a block of the page, and returns the ids at the beginning of the output lines.
+# Runs a code block of doc/cursors.md, and returns the ids at the beginning of the output lines.
 sub say_block
 {
 	my ($section, $number) = @_;
@@ -32,7 +32,7 @@ sub everything_settles
 }
 
 # Checks that a reader returns every row exactly once, although the transaction with the first id commits last. The
-# reader runs before and after each step.
+# reader runs before and after each step of the two transactions.
 sub follows
 {
 	my ($table, $column, $name, $read) = @_;
@@ -87,8 +87,8 @@ $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowfla
 say_block('A heartbeat', 1);
 cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the heartbeat of a server that mints nothing else advances');
 
-# Readers on other servers use one snapshot, while four clients commit in any order. All rows with ids below the
-# heartbeat must be visible.
+# Readers on other servers use one snapshot, while four clients commit in any order. Readers must see all rows whose ids
+# are below the heartbeat.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -100,7 +100,7 @@ sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
 	# Stores each heartbeat that the reader saw, and the number of rows with ids below the heartbeat. Repeats until the
-	# stored numbers differ, which takes longer on a busy machine.
+	# stored numbers of rows differ, which takes longer on a busy machine.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

@@ -1,6 +1,6 @@
 # Runs 16 clients with transactions that have different lengths and end in different ways, and readers that follow
-# settled_before(). During the run sessions and the server are killed, and the clock steps. At the end each reader has
-# received every row exactly once.
+# settled_before(). While the clients run, the test kills sessions and the server, and steps the clock. At the end of
+# the test each reader must have received every row exactly once.
 #
 # Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run, and SNOWFLAKE_TEST_SEED to repeat the events of an
 # earlier run.
@@ -154,8 +154,8 @@ sub a_session
 	$node->poll_query_until('postgres', 'SELECT true') or BAIL_OUT('no crash restart');
 	return;
 }
-# Commits or rolls back prepared transactions, because their clients may have been killed. Another session may have
-# ended a prepared transaction earlier.
+# Commits or rolls back prepared transactions, because their clients may have been killed. The command fails if another
+# session has already ended the prepared transaction.
 sub end_prepared
 {
 	foreach my $gid (split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
@@ -179,8 +179,7 @@ my @events = (
 	(map { my $step = $_; [ "the clock steps by $step s", sub { $node->clock->step($step) } ] } -0.05, -0.4, 1.5));
 @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @events;
 
-# Runs each event once, and then random events until the time has elapsed. The last round of the loop runs without an
-# event.
+# Runs each event once, and then random events until the time has elapsed.
 my $end = time + ($ENV{SNOWFLAKE_TEST_SECONDS} // 0);
 my @left = @events;
 for (my $last = 0; !$last;)
@@ -236,7 +235,7 @@ foreach my $glance (@glances)
 }
 is($changed, 0, 'the rows below each earlier result are the same at the end');
 
-# Checks that there were enough transactions and results, because a run without them would pass all checks above.
+# Checks that there were enough transactions and results, because all other checks would pass without any transaction.
 my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, count(*) FROM events GROUP BY 1');
 cmp_ok($count{$_} // 0, '>', 0, "transactions of kind $_ have inserted rows") foreach grep { $_ ne 'rollback' } sort keys %transactions;
 is($count{rollback}, undef, 'no row of a transaction that was rolled back exists');
