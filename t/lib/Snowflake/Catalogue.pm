@@ -1,5 +1,6 @@
-# Describes each member of an extension in one line, to compare two databases of a server. A line has the definition,
-# owner, privileges, comment, and whether dumps include the data. The values of sequences are not included.
+# Describes each member of an extension in one line, to compare two databases of a server. The line of a member contains
+# its definition, owner, privileges and comment, and whether dumps include its data. The values of sequences are not
+# included.
 
 package Snowflake::Catalogue;
 
@@ -59,7 +60,7 @@ sub snapshot
 	return $node->safe_psql($database, $extension ? $SNAPSHOT =~ s/(extname = )'snowflake'/$1'$extension'/r : $SNAPSHOT);
 }
 
-# Returns the lines that only one of two snapshots has.
+# Returns the lines that only one of two snapshots of the catalogue has.
 sub differences
 {
 	my ($is, $should_be) = @_;

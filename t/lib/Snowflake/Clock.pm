@@ -1,5 +1,5 @@
-# Sets the clock of one server for a test. The server preloads the library clock.c, which reads from a file how far the
-# clock of the server is off.
+# Sets the clock of one server for a test. The server preloads the library clock.c, which reads the error of the
+# server's clock from a file.
 #
 # Only CLOCK_REALTIME is changed. The time since boot and the monotonic clock stay right, as on a real machine whose
 # clock is stepped.
@@ -13,12 +13,12 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# Clocks with the same $library share one library file, which the first clock builds.
+# Objects with the same $library share one library file, which the first object builds.
 sub new
 {
 	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
-	# Later changes overwrite the file in place, because running servers have mapped the file.
+	# Each change overwrites the clock's file in place, because running servers have mapped the file.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
 	my $source = dirname(__FILE__) . '/clock.c';
@@ -33,8 +33,8 @@ sub new
 	return $self;
 }
 
-# Sets the clock to the given number of seconds after the true time. A negative number sets the clock before the true
-# time.
+# Sets the clock to the given number of seconds after the true time. A negative number of seconds sets the clock before
+# the true time.
 sub set
 {
 	my ($self, $offset) = @_;
@@ -44,7 +44,7 @@ sub set
 }
 
 # Sets what the kernel reports to the server about the synchronization of the clock. If the argument is undef, the
-# kernel reports the values of this machine.
+# server receives what the kernel of this machine reports.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;

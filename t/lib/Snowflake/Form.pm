@@ -1,5 +1,5 @@
 # Makes a copy of the library that expects another form of the shared memory, like another version of the library. The
-# copy differs only in the numbers that describe the shared memory.
+# changed library differs only in the numbers that describe the shared memory.
 
 package Snowflake::Form;
 
@@ -10,8 +10,8 @@ use File::Path qw(make_path);
 use File::Spec;
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 
-# Returns the directory of the changed copy, for dynamic_library_path. The hash %form can contain new values for the
-# numbers abi and most_databases.
+# Returns the directory of the changed library, for the setting dynamic_library_path. The hash %form can contain new
+# values for the library's constants abi and most_databases.
 sub directory
 {
 	my ($node, %form) = @_;
@@ -22,7 +22,7 @@ sub directory
 }
 
 # Replaces the file $to with a copy of the library $from, as the upgrade of a package does. Processes that have loaded
-# the former file continue to use the former file.
+# the former library continue to use the former file.
 sub write_copy
 {
 	my ($from, $to, %form) = @_;

@@ -24,8 +24,8 @@ sub new
 		count => 0 }, $class;
 }
 
-# Returns the ledger of another database. The methods new_server_run() and check() of the first ledger also apply to the
-# returned ledger.
+# Returns a separate record of ids (ledger) for another database. The methods new_server_run() and check() of the first
+# ledger apply to the ledgers of all databases.
 sub of
 {
 	my ($self, $database) = @_;
@@ -63,7 +63,8 @@ sub record
 	return;
 }
 
-# Begins a new server run, after a restart or a failover. Later ids must be greater than all earlier ids.
+# Begins a new server run, after a restart or a failover. Ids of the new server run must be greater than all earlier
+# ids.
 sub new_server_run
 {
 	my ($self) = @_;

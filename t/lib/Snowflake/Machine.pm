@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# Makes the files that describe a simulated machine. The node must not be running.
+# Makes the files that describe a simulated machine to a server. The server must not be running when the files are made.
 sub new
 {
 	my ($class, $node) = @_;
@@ -21,8 +21,8 @@ sub new
 
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets the files that describe the block device in sysfs. The keys of %says are the names of the files below the
-# device's directory.
+# Sets the files that describe the block device in sysfs. The keys of %says are the names of files below the directory
+# of the block device.
 sub set_disk
 {
 	my ($self, %says) = @_;

@@ -5,7 +5,7 @@ package Snowflake::Node;
 use strict;
 use warnings FATAL => 'all';
 
-# All tests of a run share this directory of data.
+# All tests of a run share this directory for data.
 my $work;
 
 # By default PostgreSQL::Test records the used ports in the server's installation, which may not be writable.
@@ -21,14 +21,14 @@ use Carp;
 use File::Basename qw(basename);
 use File::Spec;
 use IPC::Run;
-# Imports only the listed names, because other exported functions would hide methods with the same names.
+# Imports only some functions of PostgreSQL::Test::Utils, because others would hide methods with the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
 # Prepares a data directory like init() of PostgreSQL::Test::Cluster. Without special options init() copies a data
-# directory that initdb made once.
+# directory, because initdb would take longer.
 sub init
 {
 	my ($self, %params) = @_;
@@ -74,8 +74,8 @@ sub set_preload
 	return;
 }
 
-# Creates and starts a server with the extension in the database postgres. The hash %params can contain clock (the time
-# to set) and the parameters of create().
+# Creates and starts a server with the extension in the database postgres. The hash %params can contain clock (the
+# clock's error in seconds) and the parameters of create().
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -105,7 +105,7 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# Preloads another library in the server's processes. The arguments are the source of the library in C (or undef), and
+# Preloads another library in the server's processes. The arguments are the C source file of the library (or undef), and
 # environment variables.
 sub preload
 {
@@ -133,7 +133,7 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with the settings of a text. These settings replace the settings of the last call of
+# Starts or restarts the server with the settings of a text. The text replaces the settings of the last call of
 # start_with().
 sub start_with
 {
@@ -153,8 +153,8 @@ sub restart
 	return $self->SUPER::restart(%params);
 }
 
-# Stops the server immediately, moves the clock by some seconds, and starts the server. Later ids in the ledger must be
-# greater than all earlier ids.
+# Stops the server immediately, moves the clock by some seconds, and starts the server. Ids that the ledger records
+# after the restart must be greater than all earlier ids.
 sub crash
 {
 	my ($self, $ledger, $step) = @_;
@@ -224,14 +224,14 @@ sub add_text_forms
 	return;
 }
 
-# Returns the ids that a query selects, in order. Dies if the query fails.
+# Returns the ids that a query selects, in the order of the result. Dies if the query fails.
 sub ids
 {
 	my ($self, $sql, $database) = @_;
 	return split /\n/, $self->safe_psql($database // 'postgres', $sql);
 }
 
-# Statements of a typical application: single ids, batches, and transactions that roll back.
+# The statements of a typical application: single ids, batches, and transactions that roll back.
 my $MIX = <<'SQL';
 SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g;
 SELECT unnest(snowflake.next_ids(7, 5000));
@@ -245,8 +245,8 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs a statement or $MIX, and records the returned ids in the ledger. The calls of a test never overlap, so the ledger
-# treats all calls as one session.
+# Runs a statement (by default $MIX), and records the returned ids in the ledger. The calls of a test never overlap, so
+# the ledger treats all calls as one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -289,7 +289,7 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# Starts a psql session in the background. The session continues after failed statements.
+# Starts a psql session in the background. The psql session continues after failed statements.
 sub session
 {
 	my ($self, $database, %params) = @_;
@@ -313,7 +313,7 @@ sub start_writer
 	return { name => $self->name . "/writer $number", run => $run, base => $base };
 }
 
-# Waits until the client has received an id.
+# Waits until a client in the background has received an id.
 sub wait_for_output
 {
 	my ($self, $writer, $bytes) = @_;
@@ -327,8 +327,8 @@ sub wait_for_output
 	return;
 }
 
-# Waits until the client has ended. Returns whether the client succeeded, the ids that the client received, and its
-# errors.
+# Waits until a client in the background has ended. Returns whether the client succeeded, the ids that the client
+# received, and its errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;
@@ -347,8 +347,8 @@ sub kill_all
 	$self->kill9;
 	kill 9, @children;
 	my $tries = 50 * $PostgreSQL::Test::Utils::timeout_default;
-	# Waits until all processes are gone or zombies. Both kill() and a new postmaster that reads postmaster.pid would
-	# treat a zombie as a running process.
+	# Waits until all processes of the server have ended or are zombies. Both kill() and a new postmaster that reads
+	# postmaster.pid would treat a zombie as a running process.
 	while (grep { (_stat_of($_))[0] =~ /[^Z]/ } $postmaster, @children)
 	{
 		kill 9, children_of($postmaster);
@@ -375,8 +375,8 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Waits until a query returns true. If the server stops while psql connects, psql ends before it has read the query, and
-# the function runs the query again.
+# Waits until a query returns true. If the server stops while psql connects, psql ends without reading the query. The
+# query is repeated in this case.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;

@@ -9,7 +9,7 @@ use Carp;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Time::HiRes qw(sleep);
 
-# Returns a list of each section's title and the section's blocks of SQL.
+# Returns the title of each section of the page, with the section's blocks of SQL.
 sub blocks
 {
 	my ($file) = @_;
@@ -34,8 +34,8 @@ sub statements
 	return @statements;
 }
 
-# Runs a statement in a session. After a lock timeout repeats the statement, as the pages advise. Returns the output and
-# the error; notices are not errors.
+# Runs a statement in a session. Repeats the statement after a lock timeout, as the pages advise. Returns the output and
+# the error of the statement; notices are not errors.
 sub say_in
 {
 	my ($session, $statement) = @_;

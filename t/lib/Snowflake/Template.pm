@@ -1,5 +1,5 @@
 # Copies a data directory that initdb made once. The program initdb takes half a second of CPU, and a test run needs
-# more than a hundred data directories. Each copy gets its own system identifier.
+# more than a hundred data directories. Each copy of the data directory gets its own system identifier.
 
 package Snowflake::Template;
 
@@ -12,8 +12,8 @@ use File::Path qw(make_path);
 use IPC::Run;
 use Time::HiRes qw(gettimeofday);
 
-# Makes the data directory $data. The first caller runs @initdb in $work to make the template, and other callers wait
-# for the template.
+# Makes the data directory $data. The first caller runs @initdb to make the template in $work, and other callers wait
+# until the template exists.
 sub instantiate
 {
 	my ($work, $data, @initdb) = @_;
@@ -24,7 +24,7 @@ sub instantiate
 	if (!-e $template)
 	{
 		_run(map { $_ eq $data ? "$template.part" : $_ } @initdb);
-		# _identify() runs pg_resetwal, which creates new WAL files.
+		# The copy needs no WAL files, because _identify() runs pg_resetwal, which creates new files.
 		unlink glob "$template.part/pg_wal/0*";
 		rename "$template.part", $template or croak "$template: $!";
 	}

@@ -1,4 +1,5 @@
-# Runs four clients that write until they are stopped. Each statement is a transaction, and the first error is kept.
+# Runs four clients that write until they are stopped. Each statement of a client is a transaction, and the first error
+# is kept.
 
 package Snowflake::Writers;
 
@@ -10,8 +11,8 @@ use IPC::Run;
 use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 use Time::HiRes qw(sleep);
 
-# Starts the clients. The arguments are the node, the database and pgbench scripts. Each transaction runs a random
-# script.
+# Starts the clients. The arguments are the server, the database and the pgbench scripts of the clients. Each
+# transaction runs a random script.
 sub start
 {
 	my ($class, $node, $database, @scripts) = @_;
@@ -41,8 +42,8 @@ sub errors
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
 }
 
-# Returns the duration of the longest transaction in milliseconds. Transactions that pgbench has not logged yet, about a
-# hundred per client, are not included.
+# Returns the duration of the longest transaction in milliseconds. The result does not include the last transactions of
+# each client (about a hundred), because pgbench has not logged them yet.
 sub longest
 {
 	my ($self) = @_;
@@ -55,7 +56,7 @@ sub longest
 	return $longest / 1000;
 }
 
-# Ends the clients between two statements, and returns their errors.
+# Stops each client after its present statement, and returns the errors of the clients.
 sub stop
 {
 	my ($self) = @_;
