@@ -1,10 +1,10 @@
 // Changes the wall clock of a server into which a test preloads this library. The changed clock is
-// the kernel's clock plus an offset, or stands still. The library replaces what the kernel reports about the
-// synchronization of the clock. The time since boot and the monotonic clock stay right.
+// the kernel's clock plus an offset, or stands still. The library replaces what the kernel reports
+// about the synchronization of the clock. The time since boot and the monotonic clock stay right.
 //
-// The functions of this library allocate no memory and take no lock. PostgreSQL reads the clock in its handler of
-// SIGALRM, which may interrupt malloc(). The clock's offset is in mapped memory, because reading a file for each call
-// would be slow.
+// The functions of this library allocate no memory and take no lock. PostgreSQL reads the clock in
+// its handler of SIGALRM, which may interrupt malloc(). The clock's offset is in mapped memory,
+// because reading a file for each call would be slow.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,15 +21,15 @@
 struct Setting {
   int64_t offset_ns;
   int64_t frozen_ns;     // the time since 1970 at which the clock stands still, or 0
-  int64_t synchronized;  // 0: as this machine's kernel reports; 1: clock is synchronized; 2: clock is not synchronized
+  int64_t synchronized;  // 0: as the kernel reports; 1: synchronized; 2: unsynchronized
   int64_t late_ns;       // the delay of the kernel's timer ticks and of the coarse clock
 };
 
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// If the file of the clock is missing, the server must not start. If a server used the kernel's time, a test of clock
-// steps could pass for the wrong reason.
+// If the file of the clock is missing, the server must not start. If a server used the kernel's
+// time, a test of clock steps could pass for the wrong reason.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
