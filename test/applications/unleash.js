@@ -4,7 +4,7 @@
 const { types } = require('pg');
 const { start } = require('unleash-server');
 
-types.setTypeParser(types.builtins.INT8, Number);    // a number is exact, because ids have at most 53 bits
+types.setTypeParser(types.builtins.INT8, Number);    // ids of at most 53 bits are exact as JavaScript numbers
 
 const name = process.argv[2];
 (async () => {

@@ -2,12 +2,12 @@
 #
 # Lists the programs of test/clients/ and installs the packages that they need. scripts/test sources this file.
 
-# Lists the clients that run by default, because their packages can be installed within about a minute. If the packages
-# of a client in this list are not available, the test fails.
+# Lists the clients that run by default. Their packages can be installed within about a minute. The test fails if the
+# packages of a client in this list cannot be installed.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
-# Lists the clients that run only if the caller names them. If the packages of a client in this list are not available,
-# the test reports this, and does not fail.
+# Lists the clients that run only if the caller names them. The test reports a client in this list as not run if its
+# packages cannot be installed.
 clients_by_name=(django-width sequelize typeorm drizzle prisma hibernate eclipselink activerecord doctrine eloquent lib-pq pgx reader-go reader-csharp)
 
 # install_client CLIENT TREE: installs the Debian packages that a client needs. Packages of the npm registry are

@@ -1,5 +1,5 @@
-# Checks that doc/clients.md shows only tested code. Each example must be part of a program that the section links, and
-# each client must have a row in the table.
+# Checks that doc/clients.md shows only tested code. Each example in doc/clients.md must be part of a program that the
+# example's section links. Each client must have a row in the table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -11,7 +11,7 @@ use Test::More;
 my $here = $FindBin::RealBin;
 my $page = slurp_file("$here/../../doc/clients.md");
 
-# Removes the indentation of lines, and empty lines.
+# Removes the indentation of all lines, and removes empty lines.
 sub lines_of { return join "\n", grep { length } map { s/^\s+|\s+$//gr } split /\n/, $_[0]; }
 
 my %text;

@@ -1,6 +1,6 @@
-# Tests the programs (readers) of doc/readers.md, which decode ids without the server. Compares their results with the
-# server's results for thousands of ids, texts and keys, and for the examples on the page. SNOWFLAKE_CLIENTS lists the
-# readers to run, as reader-LANGUAGE.
+# Tests the programs (readers) of doc/readers.md, which decode ids without the server. Compares the results of readers
+# with the server's results for thousands of ids, texts and keys, and for examples in doc/readers.md. The environment
+# variable SNOWFLAKE_CLIENTS lists the readers to test, as reader-LANGUAGE.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Runs the programs of test/clients/ against one server. Each program has its own database and reports in TAP. A program
-# compares each id that a client returns with id::text.
+# Runs the programs of test/clients/ against one server. Each client program has its own database and reports in TAP.
+# The client program compares each id that it receives as a number with id::text.
 
 use strict;
 use warnings FATAL => 'all';
@@ -63,7 +63,8 @@ foreach my $client (@clients)
 	my @command = command_of($client) or fail("there is one program of $client"), next;
 	(my $database = "client_$client") =~ tr/a-z0-9_/_/c;
 	$node->safe_psql('postgres', "CREATE DATABASE $database");
-	# Sets a region for this database, because otherwise /health would report that other databases mint the same ids.
+	# Sets a region for the database of the HTTP program, because otherwise /health would report that other databases
+	# mint the same ids.
 	$node->safe_psql('postgres', "ALTER DATABASE $database SET snowflake.region = 1") if $client eq 'http';
 	local %ENV = (
 		%ENV,
@@ -77,7 +78,8 @@ foreach my $client (@clients)
 		GO111MODULE => 'off',
 		GOCACHE => "$work/go");
 	my ($out, $err) = ('', '');
-	# Ends a client that hangs by a timeout. The timeout is long, because this test does not measure speed.
+	# A timeout ends a client program that hangs. The timeout of a client program is long, because this test does not
+	# measure speed.
 	my $ended = eval { IPC::Run::run(\@command, '<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(300)); 1 };
 	my $status = $ended ? $? : "no end: $@";
 

@@ -1,4 +1,4 @@
-// lib/pq: ids are int64, and exact.
+// Tests that the Go driver lib/pq returns each id as an int64 without rounding.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// pgx: ids are int64, and exact.
+// Tests that the Go driver pgx returns each id as an int64 without rounding.
 package main
 
 import (

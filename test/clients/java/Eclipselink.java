@@ -149,7 +149,8 @@ final class Eclipselink {
         Tap.equal(photo.id, 1L, "trap: and is told the other table's number after an insert there");
         manager.getTransaction().rollback();
 
-        // An application whose default asks a sequence is adopted, and its model stays as it was.
+        // Tests adopt() on an application whose key had a default nextval(). The model of the application stays
+        // unchanged.
         manager.getTransaction().begin();
         manager.createNativeQuery("CREATE TABLE comments (id serial PRIMARY KEY, body text)").executeUpdate();
         manager.createNativeQuery("CREATE EXTENSION snowflake_migrate").executeUpdate();

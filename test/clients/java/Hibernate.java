@@ -116,7 +116,7 @@ final class Hibernate {
         Tap.equal(ids, asText(session, "uploads"), "a generator over next_ids()");
         Tap.equal(NextIds.calls, 3, "three calls for 250 rows");
 
-        // An application whose key was Integer is adopted, and its model stays as it was.
+        // Tests adopt() on an application whose key had the type Integer. The model of the application stays unchanged.
         session.createSQLQuery("CREATE TABLE comments (id serial PRIMARY KEY, body text)").executeUpdate();
         session.save(new Comment());
         session.flush();

@@ -1,4 +1,4 @@
-// Knex: ids are strings, and exact.
+// Tests that Knex returns each id as a string, without rounding.
 'use strict';
 
 const { equal, run, inOrder } = require('./tap');

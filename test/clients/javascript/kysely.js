@@ -1,4 +1,4 @@
-// Kysely: ids are strings, and exact.
+// Tests that Kysely returns each id as a string, without rounding.
 'use strict';
 
 const { Kysely, PostgresDialect, sql } = require('kysely');

@@ -1,4 +1,5 @@
-// node-postgres: ids are strings, and exact. JavaScript rounds ids that are converted to numbers.
+// Tests that node-postgres returns each id as a string, without rounding. JavaScript rounds ids that are converted to
+// numbers.
 'use strict';
 
 const { Client, types } = require('pg');
@@ -24,7 +25,7 @@ run(async () => {
   const shard = await client.query('SELECT snowflake.shard_of(snowflake.next_id($1)) AS shard', [7]);
   equal(shard.rows[0].shard, 7, 'the shard as a parameter');
 
-  // Replaces the parser of the column type for all clients of the process.
+  // Replaces the parser of the type bigint for all clients of the process.
   const selectMany = "SELECT id FROM photos WHERE caption = 'many' ORDER BY id";
   const string = types.getTypeParser(20);
   types.setTypeParser(20, Number);
@@ -34,12 +35,12 @@ run(async () => {
   equal((await client.query(selectMany)).rows.map((row) => String(row.id)), ids, 'setTypeParser(20, BigInt) is exact');
   types.setTypeParser(20, string);
 
-  // A number as parameter finds no row or a wrong row, except for the few ids that JavaScript represents exactly.
+  // An id that is passed as a JavaScript number finds no row or a wrong row, because most ids are rounded.
   const odd = ids.find((one) => String(Number(one)) !== one);
   const others = await client.query('SELECT id FROM photos WHERE id = $1', [Number(odd)]);
   ok(!others.rows.some((row) => row.id === odd), 'trap: WHERE id = $1 with a number does not find the row');
 
-  // json columns are parsed by the client.
+  // The client parses columns of type json, and rounds the ids in them.
   const three = 'SELECT * FROM photos WHERE id = ANY ($1) ORDER BY id';
   const aggregate = async (key) =>
     (await client.query(`SELECT json_agg(json_build_object('id', ${key})) AS all FROM (${three}) p`, [ids.slice(1, 4)]))
@@ -47,7 +48,7 @@ run(async () => {
   ok(new Set(await aggregate('id')).size < 3, 'trap: json_agg(id) is parsed into rounded numbers');
   equal(await aggregate('id::text'), ids.slice(1, 4), 'json_agg(id::text) is exact');
 
-  // JSON that an application parses itself is rounded too.
+  // An application that parses JSON itself gets rounded ids, too.
   const parse = async (key) =>
     JSON.parse((await client.query(`SELECT json_agg(${key})::text AS all FROM (${three}) p`, [ids.slice(1, 4)])).rows[0].all).map(String);
   ok(new Set(await parse('id')).size < 3, 'trap: JSON.parse rounds');

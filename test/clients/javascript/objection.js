@@ -1,4 +1,4 @@
-// Objection: ids are strings, and exact.
+// Tests that Objection returns each id as a string, without rounding.
 'use strict';
 
 const { Model } = require('objection');

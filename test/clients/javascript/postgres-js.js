@@ -1,4 +1,4 @@
-// postgres.js: ids are strings, or BigInt if the option is set. Strings and BigInt are exact.
+// Tests that postgres.js returns each id as a string, or as a BigInt if an option is set. Strings and BigInt are exact.
 'use strict';
 
 const postgres = require('postgres');

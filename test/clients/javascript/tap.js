@@ -1,4 +1,4 @@
-// Checks in TAP, for the clients in JavaScript.
+// Functions with which the JavaScript tests print results in TAP.
 'use strict';
 
 const { isDeepStrictEqual } = require('node:util');
@@ -14,7 +14,7 @@ function ok(passed, what, found = '') {
 
 const equal = (found, expected, what) => ok(isDeepStrictEqual(found, expected), what, { found, expected });
 
-// Runs the steps of a client. An exception ends the program before the plan is printed, so the test fails.
+// Runs the steps of a test. An exception ends the program before it prints the plan of TAP, so the test fails.
 async function run(main) {
   await main();
   console.log(`1..${count}`);

@@ -1,4 +1,5 @@
-// Drizzle: exact with mode "bigint". Mode "number", which `drizzle-kit pull` writes, rounds.
+// Drizzle: exact with mode "bigint". Columns with the mode "number", which `drizzle-kit pull` writes, return rounded
+// ids.
 'use strict';
 
 const { execFileSync } = require('node:child_process');
@@ -51,7 +52,7 @@ run(async () => {
   const schema = pulled();
   ok(schema.includes('mode: "number"'), 'trap: drizzle-kit pull writes mode "number"', schema);
 
-  // An application whose key was serial is adopted, and its model stays as it was.
+  // Tests adopt() on an application whose key had the type serial. The model of the application stays unchanged.
   const comments = pgTable('comments', { id: serial('id').primaryKey(), body: text('body') });
   await pool.query('CREATE TABLE comments (id serial PRIMARY KEY, body text)');
   await db.insert(comments).values({ body: 'old' });

@@ -1,4 +1,5 @@
-// Prisma: ids are BigInt, and exact. Prisma's client runs on node-postgres, and `prisma generate` needs no engine.
+// Tests that Prisma returns each id as a BigInt, without rounding. Prisma's client runs on node-postgres, and `prisma
+// generate` needs no engine.
 'use strict';
 
 const { execFileSync } = require('node:child_process');
@@ -28,7 +29,8 @@ model Comment {
 }
 `;
 
-// /bin/true replaces the engine. Prisma would download the engine, which Prisma needs only for migrations.
+// /bin/true replaces the engine. The test avoids Prisma's engine, because the engine would be downloaded and is needed
+// only for migrations.
 const environment = { ...process.env, CHECKPOINT_DISABLE: '1', PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true' };
 
 run(async () => {
@@ -58,7 +60,7 @@ async function use(PrismaClient) {
   const found = await prisma.photo.findMany({ where: { id: { in: many.map((row) => row.id) } } });
   ok(found.length === 1000, 'ids as parameters', found.length);
 
-  // An application whose key was Int is adopted, and its model stays as it was.
+  // Tests adopt() on an application whose key had the type Int. The model of the application stays unchanged.
   await pool.query('CREATE TABLE comments (id serial PRIMARY KEY, body text NOT NULL)');
   const old = await prisma.comment.create({ data: { body: 'old' } });
   await pool.query('CREATE EXTENSION snowflake_migrate');

@@ -1,4 +1,4 @@
-// Sequelize: ids are strings, and exact.
+// Tests that Sequelize returns each id as a string, without rounding.
 'use strict';
 
 const { Sequelize, DataTypes } = require('sequelize');
@@ -26,7 +26,7 @@ run(async () => {
     "SELECT column_default AS default FROM information_schema.columns WHERE table_name = 'photos' AND column_name = 'id'");
   equal(columnDefault, 'snowflake.next_id(5)', 'the default, after sync({ alter: true }) as well');
 
-  // An application whose key was integer is adopted, and its model stays as it was.
+  // Tests adopt() on an application whose key had the type integer. The model of the application stays unchanged.
   const Comment = sequelize.define('comment', {
     id: { type: DataTypes.INTEGER, primaryKey: true, autoIncrement: true }, body: DataTypes.TEXT,
   }, { timestamps: false });

@@ -1,4 +1,5 @@
-// TypeORM: ids are strings, and exact. The key is a PrimaryColumn: PrimaryGeneratedColumn needs a sequence or a UUID.
+// Tests that TypeORM returns each id as a string, without rounding. The primary key is declared as PrimaryColumn,
+// because PrimaryGeneratedColumn needs a sequence or a UUID.
 'use strict';
 
 const { DataSource, EntitySchema } = require('typeorm');
@@ -29,7 +30,7 @@ run(async () => {
   equal((await source.driver.createSchemaBuilder().log()).upQueries.map((one) => one.query), [], 'synchronize finds nothing to change');
   await source.destroy();
 
-  // An application whose key was integer is adopted, and its model stays as it was.
+  // Tests adopt() on an application whose key had the type integer. The model of the application stays unchanged.
   const narrow = new EntitySchema({
     name: 'Comment', tableName: 'comments', columns: { id: { type: 'int', primary: true, generated: true }, body: { type: 'text' } },
   });

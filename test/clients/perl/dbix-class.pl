@@ -1,5 +1,5 @@
-# Tests ids with DBIx::Class. The attribute retrieve_on_insert reads the id by RETURNING. In void context, populate()
-# inserts only the columns that the given rows contain.
+# Tests ids with DBIx::Class. With the attribute retrieve_on_insert, DBIx::Class reads the id of a new row by RETURNING.
+# If the result of populate() is not used, DBIx::Class inserts only the columns that the given rows contain.
 
 use strict;
 use warnings FATAL => 'all';

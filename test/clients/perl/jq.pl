@@ -1,5 +1,5 @@
-# Tests ids in JSON with jq. jq computes with double precision, so it rounds ids that are numbers. Ids that are strings
-# are exact.
+# Tests ids in JSON with jq. The program jq computes with double precision, so it rounds ids that are numbers. Ids that
+# are strings stay exact in jq.
 
 use strict;
 use warnings FATAL => 'all';

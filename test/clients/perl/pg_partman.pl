@@ -1,5 +1,5 @@
 # Tests pg_partman with one partition for each day, in which the ids are the partition key. The test runs the commands
-# of doc/clients.md, and a variant with p_epoch, which looks right but is wrong.
+# of doc/clients.md, and a wrong variant that uses p_epoch.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ sub events
 	return;
 }
 
-# Passes the length of a day as a difference of ids. In the default layout, this is the number of milliseconds of a day,
-# shifted by the 23 bits of region, shard and sequence.
+# Passes the length of a day as a difference of ids. In the default layout, the ids of a day span the milliseconds of a
+# day, shifted by the 23 bits of region, shard and sequence.
 events('events', <<~'SQL');
 	SELECT partman.create_parent(p_parent_table => 'public.events', p_control => 'id', p_type => 'native',
 	  p_interval => (86400000::bigint << 23)::text,

@@ -1,6 +1,6 @@
 <?php
-// Doctrine: IDENTITY fails, because it needs a sequence. A generator calls next_id(); a default of the column is for
-// other clients.
+// The strategy IDENTITY of Doctrine fails, because IDENTITY needs a sequence. Doctrine's generator calls next_id(). The
+// default of the column is only for other clients.
 
 use Doctrine\DBAL\DriverManager;
 use Doctrine\ORM\EntityManager;
@@ -94,7 +94,7 @@ try {
 }
 $connection->executeStatement('DROP TABLE counted');
 
-// An application whose key was integer is adopted, and its model stays as it was.
+// Tests adopt() on an application whose key had the type integer. The model of the application stays unchanged.
 $em = $manager();
 $comments = [$em->getClassMetadata(Comment::class)];
 (new SchemaTool($em))->createSchema($comments);

@@ -1,10 +1,11 @@
 <?php
-// Eloquent: an incrementing key is returned by INSERT ... RETURNING. insert() of rows with a null key needs set_id().
+// Eloquent reads an incrementing key by INSERT ... RETURNING. Rows with a null key, which insert() sends, need the
+// trigger set_id().
 
 use Illuminate\Database\Capsule\Manager;
 use Illuminate\Database\Eloquent\Model;
 
-// Hides deprecation warnings of a Laravel that is older than the PHP version.
+// Hides deprecation warnings, which a Laravel causes that is older than the PHP version.
 error_reporting(E_ALL & ~E_DEPRECATED);
 require 'Illuminate/Database/autoload.php';
 require __DIR__ . '/tap.php';
@@ -43,7 +44,7 @@ Manager::statement('CREATE TRIGGER set_id BEFORE INSERT ON photos FOR EACH ROW E
 Photo::insert(array_fill(0, 100, ['id' => null, 'caption' => 'null']));
 ok(count(array_unique($asText())) === 1101, 'but with set_id()');
 
-// An application whose key was increments() is adopted.
+// Tests adopt() on an application whose migration made the key by increments().
 class Comment extends Model
 {
     public $timestamps = false;

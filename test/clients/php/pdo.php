@@ -1,5 +1,6 @@
 <?php
-// PDO: ids are exact, by RETURNING. lastInsertId() reads sequences only, and may return a number of another table.
+// Tests that PDO returns exact ids with RETURNING. lastInsertId() reads only sequences, and may return a number of
+// another table.
 
 require __DIR__ . '/tap.php';
 

@@ -105,7 +105,7 @@ def adopt():
     narrow = query("SELECT count(*) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
                    " WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attname ~ '(^|_)id$'"
                    "   AND atttypid = 'integer'::regtype")
-    # Django also has its own table in each schema, in which it records the applied migrations.
+    # Each schema has a table of Django, in which Django records the applied migrations.
     return narrow[0][0]
 
 

@@ -79,7 +79,7 @@ try:
     ok(all(isinstance(id, str) for id in ids), "... all of them strings")
     equal(len(ask("/v1/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
 
-    # Tests wrong requests: the HTTP program or the database reports what is wrong with each request.
+    # Tests wrong requests: the response contains the error that the HTTP program or the database reports.
     refused("/v1/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
     refused("/v1/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
     refused("/v1/ids?count=0", 400, "hint", "none")
@@ -126,7 +126,8 @@ try:
     refused("/v1/id", 503, "cannot be asked", "it may not log in any more")
     admin.execute("ALTER ROLE application LOGIN")
 
-    # Tests an HTTP program that cannot reach its database. The response must not contain the connection string.
+    # Tests an HTTP program that cannot reach its database. A response of the HTTP program must not contain the
+    # connection string of the database.
     nowhere = start("host=127.0.0.1 port=1 user=application password=hunter2")
     status, content, _ = ask("/v1/id", port=nowhere)
     ok(status == 503 and set(content) == {"error"} and "127" not in content["error"], "no database: 503", (status, content))

@@ -71,7 +71,7 @@ ok([Comment.find(1).body, Comment.create!(body: 'later').reload.body, Comment.fi
 base.execute('DELETE FROM snowflake.adopted')
 base.execute('DROP EXTENSION snowflake_migrate')
 
-# The argument of SchemaDumper.dump is a connection, and since Rails 7.2 a connection pool.
+# The argument of SchemaDumper.dump is a connection pool since Rails 7.2, and was a connection before.
 dump = lambda do
   base = ActiveRecord::Base
   StringIO.new.tap { |io| ActiveRecord::SchemaDumper.dump(ActiveRecord.version < Gem::Version.new('7.2') ? base.connection : base.connection_pool, io) }
