@@ -13,7 +13,7 @@ import time
 import psycopg
 
 SHARD, SCHEMA = 5, "shard_5"
-HANGS = 150    # seconds after which snowflake-move-shard counts as hung; its own timeouts are shorter
+HANGS = 150    # seconds; the timeouts of snowflake-move-shard are shorter, so a call that takes longer has hung
 RETRIED = ("40001", "40P01", "42P01", "3F000", "55P03")
 
 
@@ -35,7 +35,8 @@ class Server:
         subprocess.run(["initdb", "-D", self.data, "-A", "trust", "-U", "chaos", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8"],
                        check=True, stdout=subprocess.DEVNULL)
         with open(f"{self.data}/postgresql.conf", "a", encoding="utf8") as file:
-            # Sets fsync = off, because the test stops only servers, not the machine, so written data is kept.
+            # Data that servers have written survives without fsync, because the test stops only servers, not the
+            # machine.
             file.write(f"listen_addresses = ''\nunix_socket_directories = '{directory}'\nport = {5600 + number}\nfsync = off\n"
                        f"shared_preload_libraries = 'snowflake'\nsnowflake.region = {number}\nwal_level = logical\n"
                        "wal_retrieve_retry_interval = 200ms\nmax_prepared_transactions = 5\n")
@@ -286,7 +287,7 @@ class Chaos:
                 self.broken.append(f"--forget {step[0]}: {output}")
             if step == (side, other):
                 server.start()
-        # Drops what `--forget target` leaves on the target: the received rows, and the role that owns them.
+        # Drops the received rows and the role that owns them, because `--forget target` leaves both on the target.
         arrived = next(s for s in self.servers if s.name == target)
         arrived.run(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
         for (role,) in arrived.run("SELECT quote_ident(rolname) FROM pg_roles WHERE rolname LIKE 'snowflake_move_%'"):
@@ -322,8 +323,8 @@ class Chaos:
             if code == 0:
                 self.moves += 1
                 return
-            # Adds --force, because a killed snowflake-move-shard has not compared the rows of source and target. The
-            # function verdict() counts the rows at the end.
+            # A move is finished with --force, because a killed snowflake-move-shard has not compared the rows of source
+            # and target. The function verdict() counts the rows at the end.
             confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")
@@ -333,7 +334,7 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
-                if code != 0 and "no record of the take-over" in output:    # expected if the server was restored
+                if code != 0 and "no record of the take-over" in output:    # a restored server has no record
                     self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
                     code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:
@@ -377,7 +378,7 @@ class Chaos:
         there = next(s for s in self.servers if s.name == self.where())
         other = next(s for s in self.servers if s is not there)
         if self.counts:
-            # Finishes or aborts an unfinished move before the rows are counted.
+            # Finishes or aborts a move that faults have interrupted, before the rows are counted.
             self.finish(self.start("--to", other.name, "--abort"))
         rows, twice = {}, []
         for name, in there.run(f"SELECT name FROM {SCHEMA}.users WHERE name NOT LIKE 'old:%'"):
@@ -388,7 +389,7 @@ class Chaos:
         for key, names in may.items():
             if rows.get(key) not in names:
                 wrong.append(f"{key} is {rows.get(key)}, and may be {names}")
-        # A row of a transaction that was rolled back is also wrong.
+        # A row is wrong if the transaction that inserted the row was rolled back.
         wrong += [f"of nobody: {key}" for key in rows if key not in may]
         old = there.run(f"SELECT count(*), count(DISTINCT name) FROM {SCHEMA}.users WHERE name LIKE 'old:%'")[0]
         columns = {name for name, in there.run(f"SELECT attname::text FROM pg_attribute WHERE attrelid = '{SCHEMA}.users'::regclass AND NOT attisdropped")}

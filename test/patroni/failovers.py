@@ -43,7 +43,7 @@ class Faults:
 
         def wake():
             leader.signal_postgres(signal.SIGCONT)
-            time.sleep(1)  # on real machines PostgreSQL is sometimes ready before Patroni
+            time.sleep(1)  # PostgreSQL is sometimes ready before Patroni reports the server as running
             leader.signal_patroni(signal.SIGCONT)
         return wake
 
@@ -117,7 +117,7 @@ def fail_once(cluster, name):
     leader = wait_for("a leader", 60, cluster.leader)
     begin, postmaster = time.monotonic(), leader.postmaster()
     put_right = getattr(Faults(cluster), name)(leader)
-    if name == "postgres_killed":  # Patroni restarts the killed server, or promotes another server
+    if name == "postgres_killed":  # after a kill, Patroni restarts the killed server or promotes another one
         new = wait_for("a leader", 120, lambda: leader.postmaster() not in (None, postmaster) and cluster.leader() or cluster.leader(but=leader))
     else:
         new = wait_for("another leader", 120, lambda: cluster.leader(but=leader))
