@@ -36,8 +36,8 @@ void World::start(Server& s, bool keep_memory) {
   crash(s);
 }
 
-// Simulates a crash restart, which initializes shared memory again. The postmaster's memory and the
-// disk keep their contents.
+// Simulates a crash restart, which initializes shared memory again. During a crash restart, the
+// postmaster's memory and the disk keep their contents.
 void World::crash(Server& s) {
   s.slots = {};
   for (size_t i = 0; i < s.sessions.size(); ++i) {
@@ -90,7 +90,8 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit with two loads from memory. Other sessions may run before each load.
+// Reads the published limit of ids with two loads from memory. Before each of the two loads, other
+// sessions may run.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -114,7 +115,7 @@ uint64_t World::next_position(const Server& s, const Session& session, int shard
   return std::max(counters[static_cast<size_t>(shard)] + 1, now);
 }
 
-// Writes and flushes the high-water mark, but does not publish a limit.
+// Writes and flushes the high-water mark, but does not publish it as a limit for other sessions.
 void World::write_mark(Server& s, Session& session) {
   const int shard = static_cast<int>(random_.below(kShards));
   const uint64_t position = next_position(s, session, shard);
@@ -142,8 +143,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // Simulates a session that is killed while it publishes a limit. Other sessions claim all ids
-    // below the limit, because reading the limit needs no lock.
+    // Simulates a session that is killed while it publishes a limit. After the kill, other sessions
+    // claim all ids below the published limit, because sessions read the limit without a lock.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -224,7 +225,7 @@ void World::observe(Server& s, Session& session) {
 }
 
 // Drops a database and restores a backup of any age while the server runs. As in PostgreSQL, the
-// sessions of the dropped database have ended.
+// sessions of a database end before the database is dropped.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;
@@ -274,7 +275,7 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Without the rule forget_then_read, sessions still claim ids after the server has read its
+    // Without the rule forget_then_read, sessions could claim ids after the server has read its
     // highest limit.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);

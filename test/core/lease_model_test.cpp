@@ -1,6 +1,6 @@
 // Runs random schedules of a group of servers that lease regions. Checks that ids are unique,
 // ascend within a server run (incarnation), and are greater than ids that observe() has accepted.
-// After the faults of a schedule, every server must mint ids again.
+// When the faults of a random schedule have ended, every server must mint ids again.
 //
 // The environment variable SNOWFLAKE_LEASE_SCHEDULES sets the number of schedules.
 #include "lease_world.hpp"
@@ -61,9 +61,9 @@ struct Omission {
 
 class LeaseRule : public testing::TestWithParam<Omission> {};
 
-// Shows that each rule of the lease protocol is needed: without the rule, some schedule breaks a
-// promise. Some violations are rare, so the search begins at a schedule that is known to break a
-// promise.
+// Shows that each rule of the lease protocol is needed: without the rule, some random schedule
+// breaks a promise of the protocol. The search for a violation begins at a schedule that is known
+// to have one, because some violations are rare.
 TEST_P(LeaseRule, IsNeeded) {
   Rules rules;
   rules.*GetParam().rule = false;

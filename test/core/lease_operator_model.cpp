@@ -52,7 +52,7 @@ bool World::lives(int64_t incarnation) const {
 }
 
 // An operator calls confirm_dead() when no server mints ids in the region and no clock was far
-// ahead. In some schedules, the operator makes a mistake.
+// ahead. In some random schedules, the operator makes a mistake, such as confirming too early.
 void World::declare_dead(size_t region) {
   if (lease_server_moved_ || lease_server_replaced_ || lease_server_.fleet.halted) return;
   const auto number = static_cast<int32_t>(region);
@@ -83,7 +83,7 @@ void World::recover() {
     confirm_no_data_loss(lease_server_.fleet, ++now_, draw());
     happened("nothing lost");
   } else {
-    // The time that the operator passes to confirm_data_loss() is late by at most max_skew.
+    // The time that the operator passes to confirm_data_loss() is at most max_skew too late.
     const auto behind = static_cast<int64_t>(random_.below(static_cast<uint64_t>(skew_ms_) + 1));
     confirm_data_loss(lease_server_.fleet, lease_server_.regions, ++now_ - behind, draw(),
                       lease_server_moved_);

@@ -16,8 +16,8 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // Repeats a request in the new term (after a recovery) if the answer is term_over, as a server
-  // does.
+  // If the lease server was recovered since (answer term_over), repeats the request as a server
+  // does, for the time after the recovery (the new term).
   LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -44,7 +44,7 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
   // The holder of a lease repeats its request because the first answer was lost. Later, a copy of
-  // the holder's memory sends a renewal of the lease.
+  // the server that holds the lease sends a renewal of the lease.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -72,8 +72,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The first holder has already lost the region, so a late answer to the first holder does not
-    // return the region.
+    // A late answer to the first holder of a region does not give the region back to this server,
+    // because its lease has ended.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -108,8 +108,9 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// After a recovery, the lease server uses numbers of lost grants again. If a holder gives back a
-// lost grant late, the new grant with the same number must not end.
+// After a recovery from a backup, the lease server uses the numbers of lost grants for new grants.
+// If a server gives back a lease whose grant was lost, another grant with the same number must not
+// end.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -170,8 +171,8 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers run, and an operator has confirmed one of them. A server that has received an
-// answer of the confirmed lease server ignores the other lease server.
+// Two lease servers run after a failover, and an operator has confirmed one of them. A server that
+// has received an answer of the confirmed lease server ignores the other lease server.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;

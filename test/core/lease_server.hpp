@@ -1,11 +1,11 @@
-// Computes the lease server's answer to each request, as a reference model.
+// Implements the lease server's decisions a second time, as a reference model for tests.
 //
 // The shipped implementation is the SQL function decide() in extensions/lease/src/sql/decide.sql.
 // The test extensions/lease/t/021_transcription.pl compares the answers of the model and of
 // decide(), request by request.
 //
-// The caller must hold the lock of the lease server. The caller commits the changed rows, and sends
-// an answer only after the commit is durable.
+// The caller of a decision must hold the lock of the lease server. The caller of a decision commits
+// the changed rows, and sends an answer only after the commit is durable.
 //
 // Invariants, per region:
 //  1. A region is granted only to the server that is configured with it.
@@ -64,7 +64,7 @@ constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
 
 namespace lease_detail {
 
-// Returns an answer without a grant. Answers that refuse a request have no number.
+// Returns an answer that grants no lease. An answer that refuses a request has no number (nonce).
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -106,8 +106,8 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// Returns the time from which a region may be granted again. `until` of a region that was given
-// back may be ahead of the clock by the reserve of its holder. If `until` is ahead by more than
+// Returns the time from which a region may be granted again. If a region was given back, its
+// `until` may be ahead of the clock by the reserve of its holder. If `until` is ahead by more than
 // kGivenBackAheadMs, the holder's clock was wrong, and the region is not granted yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
@@ -115,9 +115,9 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
                                                  : region.until_ms;
 }
 
-// Chooses a free region for a server. The first choice is the region that was given back last, if
-// the server can mint ids in this region at once. The second choice is the region that has been
-// unused for the longest time.
+// Chooses a free region for a server. The lease server prefers the region that was given back last,
+// if the server can mint ids in this region at once. The lease server's second choice is the region
+// that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -149,9 +149,9 @@ constexpr int32_t held_by(std::span<const LeasedRegion> regions, std::span<const
 constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions,
                               std::span<const int32_t> own, const LeaseRequest& request,
                               int64_t clock_ms) noexcept {
-  // A repeated request gets the same region again, because the first answer may have been lost. The
-  // repeated grant has a new number, so that a late request to give back the first grant has no
-  // effect.
+  // If a server repeats its request, the server gets the same region again, because the first
+  // answer may have been lost. A repeated grant has a new number, so that a late request to give
+  // back the first grant has no effect.
   int32_t number = held_by(regions, own, request);
   if (number != kNoRegion) return grant(fleet, regions, number, request, clock_ms, true);
 
@@ -243,15 +243,15 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// Returns the number of the newest answer of a term that the lease server has stored. Answers of
-// earlier terms that were lost do not matter.
+// Returns the number of the newest answer that the lease server has stored for a term (the time
+// since a recovery). Lost answers of earlier terms do not matter, because servers ignore them.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Stops all grants if a server has a newer answer than the lease server has stored. A newer answer
-// shows that the lease server was restored to an earlier state.
+// Stops all grants if a server has received a newer answer than the lease server has stored. A
+// newer answer shows that the lease server was restored to an earlier state.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -277,9 +277,9 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // The lease server refuses a server whose clock is ahead. If the clock of a server seems to be
-  // behind, the request may only be slow. The server itself therefore checks its clock when the
-  // answer arrives.
+  // The lease server refuses a server whose clock is ahead. A request with an early clock reading
+  // may only have been slow, so the lease server accepts the clock. The requesting server checks
+  // its own clock when the answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
@@ -304,17 +304,17 @@ constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
 
-// Revokes a lease. The region stays occupied until the end of the lease, because the holder may
-// still mint ids.
+// Revokes a lease. The region of a revoked lease stays occupied until the end of the lease, because
+// its holder may still mint ids.
 constexpr void revoke(LeasedRegion& region) noexcept {
   region.incarnation = 0;
   region.state = RegionState::revoked;
 }
 
-// Ends the lease of a region whose holders have stopped. `ahead_ms` is the greatest time by which
-// ids were ahead of a holder's clock: the sum of the lead and the reserve. REQUIRES
-// !clock_is_behind(). The holders must have stopped before `now_ms`, with clocks ahead by at most
-// max_skew.
+// Ends the lease of a region if the servers that held the region have stopped. `ahead_ms` is the
+// greatest time by which ids were ahead of a holder's clock: the sum of the lead and the reserve.
+// REQUIRES !clock_is_behind(). The servers that held the region must have stopped before `now_ms`,
+// and their clocks must have been ahead by at most max_skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -322,8 +322,8 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a new term after a recovery. A server that received an answer of the new term ignores
-// answers of older copies of the lease server.
+// Begins a new term (the number of a recovery) of the lease server. A server that received an
+// answer of the new term ignores answers of older copies of the lease server.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
@@ -336,9 +336,10 @@ constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t s
   begin_term(fleet, now_ms, salt);
 }
 
-// Continues after a recovery in which the lease server has lost decisions. New leases begin after
-// all grants that may have been lost. `silent` means that the lease server has granted no lease
-// since it was restored. REQUIRES that no lost grant was made more than max_skew after `now_ms`.
+// Lets the lease server grant leases again after a recovery that has lost decisions. New leases
+// begin after all grants that may have been lost. `silent` means that the lease server has granted
+// no lease since it was restored. REQUIRES that every lost grant was made no later than max_skew
+// after `now_ms`.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {

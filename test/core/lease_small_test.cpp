@@ -188,7 +188,7 @@ class Explorer {
     }
   }
 
-  // Returns false if the step is impossible in this state.
+  // Returns false if the step is impossible in the present state of the servers.
   bool act_run(Small& w, size_t i, int step) const {
     Run& r = w.runs[i];
     switch (step) {
@@ -302,7 +302,8 @@ TEST(LeaseSmall, NoOrderOfStepsBreaksAPromise) {
               explorer.taken());
 }
 
-// If one rule of the lease server is turned off, some order of steps must break a promise.
+// If a rule of the lease server is turned off, some order of steps must break a promise of the
+// lease protocol.
 TEST(LeaseSmall, ItsRulesAreNeeded) {
   EXPECT_TRUE(Explorer(SmallRules{.identity_checked = false}).search(beginning(), 4));
   EXPECT_TRUE(Explorer(SmallRules{.floors_kept = false}).search(beginning(), 4));

@@ -134,8 +134,8 @@ TEST_F(Lease, TheOldestFreeRegionIsTaken) {
 TEST_F(Lease, ARestartPrefersTheRegionThatItGaveBack) {
   const LeaseAnswer first = ask(acquire(1, 0));
   ask(give_back(first, kNow + 1000));
-  // If the server had to wait before it could mint ids in a returned region, the lease server
-  // prefers another region.
+  // If the requesting server would have to wait before it could mint ids in a returned region, the
+  // lease server prefers another region.
   const LeaseAnswer second = ask(acquire(2, 0));
   EXPECT_NE(second.region, first.region);
   const LeaseAnswer third = ask(acquire(3, 0, kNow + 1000), kNow + 1000);

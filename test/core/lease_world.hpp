@@ -1,7 +1,8 @@
 // Simulates servers that lease regions, in small steps: databases, sessions, lease workers, a lease
-// server, and faults. The tested code makes the decisions of the lease server and the servers. Code
-// in src/pg must make its steps in the same order as this model. `Rules` turns single rules of the
-// protocol off, to show that each rule is needed.
+// server, and faults. In this simulation, the tested code makes the decisions of the lease server
+// and of the other servers. Code in src/pg must make its steps in the same order as this model.
+// The structure `Rules` turns off single rules of the lease protocol, to show that each rule is
+// needed.
 #pragma once
 
 #include <array>
@@ -42,12 +43,13 @@ struct Rules {
   bool old_is_stopped = true;        // old lease server is stopped
 };
 
-// Replaces an atomic variable whose writer may be killed. Stores of a killed writer have no effect.
+// Replaces an atomic variable whose writer may be killed. After the writer was killed, its stores
+// have no effect.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Lets other sessions run before one session loads a value from memory.
+// When a session loads a value from memory, other sessions may run before the load.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -132,7 +134,8 @@ struct SentRequest {
   size_t server;
   LeaseRequest request;
 };
-// An incarnation may issue ids of a region from `floor_ms` to before `until_ms`.
+// A server run (incarnation) may issue ids of a region from the time `floor_ms` to before
+// `until_ms`.
 struct Grant {
   int64_t incarnation;
   int32_t region;
@@ -150,8 +153,8 @@ class World {
  public:
   World(Random random, const Rules& rules);
 
-  // run() simulates random work and faults. The function settle() simulates no faults, so every
-  // server must mint ids.
+  // The function run() simulates random requests, minted ids and faults. The function settle()
+  // simulates no faults, so every server must mint ids.
   void run(int steps);
   void settle();
 
@@ -233,7 +236,7 @@ class World {
   std::unordered_set<int64_t> recorded_;           // nonces of committed grants
   std::vector<Grant> grants_;                      // committed, even if lost later
   std::unordered_map<int64_t, int64_t> furthest_;  // latest time of each incarnation
-  // For each incarnation, the last position of each database and shard.
+  // For each server run (incarnation), the last position of each database and shard.
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;

@@ -82,8 +82,8 @@ void World::step() {
         const size_t i = random_.below(answers_.size());
         const SentAnswer sent = answers_[i];
         if (!random_.percent(20)) answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(i));
-        // The lease worker may be killed at any of its stores to memory. After a kill, the
-        // postmaster restarts all processes.
+        // The lease worker may be killed at any of its stores to memory. If the lease worker is
+        // killed, the postmaster restarts all processes.
         Server& s = servers_[sent.server];
         // Sessions may be raising the high-water mark when an answer arrives.
         const bool crowded = s.up && random_.percent(30);
@@ -137,7 +137,7 @@ void World::step_server(size_t number) {
       break;
     case 4:
       if (s.worker.giving_back && random_.percent(20)) {
-        // The lease worker is restarted while its message is on its way.
+        // The lease worker is restarted while its request is on the way to the lease server.
         s.worker = Worker{};
         s.worker.nonce = {draw(), 0};
       } else if (random_.percent(20)) {
@@ -315,8 +315,8 @@ void World::clone() {
 }
 
 void World::settle() {
-  // Continues without faults: at most as many server runs as regions, right clocks, and recoveries
-  // that an operator confirms.
+  // Simulates work without faults: clocks are right, an operator confirms recoveries, and there are
+  // at most as many server runs as regions.
   std::vector<size_t> runs(own_.size());
   std::erase_if(servers_, [&](const Server& s) {
     const auto role = static_cast<size_t>(s.role);
@@ -331,14 +331,16 @@ void World::settle() {
   lease_server_off_ = 0;
   for (Server& s : servers_) {
     s.clock_off = 0;
-    // A database waits until the right clock has passed the high-water mark of a wrong clock.
+    // A database whose high-water mark was written with a wrong clock waits until the right clock
+    // has passed the high-water mark.
     if (!tame_)
       for (const int64_t mark : s.disk.mark) latest = std::max(latest, mark);
     if (!s.up) start(s, false);
     s.worker.giving_back = false;
   }
   recover();
-  // When a lease and max_skew have passed, every region is free or held by a server that mints ids.
+  // After the duration of a lease plus max_skew, every region is free or held by a server that
+  // mints ids.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;
