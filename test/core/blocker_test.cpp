@@ -84,7 +84,7 @@ TEST(Blocker, TheFirstOfTwoIsNamed) {
       Facts facts = healthy();
       kFaults[second].make(facts);
       kFaults[first].make(facts);
-      // A clock at the end of the layout's time range is also later than every lease and high-water
+      // A clock at the end of the layout's time range is later than every lease and high-water
       // mark.
       EXPECT_EQ(blocker(layout_from("fleet"), facts), kFaults[first].blocker)
           << first << " and " << second;
@@ -125,8 +125,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A lowered high-water mark, or one ahead of the clock, prevents minting only if the server has not
-// written an equal or higher mark.
+// A server mints with a high-water mark that was lowered, or is ahead of the clock, only after it
+// has written an equal or higher one.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -139,7 +139,7 @@ TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::none);
 }
 
-// Calls use blocker() before they have gathered all facts about the database.
+// Calls that mint ids use blocker() before they have gathered all facts about the database.
 TEST(Blocker, WhatIsNotKnownYetIsNoBlocker) {
   Facts facts{};
   facts.clock_ms = kNow;

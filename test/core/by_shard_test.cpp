@@ -42,7 +42,8 @@ TEST(ByShard, TheShardDoesNotDependOnTheRegion) {
   }
 }
 
-// PostgreSQL also hashes constants in queries, so numbers that are not ids need a fixed partition.
+// Numbers that are not ids need a fixed partition, because PostgreSQL hashes constants in queries
+// to find a partition.
 TEST(ByShard, AnyNumberHasAShard) {
   for (const auto name : {"instagram", "twitter", "js53", "41/0/12", "20/0/0"}) {
     const Layout layout = layout_named(name);

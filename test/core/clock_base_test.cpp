@@ -1,5 +1,5 @@
-// Tests when the clock counts as wrong at server start, and when a correction of the clock is
-// accepted.
+// Tests under which conditions the clock counts as wrong at server start, and a correction of the
+// clock is accepted.
 #include "core/clock_base.hpp"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(ClockBase, AMarkThatWasSeenIsRemembered) {
 
 TEST(ClockBase, AStepToBeforeTheMarkHasJumped) {
   Server s(0);
-  s.see(kNow + 70 * 365 * kDay);  // a wrong clock wrote this mark
+  s.see(kNow + 70 * 365 * kDay);  // a high-water mark that was written while the clock was wrong
   s.off_ms = 30 * 365 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), s.off_ms);
@@ -106,7 +106,7 @@ TEST(ClockBase, OnceOnly) {
 TEST(ClockBase, MarksThatThisLifeCanHaveWrittenSayNothing) {
   Server s(0);
   s.up_ms = 3 * kDay;
-  s.see(s.true_ms() + kAhead + kJump);  // this server run can write this mark
+  s.see(s.true_ms() + kAhead + kJump);  // a high-water mark that this server run can have written
   s.off_ms = 400 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), 400 * kDay);

@@ -13,7 +13,8 @@ int64_t system_ms() {
       .count();
 }
 
-// The machine's clock may step during a test, so one right result in five tries is enough.
+// One right result in five attempts is enough, because the machine's clock may step during an
+// attempt.
 TEST(Clock, TellsTheWallTimeInMilliseconds) {
   bool between = false;
   for (int i = 0; i < 5 && !between; ++i) {

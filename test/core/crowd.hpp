@@ -1,10 +1,10 @@
 // Runs many claimers, which claim ids of a few shard counters, and a conductor, which moves the
-// clock and the limit. Claimers can be threads or processes, because all data may be in shared
-// memory.
+// clock and the limit. Claimers can be threads or processes, because all their data can be in
+// shared memory.
 //
 // The conductor raises the shard counters to a position beyond the limit (the floor), and then
-// publishes a higher limit. The positions between the old limit and the floor are called a gap. No
-// claimer may get a position in a gap.
+// publishes a higher limit. The positions between the old limit and the floor are a gap, which must
+// stay unused. No claimer may get a position in a gap.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ struct Stage {
   std::atomic<uint32_t> finished;
 };
 
-// Stores the ids of one claimer in the order of claims. `used` is stored last, so the journal of a
-// killed claimer is valid.
+// Stores the ids of one claimer in the order of claims. The number of entries, `used`, is stored
+// last, so the journal of a killed claimer is valid.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;
@@ -173,7 +173,8 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks that the ids of all claimers are unique, ascend, and are not in a gap below a floor.
+// Checks that the ids of all claimers are unique and ascending, and not in a gap, which must stay
+// unused.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;
@@ -195,7 +196,8 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Sorts by position. A position that occurs twice is a fault, even in two different shards.
+  // Sorts by position. A position that two claims got is a fault, even if the claims were for
+  // different shards.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });

@@ -46,9 +46,10 @@ TEST(DecimalPermutation, SixDigitsAreAllUsedOnce) {
   }
 }
 
-// With constant round functions, the result can be computed by hand. In FF1, even rounds add to the
-// upper half and odd rounds to the lower half, modulo a power of ten. If the number of digits is
-// odd, the lower half has one digit more.
+// If the round functions of the cipher are constant, its result can be computed by hand. In the
+// cipher FF1, even rounds add to the upper half of the number, and odd rounds to its lower half,
+// modulo a power of ten. If a number has an odd number of digits, its lower half has one digit
+// more.
 TEST(DecimalPermutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint64_t) { return (Uint128{1} << 95) + round; };
   const auto sum = [](unsigned first, uint64_t size) {

@@ -1,5 +1,6 @@
 // Helpers for tests of the generator: a clock that tests set, and a disk that can fail. Only one
-// translation unit may include this file, because it replaces functions of the C library.
+// translation unit may include generator_support.hpp, because this header replaces functions of the
+// C library.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -85,7 +86,7 @@ class GeneratorTest : public testing::Test {
     rmdir(folder_.c_str());
   }
 
-  // Moves the clock until a new run of the program can mint ids.
+  // Moves the simulated clock ahead until a new run of the program can mint ids.
   static void pass_mark() { FakeClocks::pass(2001); }
 
   std::string content() const {

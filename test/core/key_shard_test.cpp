@@ -25,7 +25,7 @@ std::string hex(const Sha256& hash) {
   return text;
 }
 
-// These hashes are test vectors of NIST for FIPS 180-4.
+// The hashes are test vectors of NIST for SHA-256 (FIPS 180-4).
 TEST(Sha256Test, PublishedVectors) {
   EXPECT_EQ(hex(sha256("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -81,8 +81,8 @@ TEST(KeyShard, OneShardAndTheLast) {
   }
 }
 
-// Returns the distance of chi-square from its expected value, in standard deviations. Consecutive
-// numbers and names must spread over the shards as evenly as random keys.
+// Returns by how many standard deviations the chi-square of the counts differs from its expected
+// value. Consecutive numbers and names must spread over the shards as evenly as random keys.
 template <class Key>
 double deviations(uint32_t shards, int keys, Key key) {
   std::vector<int> count(shards);

@@ -37,7 +37,7 @@ TEST(Layout, InstagramLastsUntil2059) {
   EXPECT_EQ(layout.ms_of_tick(layout.last_minted_tick() + 1), 2835201227776);  // 2059-11-05
 }
 
-// Multiplies instead of shifting, so that the test does not repeat the tested code.
+// Composes an id by multiplication, because the tested code uses shifts.
 bool round_trips(const Layout& layout, uint64_t tick, uint32_t region, uint32_t shard,
                  uint64_t sequence) {
   const uint64_t per_tick = layout.ids_per_tick();
@@ -87,7 +87,7 @@ TEST(Layout, TheLastMintedIdIsTheLastThatIsNotNegative) {
     ASSERT_EQ(layout.sequence_of(greatest), layout.ids_per_tick() - 1);
     ASSERT_EQ(greatest, (uint64_t{1} << std::min(layout.id_bits(), 63u)) - 1)
         << testing::PrintToString(layout);
-    // The id of the next position would be negative, or have too many bits.
+    // The position after the last one would give an id that is negative or has too many bits.
     const uint64_t beyond = layout.id(layout.end_position(), 0, 0);
     ASSERT_EQ(beyond, greatest + 1);
     ASSERT_EQ(layout.last_id(), greatest);

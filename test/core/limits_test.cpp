@@ -125,8 +125,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the process that publishes a limit after each of its stores. The value highest_ms must then
-// be above every id that may have been claimed.
+// Kills the process that publishes a limit after each of its stores. After the kill, highest_ms
+// must be above every id that may have been claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -204,7 +204,7 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// While a session reads a limit with two loads, a limit of another generation is published. The
+// A limit of another generation is published while a session reads a limit with two loads. The
 // session must not use the limit of another generation.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
@@ -240,8 +240,9 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// `raised` represents the shard counters, and is not atomic on purpose. Without release in
-// publish() and acquire in read(), ThreadSanitizer reports a data race on `raised` on any machine.
+// The variable `raised` represents the shard counters, and is not atomic on purpose. Without
+// release in publish() and acquire in read(), ThreadSanitizer reports a data race on `raised` on
+// any machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {
     const auto limits = std::make_unique<Limits>();

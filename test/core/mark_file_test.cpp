@@ -134,7 +134,7 @@ TEST_F(MarkFileTest, RefusesAFileThatIsReadOnly) {
   EXPECT_EQ(in_child(open_as_user), 0);
 }
 
-// Shifts the machine's clock, so that each run of a program can begin at another time.
+// Adds an offset to the machine's clock, so that each run of a program can begin at another time.
 struct ShiftedClocks : GeneratorClocks {
   static inline int64_t shift_ms;
   static int64_t wall_ms() noexcept { return GeneratorClocks::wall_ms() + shift_ms; }

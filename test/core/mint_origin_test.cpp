@@ -10,8 +10,8 @@ constexpr ShardRange kSomeRanges[] = {{0, 4}, {7, 7}};
 constexpr ShardSet kAll{kAllRange, 1};
 constexpr ShardSet kSome{kSomeRanges, 2};
 
-// Lists the start times of three sessions. The wall clock goes back between the last two session
-// starts.
+// Lists the times at which three sessions started. The wall clock goes back between the last two
+// session starts.
 constexpr SessionStart kFirst{100, 5000};
 constexpr SessionStart kSecond{100, 5001};
 constexpr SessionStart kThird{101, 4000};
@@ -42,8 +42,7 @@ TEST_F(MintOriginTest, IsChangedByNewerSessionsOnly) {
 TEST_F(MintOriginTest, IsConfirmedByANewerSession) {
   origin.offer(kFirst, 1, kAll);
   EXPECT_FALSE(origin.offer(kThird, 1, kAll));
-  // The second session started after the region was changed in the configuration, and before the
-  // change was reverted.
+  // The second session started while the configuration had another region for a short time.
   EXPECT_FALSE(origin.offer(kSecond, 2, kAll));
   EXPECT_EQ(origin.region(), 1);
 }

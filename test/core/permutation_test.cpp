@@ -1,5 +1,6 @@
-// Tests the Feistel network that encrypts ids for aliases, with simple round functions. Also tests
-// base62 of more than 64 bits. The SQL test extensions/alias/sql/alias.sql uses AES.
+// Tests the Feistel network that encrypts ids for aliases, with simple round functions. Tests
+// base62 texts of numbers with more than 64 bits. The cipher of real aliases, AES, is tested in
+// extensions/alias/sql/alias.sql.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>
@@ -34,8 +35,9 @@ TEST(Permutation, EveryIdComesBackAndStaysAnId) {
   }
 }
 
-// With constant round functions, the result can be computed by hand. In FF1, even rounds add to the
-// upper half modulo 2^31, and odd rounds to the lower half modulo 2^32.
+// If the round functions of the cipher are constant, its result can be computed by hand. Even
+// rounds of the cipher FF1 add to the upper half of the id modulo 2^31, and odd rounds to the lower
+// half modulo 2^32.
 TEST(Permutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint32_t) { return 0x70000000u + round; };
   const auto sum = [](uint64_t first) {

@@ -10,8 +10,8 @@
 namespace snowflake {
 namespace {
 
-// A database records its high-water mark for its region. The recorded mark counts for later ids of
-// the region only after the database has changed its region or shards.
+// Each database records its high-water mark under the number of its region. The recorded high-water
+// mark applies to later ids of the region only after the database has changed its region or shards.
 TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   auto marks = std::make_unique<RegionMarks<16, 32>>();
   std::map<uint32_t, std::pair<int32_t, int64_t>> now;  // of each database
@@ -46,8 +46,8 @@ TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   for (const auto& [database, times] : listed) EXPECT_TRUE(times == 1 && now.contains(database));
 }
 
-// If there are more databases than entries in the table, the marks of former regions may be too
-// high but never too low.
+// If there are more databases than entries in the table, high-water marks of former regions may be
+// too high but never too low.
 TEST(RegionMarks, LosesNoMarkWhenFull) {
   auto marks = std::make_unique<RegionMarks<4, 8>>();
   for (uint32_t database = 1; database <= 20; ++database)

@@ -35,8 +35,8 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged database may contain any number as its seal (its layout). If a number is accepted, it
-// must be the seal of the returned layout.
+// A damaged database may contain any number as its seal (its layout). If a number is accepted as a
+// seal, the returned layout must have this number as its seal.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

@@ -35,8 +35,8 @@ struct Actor {
   jmp_buf left;
 };
 
-// Points to the actor that makes the next step. If the pointer is null, atomic operations run
-// directly.
+// Points to the simulated session (actor) that makes the next step. If the pointer to the actor is
+// null, atomic operations run directly.
 inline Actor* current = nullptr;
 // Decides whether a weak compare-and-swap fails spuriously although it could succeed.
 inline std::function<bool()> fails_for_no_reason;
@@ -145,7 +145,7 @@ class Schedules {
     fails_for_no_reason = nullptr;
   }
 
-  // Returns false if there is no next schedule.
+  // Advances to the next schedule, and returns false after the last one.
   bool next() {
     path_.resize(at_);
     at_ = 0;

@@ -27,8 +27,8 @@ struct Reading {
   uint64_t seen = 0;  // transactions in the reader's snapshot
 };
 
-// Stores the state that all actors share. Commits and snapshots are single steps, because
-// PostgreSQL makes both under one lock.
+// Stores the state that all simulated sessions (actors) share. In this model commits and snapshots
+// are single steps, because PostgreSQL makes both under one lock.
 struct World {
   Shard counters[kCounters]{};
   OpenMints slots[kSessions]{};
@@ -48,7 +48,8 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // An actor may run the next lines several times, each time with the same values.
+    // A simulated session (actor) may run the lines after its claim several times, each time with
+    // the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -88,7 +89,8 @@ struct World {
   }
 };
 
-// `make(world)` returns the actors of a schedule, which begin with a new world.
+// The function `make(world)` returns the simulated sessions (actors), which begin with a new state
+// (world).
 template <class Make>
 size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
   Schedules schedules(preemptions, failures);
@@ -142,8 +144,7 @@ TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The second claim of a transaction has an earlier clock reading than the transaction's first
-// claim.
+// When a transaction claims its second id, its clock shows an earlier time than at its first claim.
 TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

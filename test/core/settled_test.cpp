@@ -72,7 +72,8 @@ TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
 }
 
 // settle() first raises the shard counters, then reads the open transactions, and then the prepared
-// transactions. In this order settle() finds a transaction that is just being prepared.
+// transactions. Because of this order, settle() finds a transaction that is being prepared at the
+// same time.
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(
@@ -131,9 +132,10 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// `before` represents stores of a session before its claim, and is not atomic on purpose. Without
-// release in the claim, or acquire when settle() reads the shard counters, ThreadSanitizer reports
-// a data race on `before`. `claimed` is relaxed, so it does not order the two threads.
+// The variable `before` represents stores of a session before its claim, and is not atomic on
+// purpose. Without release in the claim, or acquire when settle() reads the shard counters,
+// ThreadSanitizer reports a data race on `before`. Accesses to `claimed` are relaxed, so they do
+// not order the memory accesses of the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -183,8 +185,8 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// If a second reader finds raised shard counters, the second reader relies on the acquire of the
-// reader that raised the counters.
+// A second reader that finds raised shard counters relies on the acquire of the reader that raised
+// the counters.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

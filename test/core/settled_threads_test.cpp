@@ -103,7 +103,7 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // Computes the least tick (time unit) of each commit and all later commits.
+  // Computes for each commit the least time unit (tick) of this commit and all later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {
@@ -116,7 +116,8 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
       before = settled;
     }
   }
-  // A result that never increases would also pass the checks above.
+  // Checks that the result of settle() increased, because a constant result would pass all other
+  // checks.
   EXPECT_GE(crowd->moves.load(), kMoves);
   std::printf("%zu transactions, %zu readings, %zu moved the cursor\n", least.size(),
               readings[0].size() + readings[1].size(), crowd->moves.load());

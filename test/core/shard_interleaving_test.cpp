@@ -1,6 +1,6 @@
 // Tests one claim in every interleaving: other sessions claim ids or raise the shard counter
-// between its atomic steps. Tests with threads reach some interleavings only by luck, or never on
-// some machines.
+// between its atomic steps. Tests that run threads reach some interleavings only by luck, or never
+// on some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
 // not mix test code and real code. This file must include all standard headers that shard.hpp needs
@@ -20,8 +20,8 @@
 
 namespace interleaving {
 
-// Runs before each atomic step. A weak compare-and-swap fails spuriously if before_step() returns
-// true.
+// Runs before each atomic step. If before_step() returns true, the next weak compare-and-swap fails
+// spuriously.
 std::function<bool()> before_step;
 
 bool step() {
@@ -215,7 +215,7 @@ TEST(ShardInterleaving, OfAFloor) {
 }
 
 // A publisher raises the shard counters to `floor`, and then moves the limit from `old` beyond
-// `floor`. A claimer that still uses the limit `old` must not get a position from `old` up to
+// `floor`. A session that still uses the limit `old` must not claim a position from `old` up to
 // `floor`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;

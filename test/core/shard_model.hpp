@@ -1,5 +1,5 @@
 // Models a shard as pairs of tick (time unit) and sequence number, which advance one id at a time.
-// The model shares no code with the implementation.
+// The model of a shard shares no code with the implementation.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,5 @@
-// Compares each step of random schedules with a model of a shard. Also checks that ids are unique
-// and ascend, because implementation and model could have the same fault.
+// Compares each step of random schedules with a model of a shard. Checks that ids are unique and
+// ascend, because the implementation and the model could have the same fault.
 #include "shard_model.hpp"
 
 #include <gtest/gtest.h>
@@ -143,8 +143,8 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // A batch takes all available positions. After an incomplete batch, the next claim must
-    // therefore find no position.
+    // An incomplete batch has claimed all available positions. If a batch is incomplete, the next
+    // claim must find no position.
     if (claim.count < wanted) {
       const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);

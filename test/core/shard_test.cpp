@@ -169,8 +169,8 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// The setting "snowflake.max_lead" can be a minute. In the largest layouts, an id's time plus this
-// minute can exceed the bits of the time.
+// In the largest layouts, the last times of ids plus a "snowflake.max_lead" of a minute exceed the
+// bits of the time.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

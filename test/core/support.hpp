@@ -40,8 +40,8 @@ inline uint64_t test_seed() {
   return seed;
 }
 
-// Generates random numbers by SplitMix64. The state is one number, so every thread and schedule can
-// have its own generator.
+// Generates random numbers by SplitMix64. The state of the random generator is one number, so every
+// thread and schedule can have its own generator.
 class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}

@@ -30,8 +30,8 @@ struct Machine {
   static inline bool instant = false;  // a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;
 
-  // Records the times that the wall clock has shown, for a little longer than TickClock may use a
-  // clock reading.
+  // Records which times the wall clock has shown lately. The recorded span is a little longer than
+  // TickClock may use a clock reading.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -145,8 +145,8 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// When TickClock measures the rate of the processor's counter, the time since boot is truncated to
-// microseconds. The test therefore tries all remainders.
+// TickClock measures the rate of the processor's counter with a time that is truncated to
+// microseconds. The test tries all remainders of the truncation.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -211,7 +211,7 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
-// The session continues on another processor. The counter of the other processor is behind by
+// The session is moved to another processor. The counter of the other processor is behind by
 // exactly the idle time.
 TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
   greatest_age(clock_, 10'000'000);
@@ -274,8 +274,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// Counts how often TickClock reads the kernel's clock in 10 ms. The result is 200 if the measured
-// rate of the counter is right.
+// Counts how often TickClock reads the kernel's clock in 10 ms. If the measured rate of the counter
+// is right, the kernel's clock is read 200 times.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -324,8 +324,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
 }
 
 // Simulates random faults: clock steps in both directions, slewing, processors whose counters
-// differ, and interrupted processes. The machine can also sleep while the counter runs, stops, or
-// restarts.
+// differ, and interrupted processes. The simulated machine can sleep while the counter runs, stops,
+// or restarts.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -349,8 +349,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
           // TickClock cannot detect a counter that stops while the machine sleeps, so the test
-          // takes a new reading. The kernel does not use a counter that stops in sleep as its clock
-          // source.
+          // takes a new reading. Linux does not use a counter that stops while the machine sleeps
+          // as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {

@@ -77,7 +77,7 @@ TEST(Uuid, EveryDivisionComesBack) {
   });
 }
 
-// Only times after 10889-08-02 do not fit into a UUID.
+// The time of a UUID has 48 bits, so times after 10889-08-02 do not fit.
 TEST(Uuid, OnlyTheFarFutureDoesNotFit) {
   const Layout layout = layout_from("50/0/0", 1, kEpochEnd - 1);
   const auto first_beyond = static_cast<uint64_t>(kUuidEndMs - layout.epoch_ms);
@@ -128,7 +128,8 @@ TEST(Uuid, ReportsTheFault) {
             UuidError::time);
 }
 
-// Random UUIDs of version 7, as other programs generate them, with a time within the layout.
+// The test uses random UUIDs of version 7, as other programs generate them, with a time within the
+// layout.
 TEST(Uuid, RandomOnesAreRefused) {
   Random random(11);
   const Layout layouts[] = {layout_from("instagram"), layout_from("twitter"), layout_from("js53")};
