@@ -33,8 +33,8 @@ $node->safe_psql('postgres', <<~'SQL');
 my $postgres_exporter = start_postgres_exporter($node);
 my $sql_exporter = start_sql_exporter($node);
 
-# Reads the same values with other SQL queries than the exporters. Returns a hash with the metrics of one database, by
-# name and labels.
+# Reads the values of the metrics with SQL queries that the exporters do not use. Returns a hash with the metrics of one
+# database, by name and labels.
 sub of_sql
 {
 	my ($query) = @_;
@@ -76,7 +76,7 @@ my %exporter = (
 
 foreach my $name (sort keys %exporter)
 {
-	# Waits for new values, because the SQL exporter queries the database twice a second, not when its metrics are read.
+	# Waits for new values of the metrics, because the SQL exporter queries the database only twice a second.
 	sleep 2;
 	my $scraped = $exporter{$name}->();
 	foreach my $what (sort keys %exact)
@@ -102,7 +102,8 @@ foreach my $name (sort keys %exporter)
 my %names = map { $_ => [ sort keys %{ $exporter{$_}->() } ] } keys %exporter;
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics');
 
-# Compares the metrics of a server that leases its region, and the metrics of a server that waits for its first lease.
+# Compares the metrics of a server that leases its region, and of a server that waits for its first lease, with SQL
+# queries.
 my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
@@ -124,7 +125,7 @@ foreach my $name (sort keys %of_leased)
 }
 is_deeply($names{'SQL exporter'}, $names{'postgres exporter'}, 'both exporters have the same metrics of leases');
 
-# Compares the metrics of a lease server that has two regions, of which one is leased.
+# Compares the metrics of a lease server, which has leased one of its two regions, with SQL queries.
 $lease_server->safe_psql('postgres', q{CREATE ROLE monitor LOGIN IN ROLE pg_monitor; SELECT snowflake_fleet.add_server('absent')});
 my %of_lease_server = (
 	'postgres exporter' => scrape(start_postgres_exporter($lease_server, 'postgres_exporter_lease_server', 'lease_server_postgres_exporter.yaml')->{url}, qr/^snowflake_/),

@@ -1,5 +1,6 @@
-# Runs Prometheus with both exporters and the alert rules. Without a fault no alert may fire, and each fault must cause
-# its alert. The test shortens each minute in the rules to a second. 002_rules.pl tests the unchanged rules.
+# Runs Prometheus with both exporters and the alert rules. While the servers have no fault, no alert may fire. Each
+# fault must cause its alert. The test shortens each minute in the alert rules to a second. Only 002_rules.pl tests the
+# unchanged rules.
 
 use strict;
 use warnings FATAL => 'all';
@@ -51,7 +52,7 @@ my $rules = adapted(monitoring_file('snowflake_rules.yml'), qr/for: \d+[ms]/, 'f
 my $config = adapted(monitoring_file('prometheus.yml'), qr/'localhost:9187'/, "'$main', '$ending', '$leasing'", qr/localhost:9237/, $by_sql, qr/scrape_interval: 15s/, 'scrape_interval: 1s', qr/evaluation_interval: 15s/, 'evaluation_interval: 500ms');
 my $prometheus = start_prometheus($config, $rules);
 
-# Waits until the alert fires for both exporters with the expected labels.
+# Waits until an alert fires for both exporters with the expected labels.
 sub fires
 {
 	my ($alert, $fault, %labels) = @_;
@@ -73,7 +74,7 @@ my $eleven = eventually('the alert for the layout', sub { my $is = firing($prome
 is_deeply([ keys %{ $eleven->{SnowflakeLayoutEnds} } ], [$ending], 'a layout with ten months to go: SnowflakeLayoutEnds');
 eventually('the SQL exporter', sub { @{ query(qq(snowflake_health_minting{instance="$by_sql"})) } });
 sleep 3;
-# Repeats this check, because on a busy machine Prometheus may fail to read the metrics in time.
+# Repeats the check for alerts, because on a busy machine Prometheus may fail to read the metrics in time.
 ok(eval { eventually('these and nothing else', sub { join(' ', sort keys %{ firing($prometheus) }) eq 'SnowflakeClockOffset SnowflakeLayoutEnds SnowflakeStale' }) },
 	'nothing else fires while all is well') or diag(explain(firing($prometheus)));
 foreach my $alert (qw(SnowflakeStale SnowflakeClockOffset))
@@ -104,7 +105,7 @@ $node->error_of('SELECT snowflake.next_id(200)');
 fires('SnowflakeRefusals', 'a shard of another server', cause => qr/not_owned/);
 fires('SnowflakeMarkFlushSlow', 'flushes of 100 ms');
 
-# Checks that every query of the dashboard returns rows. All metrics have values after the faults above.
+# Checks that every query of the dashboard returns rows after the faults, which give each metric a value.
 my $dashboard = decode_json(monitoring_file('grafana_dashboard.json'));
 my @silent;
 foreach my $panel (@{ $dashboard->{panels} })
@@ -159,7 +160,8 @@ $node->clock->step(-600);
 fires('SnowflakeClockStepped', 'a clock that went back');
 fires('SnowflakeNotMinting', 'ids ahead of the clock by ten minutes', summary => qr/mints no ids: clock behind/, severity => qr/critical/);
 
-# Repairs all faults. The clock is still ahead of the true time, but the database has accepted the clock.
+# Repairs all faults. The clock of the database is still ahead of the true time, but the database has accepted the
+# clock.
 $node->clock->step(+600);
 $node->reconfigure('snowflake.clock_error' => "'1ms'", commit_delay => 0, wal_writer_delay => "'200ms'");
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clock()');

@@ -1,5 +1,5 @@
-# Tests the page of scripts/demo --report. The test records a run, draws the page, and opens the page in Chromium if
-# Chromium is available.
+# Tests the web page that scripts/demo --report makes. The test records a run of the demo, draws the page, and opens the
+# page in Chromium if Chromium is available.
 
 use strict;
 use warnings FATAL => 'all';
@@ -58,7 +58,7 @@ like($picture, qr{^<svg xmlns=.*>${\scalar reverse join ',', unpack '(A3)*', rev
 is(() = $picture =~ />set (?:back|ahead) /g, 3, 'the chart shows three steps of the clock');
 like(slurp_file('doc/clock.svg'), qr{^<svg xmlns=.*> ?[\d,]+ ids in the whole recording, 0 of them twice<}s, "the chart of the README shows the number of ids");
 
-# Checks that the page loads no other file and shows the values of the recording.
+# Checks that the page of the demo loads no other file and shows the values of the recording.
 unlike($page, qr{(?:src|href)=(?!"data:)|url\(|\@import|<script}, 'the page loads no other file');
 my $grouped = reverse join ',', unpack '(A3)*', reverse $recording->{count}{ids};
 like($page, qr{<b>$grouped</b> ids, counted}, 'the page shows the number of ids');
@@ -69,7 +69,7 @@ like($page, qr/refused: clock jumped ahead/, 'the page shows the reason of the r
 like($page, qr/the clock was stepped back by \d/, "the page shows a message of the server");
 unlike($page, qr/NaN|\binf\b|HASH\(|ARRAY\(/i, 'the page contains no invalid number');
 
-# Opens the page in the light and the dark colour scheme, on a wide screen and on a phone.
+# Opens the page of the demo in the light and the dark colour scheme, in the width of a large screen and of a phone.
 if (my $chromium = $ENV{SNOWFLAKE_CHROMIUM})
 {
 	my %background;
@@ -96,7 +96,8 @@ else
 	diag('the page was not opened, because Chromium is not available');
 }
 
-# Opens the page in a frame of the given width. Returns the faults that a script in the frame finds.
+# Opens the page of the demo in a frame of the given width. Returns the faults of the page that a script in the frame
+# finds.
 sub look
 {
 	my ($chromium, $scheme, $width) = @_;

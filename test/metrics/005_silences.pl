@@ -1,6 +1,6 @@
-# Tests each case in which a database cannot mint or a server does not respond. In each case an alert must fire for both
-# exporters, and must end with the fault. The test shortens the times in the alert rules. 002_rules.pl tests the
-# unchanged rules.
+# Tests each case in which a database cannot mint or a server does not respond. Each tested fault must make an alert
+# fire for both exporters, and the alert must end with the fault. The test shortens the times in the alert rules. Only
+# 002_rules.pl tests the unchanged rules.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,9 +15,9 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# Uses as many buffers as a real server. With the few buffers of PostgreSQL's tests, a query of the catalogue may have
-# to write a page, and then waits for the stalled disk. From PostgreSQL 18 on, checksums are the default. With checksums
-# a query may also have to write pages that it has only read.
+# Sets shared_buffers as on a real server. With the small shared_buffers of PostgreSQL's tests, a query of the catalogue
+# may have to write a page and wait for the stalled disk. From PostgreSQL 18 on, initdb turns data checksums on by
+# default. With data checksums, setting a hint bit writes WAL, so even a query may wait for the stalled disk.
 my $node = Snowflake::Node->create('main', allows_streaming => 1, conf => <<~'CONF');
 	fsync = on
 	shared_buffers = 128MB
@@ -79,7 +79,7 @@ eventually('both exporters', sub {
 sleep 5;
 is_deeply([ keys %{ firing($prometheus) } ], [], 'no alert fires without a fault');
 
-# Causes a fault whose reason changes: the clock is far ahead and far behind in turn.
+# Causes a fault that health() reports with changing reasons, because the clock is far ahead and far behind in turn.
 my $flipper = open(my $flips, '-|') // die "fork: $!";
 if ($flipper == 0)
 {
@@ -107,8 +107,8 @@ $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_act
 $_->finish foreach $drops, @waiting;
 is_over('DROP EXTENSION');
 
-# Causes a fault: the disk of the WAL stalls, and later works again. Calls succeed until the high-water mark must be
-# extended.
+# Causes a fault: the disk of the WAL stalls, and later works again. While the disk stalls, calls that mint ids succeed
+# until the high-water mark must be extended.
 $disk->stall;
 my @calls = map { client('SELECT snowflake.next_id(1), pg_sleep(0.05) FROM generate_series(1, 100)') } 1 .. 2;
 fires('SnowflakeNotMinting', 'a disk that does not answer', $main, $by_sql);

@@ -1,5 +1,5 @@
 # Runs monitoring programs that check all relations of a database, for example sequences, bloat, vacuum and indexes.
-# These programs must not report the relations of the schema snowflake.
+# The monitoring programs must not report the relations of the schema snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,7 @@ my $node = Snowflake::Node->create_running('main');
 # Creates another database, because the monitoring programs ignore the database "postgres".
 $node->create_database('app');
 $node->add_tools('app');
-# The statements below insert rows into every table of the extensions.
+# Calls functions that insert rows into every table of the extensions.
 $node->safe_psql('app', <<~'SQL');
 	CREATE TABLE old (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), made timestamptz);
 	INSERT INTO old SELECT snowflake.late_id('2026-01-01', 5), now() FROM generate_series(1, 100);
@@ -46,7 +46,7 @@ reports_ok('check_pgactivity', '-s', @$_, '-h', $host, '-p', $port, '-F', 'nagio
 reports_ok('check_postgres', "--action=$_", "--host=$host", "--port=$port", '--dbname=app', '--output=nagios')
   foreach qw(sequence bloat autovac_freeze txn_wraparound last_vacuum last_analyze);
 
-# Lists queries of other monitoring programs. Each query returns the relations that its program would report.
+# Lists queries of other monitoring programs. Each query returns the relations that the monitoring program would report.
 my %formula = (
 	'half of the range is used' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND last_value >= max_value / 2},
 	'the share of the range' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND (last_value - min_value) * 100.0 / (max_value - min_value) > 50},

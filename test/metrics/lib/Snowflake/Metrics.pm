@@ -27,7 +27,7 @@ sub monitoring_file
 	return scalar <$file>;
 }
 
-# Applies replacements to a text. Dies if a pattern does not match.
+# Applies replacements to a text. Replaces patterns in a text, and fails if a pattern does not match.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -130,7 +130,7 @@ sub scrape
 	return \%samples;
 }
 
-# Returns metrics of the SQL exporter under the names that prometheus.yml gives them.
+# Returns metrics of the SQL exporter, with the names that prometheus.yml gives to these metrics.
 sub with_names_of_rules
 {
 	my ($samples) = @_;
@@ -147,8 +147,8 @@ sub with_names_of_rules
 	return \%renamed;
 }
 
-# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: starts an exporter for a server. ADDRESS is the address
-# of a stopped exporter. By default an unused address is chosen.
+# start_postgres_exporter NODE [, NAME [, QUERIES [, ADDRESS]]]: starts an exporter for a server. ADDRESS can be the
+# address of a stopped exporter, so that the new exporter replaces it. Without ADDRESS an unused address is chosen.
 sub start_postgres_exporter
 {
 	my ($node, $name, $queries, $url) = @_;
