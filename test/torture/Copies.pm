@@ -1,5 +1,6 @@
 # Makes torture faults that copy a database: by standbys, backups, dumps and templates. A copy contains the ids that
-# were minted before a certain time. Each fault tells the checker the time of the copy.
+# were minted before a certain time. Each copy is recorded with its time, so that the checker of ids can take the copy
+# into account.
 package Copies;
 
 use strict;
@@ -39,7 +40,7 @@ sub standby_of
 	return $standby;
 }
 
-# Checks that a standby does not mint. A failed call on a standby must not prevent the standby from reading the new
+# Checks that a standby does not mint ids. A failed call on a standby must not prevent the standby from reading the new
 # high-water mark after its promotion.
 sub ask_standby
 {
@@ -91,7 +92,7 @@ sub failover
 	}
 	else
 	{
-		# Stops the WAL receiver of the standby for a while, so that the failover loses some commits.
+		# Stops the WAL receiver of the standby before a failover, so that the failover loses some commits.
 		my $receiver = $standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 		kill 'STOP', $receiver if $receiver;
 		sleep $lag;
@@ -138,8 +139,8 @@ sub fail_back
 	return;
 }
 
-# Promotes a standby after a clean stop of the primary, which loses no commit. The checker therefore continues the same
-# history of ids.
+# Promotes a standby after a clean stop of the primary, which loses no commit. After a failover without loss, the
+# checker continues the same history of ids.
 sub planned
 {
 	my ($w, $standby, $behind, $hold) = @_;
@@ -163,8 +164,8 @@ sub switchover
 	return "planned switch-over to a clock $behind s";
 }
 
-# Starts a copy of the server while the original continues. From this time on, the checker keeps two histories of ids,
-# one for each server.
+# Starts a copy of the server while the original continues. After a server was copied, the checker keeps two histories
+# of ids, one for each server.
 sub branch
 {
 	my ($w, $node, $fork, $offset, $hold) = @_;
@@ -289,8 +290,8 @@ sub template
 	return "CREATE DATABASE ... TEMPLATE, then $how, clock $step s";
 }
 
-# Fills the disk of the WAL. If PostgreSQL cannot write WAL, the server stops with a PANIC. No earlier id may be minted
-# again, and minting must continue when the disk has free space again.
+# Fills the disk of the WAL. If PostgreSQL cannot write WAL, the server stops with a PANIC. After the disk was full, no
+# earlier id may be minted again, and minting must continue when the disk has free space.
 sub disk_full
 {
 	my ($w) = @_;
@@ -310,7 +311,8 @@ sub disk_full
 	my $noticed = 0;
 	for (1 .. 200)
 	{
-		# Fills the disk repeatedly, because a checkpoint may free space, and clients may write almost no WAL.
+		# Fills the disk of the WAL repeatedly, because a checkpoint may free space, and clients may write almost no
+		# WAL.
 		for my $size (65536, 512) { 1 while syswrite $filler, "\0" x $size; }
 		die "the disk of the WAL does not become full: $!" unless $!{ENOSPC};
 		$node->psql('d', "SELECT pg_logical_emit_message(true, 'fill', repeat('x', 100000))");
@@ -335,8 +337,9 @@ sub disk_full
 	return "the disk of the WAL full, clock $step s afterwards";
 }
 
-# Fills the disk of the shared memory. A database that already mints must continue. The first call in another database
-# must fail without leaving shared memory behind. When the disk has free space again, this call must succeed.
+# Fills the disk of the shared memory. A database that already mints ids must continue while the disk is full. The first
+# call in another database must fail because the disk is full, without leaving shared memory behind. When the disk has
+# free space again, the first call in the other database must succeed.
 sub memory_full
 {
 	my ($w) = @_;
@@ -363,7 +366,7 @@ sub memory_full
 	is(scalar(grep { $w->mint($node, 'late', $groups[1]{line}) =~ /53100.*could not resize shared memory segment/ } 1 .. 20), 20,
 		'the first call in a database fails without shared memory');
 	ok($w->settles(30, $groups[0]), 'a database that has shared memory continues to mint');
-	# A client whose call fails at this moment has a segment until the call ends.
+	# A call that is just failing keeps a segment of shared memory until the call ends.
 	my $left = '';
 	for (1 .. 300) { last if ($left = $segments->()) eq $before; sleep 0.1; }
 	is($left, $before, 'failed calls leave no shared memory behind');

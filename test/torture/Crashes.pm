@@ -1,7 +1,7 @@
 # Makes torture faults that stop the server, and faults that step the clock while the server runs or is stopped.
 #
-# Each fault draws its random parameters first, so that only the seed decides them. Each fault returns a description
-# that contains the parameters. After each fault the clock of the server is right again. Before a fault corrects a wrong
+# Each fault chooses its random parameters first, so that only the seed decides them. Each fault returns a description
+# with its random parameters. After each fault the clock of the server is right again. Before a fault corrects a wrong
 # clock, clients mint for a while, because a faulty server could mint duplicate ids in this time.
 package Crashes;
 
@@ -68,12 +68,13 @@ sub between_server_runs
 	$w->confirm_clock($node) if $step > 3600;
 	$w->mint($node, $_->{name}, $_->{line}) for $w->groups;
 	sleep $hold;
-	$w->{base} += $step if $step > 0;    # all clocks of the torture run stay ahead
+	$w->{base} += $step if $step > 0;    # from now on all clocks of the torture run are this far ahead
 	$w->correct_clock($node, $step, $w->{groups}[0]{name});
 	return;
 }
 
-# Draws a step of the clock. A step of ten years ahead is rare, because all clocks of the run stay ahead after it.
+# Chooses a random step of the clock. A step of ten years ahead is rare, because all clocks of the torture run stay
+# ahead after such a step.
 sub draw_step
 {
 	my ($w) = @_;
@@ -155,9 +156,9 @@ sub clock_back
 	return "clock $step s for $hold s";
 }
 
-# Steps the clock ahead for a while. If the step is less than "snowflake.max_forward_jump" (an hour), ids follow the
-# clock, and are ahead of the clock after its correction. If the step is longer, calls fail until the clock is corrected
-# or accepted.
+# Steps the clock of a server ahead, and corrects the clock later. If the clock steps ahead by less than
+# "snowflake.max_forward_jump" (an hour), ids follow the clock, and are ahead of the corrected clock. If the clock steps
+# ahead by more than "snowflake.max_forward_jump", calls fail until the clock is corrected or accepted.
 sub clock_forward
 {
 	my ($w) = @_;

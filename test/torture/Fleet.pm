@@ -1,6 +1,6 @@
-# Makes the servers for scripts/torture --fleet. Some servers lease one of two regions, one of these has a standby, and
-# another server has a static region. The lease server also has a standby. The base class World has the clocks, the
-# clients, and the list of events for the checker.
+# Makes the servers for scripts/torture --fleet. Some servers lease one of two regions, and one server has a static
+# region. One of the leasing servers has a standby. The lease server has a standby of its own. The base class World has
+# the clocks, the clients, and the list of events for the checker.
 package Fleet;
 
 use strict;
@@ -14,8 +14,8 @@ use LeaseServerPair;
 
 our @ISA = ('World');
 
-# new(..., servers, lease, skew): also takes the parameters of World::new(). The parameter lease is the duration of a
-# lease, and skew the greatest difference between the servers' clocks, both in ms.
+# new(..., servers, lease, skew): the dots stand for the parameters of World::new(). The parameter lease is the duration
+# of a lease, and skew the greatest difference between the servers' clocks, both in ms.
 sub new
 {
 	my ($class, %params) = @_;
@@ -23,8 +23,7 @@ sub new
 	my ($regions, $shards) = $self->{layout} =~ m{^\d+/(\d+)\+(\d+)/} or die "layout $self->{layout}";
 	$self->{regions} = 2**$regions;
 	$self->{static}  = $self->{regions} - 1;
-	# Only the torture program itself, not its clients, mints in the last shard, in a database that the program creates
-	# and drops.
+	# The last shard is used only by the torture program itself, in a database that the program creates and drops.
 	$self->{extra}  = 2**$shards - 1;
 	$self->{cold}   = 2**$shards - 2;
 	$self->{shards} = 2**$shards - 2;
@@ -34,8 +33,8 @@ sub new
 
 sub members { my ($self) = @_; return grep { $_->{leased} } $self->groups; }
 
-# Waits until all databases mint, as World::settles() does. If a server does not mint in time, also prints which server
-# holds each region.
+# Waits until all databases mint, as World::settles() does. If a server does not mint in time, prints which server holds
+# each region.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -106,16 +105,18 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# Returns one of the choices at random. A short run always uses the last choice, which must be the hardest one.
+# Returns one of the choices at random. In a short torture run always returns the last choice, which must be the hardest
+# one.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }
 
 sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->members; }
 
-# Starts the clients of a database. The first client mints few ids at a time, and therefore in many milliseconds. Two
-# servers that mint in the same region can mint duplicates only in the same millisecond. The first client also keeps its
-# session, because a session must not continue to mint in a region that its server has lost.
+# Starts the clients that mint ids in a database. The first client mints only few ids in each call, so that its ids
+# belong to many milliseconds. Two servers that mint in the same region can mint duplicates only in the same
+# millisecond. The first client keeps its session, because no session may continue to mint in a region that its server
+# has lost.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -131,7 +132,7 @@ sub start_clients
 
 # Actions of the servers.
 
-# Stops a server, and starts it with a wrong clock. If the stop is clean, the server returns its leased region.
+# Stops a server, and starts it with a wrong clock. A server that is stopped cleanly returns its leased region.
 sub relive
 {
 	my ($self, $group, $how, $step) = @_;
@@ -204,7 +205,7 @@ sub take_over
 	return $taken;
 }
 
-# Tries to mint one id within a short time. Returns true if an id was minted.
+# Tries to mint one id within a short time, and returns true if an id was minted.
 sub mint_now
 {
 	my ($self, $group, $wait_ms) = @_;
@@ -238,8 +239,8 @@ sub region_of
 	return $out =~ /^\d+$/ ? $out : -1;
 }
 
-# Stops and continues processes by signals. The stopped processes are stored, so that all of them can be continued at
-# the end.
+# Stops and continues processes by signals. Lists the stopped processes, so that all of them can be continued at the end
+# of the torture run.
 
 sub freeze
 {

@@ -1,5 +1,6 @@
-# Makes torture faults in which a copy of a server runs next to the original server. The copy is a clone, or a promoted
-# standby whose old primary continues. No id may be minted twice, although a copy lacks the latest data.
+# Makes torture faults in which a copy of a server runs next to the original server. The copy of a server is a clone, or
+# a promoted standby whose old primary continues. Original and copy must not mint the same id, although the copy lacks
+# the latest data.
 package FleetCopies;
 
 use strict;
@@ -47,7 +48,7 @@ sub side_by_side
 	$w->correct($copy, $step);
 	ok($w->settles(40, $copy, $member), $node->name . " and $member->{title} mint at the same time");
 	$w->stop_clients($copy);
-	# If the copy is stopped cleanly, it returns its leased region.
+	# A copy that is stopped cleanly returns its leased region.
 	$node->stop if rand() < 0.5;
 	$w->discard($node);
 	return;
@@ -86,8 +87,8 @@ sub clone_cold
 	return "cp -a of $member->{title} after a stop ($how), both started, clock $step s";
 }
 
-# Copies the files of a running server without a backup. A copy of a running server may lack any data, or may not start.
-# If the copy mints, its ids must differ from the ids of all other servers.
+# Copies the files of a running server without a backup. A copy that was made without a backup may lack any data, or may
+# not start. If the copy starts, its ids must differ from the ids of all other servers.
 sub clone_live
 {
 	my ($w) = @_;
@@ -173,8 +174,8 @@ sub failover
 	return "$member->{title}: asynchronous failover to a clock $behind s, the old primary running on";
 }
 
-# Promotes the standby after a clean stop of the primary. The checker continues the same history of ids, because no data
-# is lost.
+# Promotes the standby after a clean stop of the primary. After a promotion that loses no data, the checker continues
+# the same history of ids.
 sub switchover
 {
 	my ($w) = @_;

@@ -1,6 +1,6 @@
 # Makes torture faults of one of several leasing servers: the server crashes, is suspended, loses its region, or has a
-# wrong clock. As in Crashes.pm, each fault first draws its random parameters. After each fault the clock of the server
-# is right again.
+# wrong clock. As in Crashes.pm, each fault first chooses its random parameters. After each fault the clock of the
+# server is right again.
 package FleetFaults;
 
 use strict;
@@ -76,7 +76,8 @@ sub restarts
 	return "$member->{title}: $lives lives, $minted of them minted at once, of two regions";
 }
 
-# Kills a backend, which makes the server restart its processes. The server keeps its incarnation and its leased region.
+# Kills a backend, which makes the server restart its processes. A server that restarts its processes after a crash
+# keeps its leased region.
 sub backend_kill
 {
 	my ($w) = @_;
@@ -104,7 +105,8 @@ sub worker_kill
 	return "$member->{title}: SIG$signal of the worker, clock $step s";
 }
 
-# Suspends the worker that renews the lease. If the lease ends in this time, a copy of the server leases the region.
+# Suspends the worker that renews the lease. If the lease ends while its worker is suspended, a copy of the server
+# leases the region.
 sub worker_frozen
 {
 	my ($w) = @_;
@@ -136,8 +138,8 @@ sub postmaster_frozen
 	return sprintf "%s: SIGSTOP of the postmaster for %.1f s", $member->{title}, $hold;
 }
 
-# Suspends all processes of a server, as if the machine were suspended. When the processes continue, sessions are in the
-# middle of a call.
+# Suspends all processes of a server, as if the machine were suspended. When the suspended processes continue, sessions
+# are in the middle of a call.
 sub server_frozen
 {
 	my ($w) = @_;

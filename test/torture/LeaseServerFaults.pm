@@ -60,8 +60,8 @@ sub lease_server_failover
 	return sprintf 'lease server (%s) fails over to its synchronous standby, an operator speaks after %.1f s', $how, $wait;
 }
 
-# Continues with the promoted lease server, which has no standby. Commits of the promoted lease server wait until the
-# server has a synchronous standby or requires none.
+# Continues the torture run with the promoted lease server, which has no standby. Commits of the promoted lease server
+# wait until the server has a synchronous standby or requires none.
 sub resume
 {
 	my ($w, $first) = @_;
@@ -153,8 +153,8 @@ sub lease_server_moved
 	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
-# Starts a base backup of the lease server next to the lease server. The copy must refuse all requests, although its
-# address is in the connection string of all servers.
+# Starts a base backup of the lease server next to the lease server. The copy of the lease server must refuse all
+# requests, although its address is in the connection string of all servers.
 sub lease_server_copied
 {
 	my ($w) = @_;
@@ -175,7 +175,7 @@ sub lease_server_copied
 	$lease_server->synchronous('');
 	$w->churn(2);
 	sleep $hold;
-	# The copy of the lease server must also refuse all requests while the original is stopped.
+	# Even while the original is stopped, the copy of the lease server must refuse all requests.
 	$lease_server->end($primary, 'kill');
 	$w->churn(1);
 	sleep 1;
@@ -210,8 +210,8 @@ sub lease_server_readonly
 	return sprintf '%s for %.1f s', $standby_only ? 'only the standby of the lease server' : 'lease server read-only', $hold;
 }
 
-# Suspends the lease server. Requests wait in the sockets of the lease server until the requesting servers give up. When
-# the suspended lease server continues, its answers are late.
+# Suspends the lease server. Requests to the suspended lease server wait in its sockets until the requesting servers
+# give up. When the suspended lease server continues, its answers are late.
 sub lease_server_frozen
 {
 	my ($w) = @_;
@@ -231,15 +231,15 @@ sub lease_server_alone
 	$lease_server->end($lease_server->standby, 'kill');
 	$w->churn(1);
 	sleep $hold;
-	# Cancels the commits that wait for the standby, as an operator might do.
+	# Cancels commits of the lease server that wait for the standby, as an operator might do.
 	$lease_server->try(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) if $cancel;
 	sleep 0.5;
 	$lease_server->standby->start;
 	return sprintf 'lease server without its standby for %.1f s%s', $hold, $cancel ? ', waits cancelled' : '';
 }
 
-# Checks that a server does not use a lease if the standby of the lease server has not received the grant. The server
-# must not use this lease while the commit of the grant waits, and not after an operator cancelled the wait.
+# Checks that a server does not use a lease if the standby of the lease server has not received the grant. A server must
+# not use a lease while the commit of its grant waits for the standby, or after an operator has cancelled the wait.
 sub lease_server_unheard
 {
 	my ($w) = @_;
@@ -247,8 +247,8 @@ sub lease_server_unheard
 	my ($lease_server, @others) = ($w->lease_server, $w->members);
 	my $receiver = $lease_server->standby->safe_psql('postgres', 'SELECT pid FROM pg_stat_wal_receiver');
 	$w->freeze($receiver);
-	# While the standby's WAL receiver is stopped, the lease server answers a request only if the wait for the standby
-	# is cancelled.
+	# While the standby receives no WAL, the lease server answers a request only if the wait for the standby is
+	# cancelled.
 	$w->relive($_, 'kill') for @others;
 	my $cancelled = 0;
 	for (1 .. 100)
@@ -296,8 +296,8 @@ sub lease_server_clock
 	my ($step, $hold) = ($w->pick(-86400, -30, -3, -1, 1, 3, 30, 86400), hold($w));
 	my $lease_server = $w->lease_server;
 	$w->set_clock($_, $step) for $lease_server->primary, $lease_server->standby;
-	# Requests a lease for a copy of a server while the lease server's clock is wrong. This request must not end the
-	# lease of the original server.
+	# Requests a lease for a copy of a server while the lease server's clock is wrong. A request of the copy must not
+	# end the lease of the original server.
 	my $rival = $w->rival($w->some_member);
 	$rival->{node}->start;
 	$w->mint_now($rival, 1500);
@@ -310,7 +310,8 @@ sub lease_server_clock
 	return sprintf "the lease server's clock %s s for %.1f s", $step, $hold;
 }
 
-# Changes a row of the lease server by hand. The lease server must detect the change and grant no more leases.
+# Changes a row of the lease server by hand. The lease server must detect the row that was changed by hand, and grant no
+# more leases.
 sub lease_server_by_hand
 {
 	my ($w) = @_;

@@ -1,4 +1,4 @@
-# Manages the lease server and its synchronous standby. Both servers can exchange their roles.
+# Manages the lease server and its synchronous standby. The lease server and its standby can exchange their roles.
 package LeaseServerPair;
 
 use strict;
@@ -31,7 +31,7 @@ sub new
 		log_checkpoints = off
 		log_timezone = UTC
 		CONF
-	$self->{archive} = $primary->archive_dir;    # both servers archive into the same directory
+	$self->{archive} = $primary->archive_dir;    # the lease server and its standby archive into the same directory
 	$self->{standby} = Snowflake::LeaseServer->new('lease_server2');
 	$primary->start;
 	$primary->install;
@@ -74,7 +74,7 @@ sub synchronous
 	return;
 }
 
-# Makes the other server a new standby of the current lease server.
+# Makes the server that is not the lease server a new standby of the lease server.
 sub attach_standby
 {
 	my ($self) = @_;
@@ -103,8 +103,8 @@ sub end
 
 sub swap { my ($self) = @_; @$self{qw(primary standby)} = @$self{qw(standby primary)}; return; }
 
-# Allows or refuses connections of ordinary roles to the lease server. While it is unknown which commits the lease
-# server lost, connections must be refused.
+# Allows or refuses connections of ordinary roles to the lease server. Connections must be refused while an operator
+# does not know which commits the lease server has lost.
 sub fence
 {
 	my ($self, $on) = @_;

@@ -15,7 +15,7 @@ sub draw
 	return;
 }
 
-# Parses a list of faults. If the list begins with a minus, returns all other faults.
+# Parses a list of faults. If the list of faults begins with a minus, returns all faults that are not in the list.
 sub choose
 {
 	my ($wanted, $faults) = @_;
@@ -31,9 +31,9 @@ sub choose
 	return @names;
 }
 
-# Makes all chosen faults in random order, then all again in another order, until the time or the number of rounds is
-# reached. The option "settles" is the time in seconds in which all databases must mint again after a fault. Returns the
-# number of faults.
+# In each round, makes all chosen faults in a new random order. Stops after the given time or number of rounds. The
+# option "settles" is the time in seconds in which all databases must mint again after a fault. Returns the number of
+# faults.
 sub run
 {
 	my ($w, $faults, $names, %options) = @_;

@@ -1,4 +1,4 @@
-# Makes torture faults that sessions cause: locks, cancelled statements, exhausted limits, and mistakes of
+# Makes torture faults whose causes are sessions: locks, cancelled statements, exhausted limits, and mistakes of
 # administrators.
 package Sessions;
 
@@ -30,7 +30,7 @@ our %faults = (
 
 sub first { my ($w) = @_; return $w->{groups}[0]; }
 
-# Runs statements with psql in a background process, to hold a transaction open for a while.
+# Runs statements with psql in the background, to hold a transaction open.
 sub background
 {
 	my ($w, $group, @statements) = @_;
@@ -44,7 +44,7 @@ sub background
 }
 
 # Drops and creates the extension. While the server runs, the new high-water mark must be above all ids that were minted
-# before. The tables stay, but lose the defaults that mint.
+# before. DROP EXTENSION ... CASCADE removes defaults that mint ids, but not their tables.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -63,7 +63,7 @@ sub drop_create
 	my ($together, $step, $crash, $idle) =
 	  (pick(0, 1), Crashes::step($w, 0, -0.05, -0.5, -3, -30), pick(0, 1, 1), pick(0, 1));
 	my $group = first($w);
-	# If no session mints before the crash, only the WAL of CREATE EXTENSION has been flushed.
+	# If no session mints ids before the crash, only the WAL of CREATE EXTENSION has been flushed.
 	$w->stop_clients($group) if $idle;
 	my $sql = $drop_create . defaults($w);
 	$sql = "BEGIN;$sql COMMIT;" if $together;
@@ -116,8 +116,9 @@ sub flushed
 	return 0;
 }
 
-# Lowers the high-water mark by SQL, as a user could do. When the high-water mark is extended again, the mark must be
-# raised and flushed. The fault waits for this flush, because a crash before the flush could cause duplicate ids.
+# Lowers the high-water mark by SQL, as a user could do. The next session that extends a lowered high-water mark must
+# raise and flush it. The test waits until the raised high-water mark is flushed, because a crash before the flush could
+# cause duplicate ids.
 sub alter_mark
 {
 	my ($w) = @_;
@@ -145,8 +146,8 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Changes the high-water mark as a role that can only write every table and sequence. The change must not affect
-# minting, even if the server is killed before the high-water mark is corrected.
+# Changes the high-water mark as a role that can only write every table and sequence. Such a change of the high-water
+# mark must not affect minting, even if the server is killed before the correction.
 sub write_all_data
 {
 	my ($w) = @_;
@@ -170,7 +171,7 @@ sub write_all_data
 sub disable_triggers
 {
 	my ($w) = @_;
-	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # the other layout differs only in its epoch
+	my ($by, $crash) = (pick(1, 1000, 86400000) * 2012500, pick(0, 1));    # the other database has another epoch
 	my $node = $w->main;
 	$w->must($node, 'postgres', 'CREATE DATABASE restored');
 	$w->must($node, 'restored', 'CREATE EXTENSION snowflake');
@@ -215,8 +216,8 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Raises the high-water mark, as a restored dump does. The raised high-water mark must never become lower again. When a
-# session has read the raised high-water mark, all new ids must be above it.
+# Raises the high-water mark, as a restored dump does. The raised high-water mark must never become lower again. After a
+# session has read the raised high-water mark, all new ids must be above this high-water mark.
 sub raise_mark
 {
 	my ($w) = @_;
@@ -329,8 +330,8 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# Before a crash, tells the checker that the observed id was returned. Without a crash a client may have minted the
-	# same id earlier.
+	# If a crash follows, records the observed id for the checker as if it was returned to a client. If no crash
+	# follows, a client may have minted the observed id earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -340,8 +341,8 @@ sub observe
 	return 'observe()' . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Creates a database that has the OID of a dropped database. The server must not use any state of the dropped database
-# for the new database, especially not its published limit.
+# Creates a database that has the OID of a dropped database. For the new database, the server must not use any state of
+# the dropped database, such as its limit for ids.
 sub oid_reuse
 {
 	my ($w) = @_;
@@ -350,8 +351,8 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# Sets the high-water mark of the template database to an earlier time. This is safe, because no id has been minted
-	# in this database.
+	# Sets the high-water mark of the template database to an earlier time. An earlier high-water mark is safe for a
+	# template database in which no id was minted.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -368,9 +369,10 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Makes several faults in a separate database. These faults must not affect the other databases of the server. The
-# high-water mark of the separate database is a day ahead of the clock, and calls fail. DROP EXTENSION is rolled back,
-# and the database is copied. At the end, calls mint as far ahead of the clock as "snowflake.max_lead" permits.
+# Causes several faults in a separate database. Faults in the separate database must not affect the other databases of
+# the server. The high-water mark of the separate database is a day ahead of the clock, and calls fail. DROP EXTENSION
+# is rolled back, and the database is copied. The last fault mints ids in the separate database as far ahead of the
+# clock as "snowflake.max_lead" permits.
 sub next_door
 {
 	my ($w) = @_;

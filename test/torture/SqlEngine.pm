@@ -6,8 +6,8 @@ use warnings;
 use Time::HiRes qw(sleep);
 use Crashes;
 
-# Returns the output of scripts/engine-sql for a torture run. The clock may jump ahead by up to an hour, as for the
-# library in torture runs.
+# Returns the output of scripts/engine-sql for a torture run. The SQL engine accepts jumps of the clock by up to an
+# hour, as the library does in torture runs.
 sub script
 {
 	my ($program, $layout, $region, $max_lead, $reserve) = @_;
@@ -16,8 +16,8 @@ sub script
 	return $script;
 }
 
-# Lists the faults that do not need the library. The fault that kills one backend is missing, because the server
-# restarts its processes at once. Clients would mint before this program can tell the checker which ids may be
+# Lists the faults that do not need the library. The fault that kills one backend is not in the list, because the server
+# restarts its processes at once. After such a restart, clients would mint ids before the checker knows which ids may be
 # duplicates.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);
@@ -28,8 +28,8 @@ sub faults
 	return (map({ $_ => $faults{$_} } @apply), prepared => \&prepared);
 }
 
-# Prepares transactions that have minted ids. The transactions remain prepared while other transactions mint, and in
-# some runs during a crash.
+# Mints ids in transactions, and prepares these transactions. The prepared transactions stay open while other
+# transactions mint ids, and in some torture runs during a crash.
 sub prepared
 {
 	my ($w) = @_;

@@ -19,8 +19,8 @@ my %presets = (
 	js53      => [ 38, 0, 7,  8,  10 ]);
 our $epoch_ms = 1735689600000;
 
-# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): max_lead and reserve are in ms. If region
-# is not given, it is random.
+# new(dir, programs, seed, rate, layout, region, max_lead, reserve, use_tsc): max_lead and reserve are in ms. If no
+# region is given, a random region is used.
 sub new
 {
 	my ($class, %self) = @_;
@@ -60,7 +60,7 @@ sub now_ns { return sprintf '%d', clock_gettime(CLOCK_MONOTONIC) * 1e9; }
 
 # Clocks
 
-# Sets by how many seconds a server's clock is ahead of this machine's clock.
+# Sets a server's clock the given number of seconds ahead of this machine's clock.
 sub set_clock
 {
 	my ($self, $node, $offset) = @_;
@@ -140,8 +140,8 @@ sub install
 	return;
 }
 
-# Replaces the library of all servers by a rename of the new file. Build 0 is the installed library.
-# SNOWFLAKE_TORTURE_BUILD can name the file of another build.
+# Replaces the library of all servers by a rename of the new file. The library with the build number 0 is the installed
+# library. The environment variable SNOWFLAKE_TORTURE_BUILD can name the file of another build of the library.
 sub install_library
 {
 	my ($self, $build, $abi) = @_;
@@ -191,7 +191,8 @@ sub must
 	return $out;
 }
 
-# Mints one id, and records it for the checker as if a client had minted it. Returns the error if the call fails.
+# Mints one id, and records it for the checker as if a client had minted it. Returns the error message if the id could
+# not be minted.
 sub mint
 {
 	my ($self, $node, $database, $line, $settings) = @_;
@@ -212,7 +213,7 @@ sub record
 	return;
 }
 
-# These functions write the histories of ids for the checker (see check.cpp).
+# The functions in this section write the histories of ids, which check.cpp reads.
 
 sub new_line
 {
@@ -257,7 +258,7 @@ SQL
 }
 
 # Starts the clients of a database. The hash $group describes the database: {node, name, line, clients, neighbour}. If
-# "neighbour" is true, clients request single ids and wait at most 50 ms, because faults must not affect this database.
+# "neighbour" is true, clients request single ids and wait at most 50 ms, because faults must not affect their database.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;
@@ -325,7 +326,7 @@ sub continue_after
 }
 
 # Accepts the clock after the start of a server, because the clock may be far ahead of the high-water mark. Only the SQL
-# engine needs this call. The library accepts the clock at the start of the server.
+# engine needs accept_clock() after each start of the server. The library accepts the clock at the start of the server.
 sub confirm_clock
 {
 	my ($self, $node) = @_;
@@ -337,7 +338,7 @@ sub confirm_clock
 sub groups { my ($self) = @_; return @{ $self->{groups} }; }
 sub main { my ($self) = @_; return $self->{main}; }
 
-# Waits until every database mints while the clock is right. Returns false if a database does not mint in time.
+# Waits until every database mints while the clock is right. Returns false if a database does not mint ids in time.
 sub settles
 {
 	my ($self, $seconds, @groups) = @_;
@@ -360,8 +361,8 @@ sub settles
 }
 
 # Runs an action that affects only the first database of the torture run. The checker then verifies that no call in the
-# neighbouring database failed or waited during the action. The action must not be a crash or a step of the clock,
-# because both affect all databases of the server.
+# neighbouring database failed or waited during the action. The action must not be a crash or a clock step, because both
+# affect all databases of the server.
 sub next_door
 {
 	my ($self, $do) = @_;

@@ -1,8 +1,8 @@
-// Checks the ids of all clients over all server runs: check MANIFEST LOG...
+// Checks all ids that clients received in all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. A line begins at a fork of its parent line, and inherits the earlier ids. Each line of
-// history must follow these rules, with its own and inherited ids:
+// lines. A line begins at a fork of its parent line, and inherits the earlier ids. The own and
+// inherited ids of each line of history must follow these rules:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
@@ -23,7 +23,7 @@
 //                is not a static one
 //   time         between the server's clock at minting, and max_lead after this clock
 //
-// While another database of the same server is changed, a database must follow this rule:
+// While the test changes one database, another database of the same server must follow this rule:
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
@@ -120,8 +120,8 @@ void check_answers() {
   uint64_t timed = 0;
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
-    // Skips calls during or shortly after a clock step. A server uses a clock reading for up to 50
-    // us, so an id may have a time from before the step.
+    // The check of times skips calls during or shortly after a clock step. A server uses a clock
+    // reading for up to 50 us, so an id may have a time from before the step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;
@@ -284,8 +284,8 @@ void check_neighbours() {
     for (const Request& r : requests) {
       if (!within(r)) continue;
       ++answered;
-      // Measures the duration of a call by the server's clock, unless this clock was stepped. The
-      // client's clock would include times in which the client did not run.
+      // Measures the duration of a call by the server's clock, if this clock was not stepped. A
+      // duration by the client's clock would include times in which the client process did not run.
       const auto [step, beyond] = steps_between(r.sent, r.received);
       const int64_t received = r.clock_low == 0 || step != beyond
                                    ? r.received

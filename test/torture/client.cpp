@@ -79,8 +79,8 @@ class Client {
     ++session_;
     transaction_ = 0;
     prepared_ = false;
-    // Changes settings that an ordinary user may change. All values of these settings must be safe:
-    // no value may cause a duplicate id.
+    // Changes settings that an ordinary user may change. No value of a setting that an ordinary
+    // user may change may cause a duplicate id.
     static constexpr int kWaits[] = {0, 20, 500, 2000, 5000};
     char text[200];
     std::snprintf(text, sizeof text,
@@ -93,8 +93,8 @@ class Client {
   }
 
   // Runs a query that returns the clock before the id, the id, and the clock after the id. The two
-  // clocks are bounds of the id's time. A long result is recorded in pieces, because the server may
-  // die while it sends the result.
+  // clock readings are bounds of the id's time. The client records a long result in pieces, because
+  // the server may die while it sends the result.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -165,8 +165,8 @@ class Client {
         "SELECT clock_timestamp(), snowflake.next_ids($1::int, $2::int), clock_timestamp()",
         {shard, count}, [&](PGresult* row) {
           journal_.see_clock(PQgetvalue(row, 0, 0), PQgetvalue(row, 0, 2));
-          // The binary form of an array has dimensions, nulls, type, length and lower bound, then
-          // length and value of each element.
+          // In PostgreSQL's binary form, an array has dimensions, nulls, type, length and lower
+          // bound, and then length and value of each element.
           const char* array = PQgetvalue(row, 0, 1);
           const auto length = big_endian<int32_t>(array + 12);
           const char* value = array + 20 + 4;

@@ -57,7 +57,7 @@ class Connection {
   const std::string& state() const { return state_; }
 
   // Runs one statement and calls `row` for each row that arrives, with binary values. Returns false
-  // if the statement failed, possibly after some rows.
+  // if the statement failed, even if some rows have arrived.
   bool run(const char* text, const std::vector<Parameter>& parameters,
            const std::function<void(PGresult*)>& row, bool prepared = false) {
     if (conn_ == nullptr) return false;
@@ -124,8 +124,8 @@ class Connection {
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));
   }
 
-  // Returns the next result, or null at the end. Closes the connection when its deadline has
-  // passed.
+  // Returns the next result of the statement, or null after the last one. Closes the connection
+  // when its deadline has passed.
   PGresult* next() {
     int64_t deadline = monotonic_ns() + 40'000'000'000;
     bool told_to_stop = false;

@@ -1,6 +1,6 @@
 # Runs the torture test of servers that lease regions. scripts/torture --fleet starts this program. The seed decides a
-# random sequence of faults of the servers and of the lease server. At the end the checker compares the ids of all
-# servers.
+# random sequence of faults of the servers and of the lease server. After the last fault, the checker compares the ids
+# of all servers.
 use strict;
 use warnings;
 use FindBin;

@@ -3,8 +3,8 @@
 //
 //   fuzz conninfo=... seed=N seconds=S
 //
-// Statements may fail with a proper SQLSTATE. The fuzzer prints statements that cause an internal
-// error (SQLSTATE XX...), lose the connection or never end.
+// Generated statements may fail with an SQLSTATE of an expected error. The fuzzer prints statements
+// that cause an internal error (SQLSTATE XX...), lose the connection or never end.
 
 #include <unistd.h>
 

@@ -35,7 +35,8 @@ struct Line {
   int64_t region = -1;  // static region, or -1
 };
 
-// An id that observe() accepted. Every later id of the same line of history must be greater.
+// An id that observe() accepted. Every later id of the same line of history must be greater than
+// the observed id.
 struct Observation {
   uint32_t line;
   int64_t at;
@@ -55,8 +56,8 @@ struct Apart {
   uint32_t line;
 };
 
-// Implements the layout of ids a second time, from its definition. A check that used the product's
-// own header would always agree with the product.
+// Implements the layout of ids a second time, from its definition. A check with the extension's own
+// header would always agree with the extension.
 struct Format {
   unsigned time = 0, region = 0, shard = 0, sequence = 0;
   int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
@@ -77,8 +78,8 @@ struct Format {
   }
 };
 
-// A clock was changed at some moment between `from` and `to`. Two clock steps never overlap,
-// because the driver makes all steps.
+// Records that a clock was changed at some moment between `from` and `to`. Two clock steps never
+// overlap, because one program makes all steps.
 struct Step {
   int64_t from;
   int64_t to;

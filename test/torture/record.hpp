@@ -27,7 +27,8 @@ struct Record {
   uint32_t state;   // the SQLSTATE of an error
   int64_t sent_ns;  // monotonic clock of the host
   int64_t received_ns;
-  // The server's clock just before and after the id was minted, in us since 1970; 0 if unknown.
+  // The server's clock just before and after the id was minted, in microseconds since 1970; 0 if
+  // unknown.
   int64_t clock_low_us;
   int64_t clock_high_us;
 };

@@ -1,6 +1,6 @@
-# Runs the torture test of one server. The seed decides a random sequence of faults, while clients record every id. At
-# the end the checker compares all ids. scripts/torture builds the programs of the test, passes their paths in the
-# environment, and starts this program.
+# Runs the torture test of one server. The seed decides a random sequence of faults, while clients record every id.
+# After the last fault, the checker compares all ids. The script scripts/torture builds the programs of the test, passes
+# their paths in the environment, and starts torture.pl.
 use strict;
 use warnings;
 use FindBin;
@@ -33,7 +33,7 @@ Schedule::draw($options{seed}, 0);
 my $layout   = (qw(fleet fleet instagram twitter js53))[ rand 5 ];
 my $max_lead = (100, 100, 0, 1000, 60000, 60000)[ rand 6 ];
 my $reserve  = (1000, 1000, 200, 3000)[ rand 4 ];
-my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # if wal_writer_delay is long, only sessions flush the mark
+my $delay    = (200, 200, 10, 10000)[ rand 4 ];    # at a long wal_writer_delay, only sessions flush the high-water mark
 my $use_tsc  = (qw(on off))[ rand 2 ];
 $layout   = $options{layout}             if $options{layout};
 $max_lead = $options{'max-lead'}         if defined $options{'max-lead'};
@@ -71,7 +71,8 @@ note("seed $options{seed}, " . ($options{rounds} ? "$options{rounds} rounds" : "
 my $main = $w->{main} = $w->new_server('main');
 $main->start;
 $w->must($main, 'postgres', 'CREATE ROLE app LOGIN');
-# Faults that affect one database are made in database d1. They must not affect its neighbour, database d2.
+# Faults that affect one database are made in database d1. Faults in database d1 must not affect its neighbour, database
+# d2.
 for my $name ('d1', 'd2')
 {
 	$w->must($main, 'postgres', "CREATE DATABASE $name");
