@@ -10,7 +10,8 @@ SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS 
   FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.deptype = 'e'
  WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_alias') ORDER BY 1;
 
--- Without a key file calls fail. With keys, the topmost line of a name is used for writing.
+-- Calls that need a key fail if there is no key file. If the key file has several versions of a key, the first of them
+-- is used to make aliases.
 \set VERBOSITY terse
 SELECT snowflake.alias(1, 'photos');
 \set VERBOSITY default
@@ -49,7 +50,7 @@ BEGIN
   p := '\x010201'::bytea || bytes(radix, 3) || '\x0a'::bytea || bytes(u % 256, 1) || bytes(n, 4) || bytes(t, 4);
   FOR i IN 0 .. 9 LOOP
     q := tweak || decode(repeat('00', ((- t - width - 1) % 16 + 16) % 16), 'hex') || bytes(i, 1) || bytes(b, width);
-    r := encrypt(p || q, key, 'aes-cbc/pad:none');    -- its last block is the CBC-MAC of the whole message
+    r := encrypt(p || q, key, 'aes-cbc/pad:none');    -- the last block is the CBC-MAC of the whole message
     c := (a + number(substr(r, length(r) - 15, 4 * ((width + 3) / 4) + 4)))
          % trunc(radix::numeric ^ CASE i % 2 WHEN 0 THEN u ELSE v END);
     a := b;
@@ -104,13 +105,13 @@ SELECT count(*) > 100 AS many, bool_and(snowflake.alias(id, 'photos') = alias_by
 SELECT bool_and(snowflake.from_alias(snowflake.alias(id, name), name) = id) AS alias_back,
        bool_and(snowflake.from_token(snowflake.token(id, name), name) = id) AS token_back
   FROM tried, unnest(ARRAY['photos', 'posts']) name;
--- Aliases of an older key version of the name can be read
+-- Aliases that were made with an older version of a key can be decoded
 SELECT bool_and(snowflake.from_alias(alias_by_hand(id, 0, '\xffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff'), 'posts') = id) AS old_alias,
        bool_and(snowflake.from_token(token_by_hand(id, '\xffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff'), 'posts') = id) AS old_token
   FROM (SELECT id FROM tried LIMIT 20) t;
 
--- A million ids in a row have aliases without order or repetition, and no bit is mostly 0 or 1. The key of photos is
--- version 0, so an alias is below 2^63.
+-- A million ids in a row have aliases without order or repetition, and no bit is mostly 0 or 1. Aliases of photos use a
+-- key of version 0, so the aliases are below 2^63.
 CREATE TABLE shown AS
   SELECT i, alias, snowflake.from_base62(alias) AS number
     FROM generate_series(0, 999999) i, LATERAL (SELECT snowflake.alias(499712025023222784 + i, 'photos') OFFSET 0) a (alias);
@@ -236,7 +237,7 @@ SELECT title FROM posts WHERE id = snowflake.from_alias(:'alias', 'posts');
 RESET ROLE;
 SET snowflake_alias.key_file = '/tmp/mine';
 
--- The extension is created and dropped without an effect on the generator
+-- Creating and dropping snowflake_alias has no effect on new ids
 DROP EXTENSION snowflake;
 DROP FUNCTION post_alias;
 DROP EXTENSION snowflake_alias;

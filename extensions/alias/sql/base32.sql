@@ -25,7 +25,7 @@ SELECT count(*) > 1000 AS many, bool_and(snowflake.to_base32(id) = by_division(i
        array_agg(id ORDER BY snowflake.to_base32(id) COLLATE "C") = array_agg(id ORDER BY id) AS sorts
   FROM tried;
 
--- Readers accept the variants that Crockford allows
+-- Functions that read base32 accept the variants that Crockford allows
 SELECT snowflake.from_base32(encoded)
   FROM unnest(ARRAY['000000000016J', '000000000016j', '0-0000-0000-016J', 'oOo000000016j', 'OOOOOOOOOOi6j', '0000000000L6J', '0000000000l6J',
                     '-000000000016J-']) AS encoded;
@@ -52,7 +52,7 @@ SELECT snowflake.from_base32('000000000016JE', true);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.from_base32('000000000061JD', true);
 SELECT snowflake.from_base32('00000000001*6JD', true);
--- For any text a reader returns an id that is written the same, or an error of its own
+-- For any text, from_base32() either returns an id whose text is equivalent, or raises an error of snowflake
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   id bigint;

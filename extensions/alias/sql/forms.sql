@@ -1,4 +1,5 @@
--- Tests digits, prefixes, and readers that return NULL. Runs after alias.sql, whose functions compute FF1 in SQL.
+-- Tests aliases of decimal digits, prefixes of aliases, and functions that return NULL for a wrong text. Runs after
+-- alias.sql, whose functions compute FF1 in SQL.
 SET client_min_messages = warning;
 \set photos '\'\\x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\''
 \set posts '\'\\x8fe07d5cbd1a2c8f5d4cbb1e8a3b1ec0f4f8f6dd3df7a1f4e8f6a0b9d1c2e3f4\''
@@ -9,7 +10,7 @@ $$;
 -- The vectors of the documentation
 SELECT id, snowflake.digits(id, 'photos') FROM unnest(ARRAY[0, 1, 2, 499712025023222784, 499712025023222785, 9223372036854775807]) AS id;
 SELECT id, length, snowflake.digits(id, 'photos', length) FROM (VALUES (0, 7), (999999, 7), (1234, 8), (1234, 9), (1235, 9)) v (id, length);
--- Numbers of every length have the form that FF1 computes, and are read back from this form
+-- Aliases of every number of digits equal the result of FF1, and are decoded to the same id
 CREATE TABLE numbered AS
   SELECT length, id FROM generate_series(7, 20) length,
        LATERAL (SELECT 0 UNION SELECT 1 UNION SELECT least(trunc(10::numeric ^ (length - 1)) - 1, 9223372036854775807)
@@ -20,7 +21,7 @@ SELECT count(*) > 250 AS many, bool_and(snowflake.digits(id::bigint, 'photos', l
        bool_and(snowflake.try_from_digits(snowflake.digits(id::bigint, name, length), name, length) = id) AS tried,
        bool_and(snowflake.from_digits(digits_by_hand(id::bigint, length, 0, '\xffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff'), 'posts', length) = id) AS old
   FROM numbered, unnest(ARRAY['photos', 'posts']) name;
--- A hundred thousand ids in a row have different numbers in no order
+-- A hundred thousand ids in a row have different aliases, which are in no order
 SELECT count(DISTINCT digits) AS different, min(length(digits)), max(length(digits)), bool_and(digits ~ '^0[0-9]{6}$') AS only_digits,
        bool_and(snowflake.from_digits(digits, 'photos', 7) = i) AS all_back,
        abs(corr(digits::integer, i)) < 0.01 AS no_order
@@ -50,7 +51,7 @@ SELECT snowflake.from_digits('9123456', 'photos', 7);
 SELECT snowflake.digits(1, 'nobody''s', 7);
 SELECT snowflake.try_from_digits('', 'nobody''s', 7);
 \echo SQLSTATE :SQLSTATE
--- One in ten numbers of twenty digits is not the number of an id
+-- One in ten numbers of twenty digits is not the alias of an id
 SELECT count(*) FILTER (WHERE id IS NULL) BETWEEN 30 AND 140 AS some_are_no_ids, bool_and(snowflake.digits(id, 'photos') = text) AS others_come_back
   FROM (SELECT '0' || lpad(trunc(random()::numeric * 1e19)::text, 19, '0') AS text FROM generate_series(1, 1000)) t,
        LATERAL (SELECT snowflake.try_from_digits(text, 'photos') OFFSET 0) r (id);
@@ -83,7 +84,7 @@ SELECT prefix, outcome_of(format('SELECT snowflake.from_alias(snowflake.alias(1,
   FROM unnest(ARRAY['', 'user', 'us er_', 'ü_', 'user_ ', 'user_
 ', '%_', 'u''_', repeat('x', 32) || '_', repeat('x', 31) || '_']) prefix;
 
--- Readers return NULL if the text is wrong, and fail for all other errors
+-- Functions try_from_...() return NULL if the text is wrong, and fail for all other errors
 SELECT snowflake.try_from_alias('7SusesbH8N6', 'photos') AS alias, snowflake.try_from_token('1sGGdz264qVc4YNoWwPI8z', 'photos') AS token;
 SELECT form, count(*), bool_and(n IS NULL) AS all_null FROM
   (SELECT form, CASE form WHEN 'alias' THEN snowflake.try_from_alias(t, 'photos') WHEN 'token' THEN snowflake.try_from_token(t, 'photos')

@@ -1,5 +1,5 @@
 # Tests the key file of aliases: which files are accepted, when sessions read the file, and who may choose its path.
-# Also tests that no key appears in the log, in pg_stat_statements, in dumps, or in the memory of sessions.
+# Tests that no key appears in the log, in pg_stat_statements, in dumps, or in the memory of sessions.
 
 use strict;
 use warnings FATAL => 'all';
@@ -65,8 +65,8 @@ sub reload
 	die 'the session has not heard of the reload';
 }
 
-# The log contains the path of an invalid key file. An error contains the path only for roles that may read the setting
-# snowflake_alias.key_file.
+# If the key file is invalid, the log contains the path of the file. An error message contains the path of the key file
+# only for roles that may read snowflake_alias.key_file.
 my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => "The path of the key file is \"$path\"", hint => 'read it');
 my $since = -s $node->logfile;
 refused(\%missing, 'the key file does not exist');
@@ -116,13 +116,13 @@ foreach my $lines (sort keys %wrong)
 	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
-# A session keeps its keys until the configuration is reloaded. A new session reads the key file.
+# A session keeps its keys until the configuration is reloaded.
 write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
 # A new version of a key is first added below the top line of the key file, so that servers use it only to decode. If a
-# server made aliases with the new version, servers without the new version could not decode them.
+# server made aliases with the new version of a key, servers without the new version could not decode them.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -167,12 +167,12 @@ write_keys("photos 1 $key{two}\n");
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works as soon as the key file is corrected');
 $session->quit;
 
-# The memory of a session contains derived keys, but never a key of the file, and nothing of a removed key. The session
-# reads its own memory in pieces.
+# The memory of a session contains derived keys, but no key of the key file and no part of a removed key. The session
+# searches its own memory for keys, piece by piece.
 sub memory_of
 {
 	my ($session) = @_;
-	no warnings 'portable';    # addresses on this platform have more than 32 bits
+	no warnings 'portable';    # the session's addresses have more than 32 bits
 	my $file = $node->basedir . '/memory';
 	foreach (1 .. 5)
 	{
@@ -222,8 +222,8 @@ is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name))
 write_keys("photos 1 $key{two}\n");
 
 # alias() is not parallel safe, because one statement must not use two versions of the key file. A parallel worker would
-# read the key file again, and could find an edited file. If a user's function hides a call of alias() from the planner,
-# the call fails in the parallel worker.
+# read the key file again, and the file may have been edited since the leader read it. If a user's function hides a call
+# of alias() from the planner, the call fails in the parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -255,7 +255,7 @@ my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'"
 $node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM fails in a session that has not loaded the library')
   if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;
 
-# Only the configuration files can change snowflake_alias.key_file.
+# The setting snowflake_alias.key_file can only be changed in the configuration files.
 $node->safe_psql('postgres', 'CREATE ROLE somebody LOGIN; GRANT EXECUTE ON FUNCTION snowflake.alias(bigint, text) TO somebody');
 write_keys("photos 1 $key{three}\n", 0600, $node->basedir . '/planted');
 my $planted = $node->basedir . '/planted';
@@ -311,7 +311,7 @@ $node->reload;
 $node->refuses('SET snowflake_alias.other = 1; LOAD \'snowflake_alias\'; SET snowflake_alias.another = 1',
 	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting with the prefix snowflake_alias can be set');
 
-# A standby decodes the same aliases. A dump contains the functions, but not the keys.
+# A standby decodes the aliases of its primary. A dump contains the functions for aliases, but not the keys.
 $node->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $node, 'base', has_streaming => 1);
 $standby->start;
@@ -330,7 +330,7 @@ $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_stat_stat
 $node->restart;
 is($node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works if the library snowflake is not preloaded');
 
-# No key has appeared in the log, in pg_stat_statements or in the dump.
+# Checks that no key has appeared in the log, in pg_stat_statements or in the dump.
 my $log = $node->log_content;
 my $statements = $node->safe_psql('postgres', 'SELECT string_agg(query, $$ $$) FROM pg_stat_statements');
 like($statements, qr/snowflake\.alias\(\$1, \$2\)/, 'pg_stat_statements contains the calls');

@@ -1,6 +1,6 @@
-# Runs the statements of doc/outside.md in their order. Compares the example ids of the page with the server, and with
-# the decoders in doc/examples. Compares the functions and the setting in doc/outside.md and in doc/reference.md with
-# the catalogue.
+# Runs the statements of doc/outside.md in their order. Compares the example ids of doc/outside.md with results of the
+# server, and of the decoders in doc/examples. Compares the functions and the setting in doc/outside.md and in
+# doc/reference.md with the catalogue.
 
 use strict;
 use warnings FATAL => 'all';
@@ -69,7 +69,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 }
 is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'alias_keys() shows the check value of the page');
 
-# Returns the rows of the table whose header begins with $head.
+# Returns the rows of the page's table whose header begins with $head.
 sub rows
 {
 	my ($head) = @_;
@@ -100,7 +100,7 @@ foreach my $head (sort keys %forms)
 	@vectors = @rows if $head eq 'base62';
 }
 
-# Compares the page's first table, which shows one id in every form, with results of the server.
+# Compares the first table of doc/outside.md, which shows one id in every form, with results of the server.
 my ($shown) = $page =~ /^\| form \| (\d+) becomes/m;
 my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|digits|token) \| `([^`]+)`/mg;
 is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),
@@ -146,7 +146,7 @@ foreach my $number (1 .. 1500)
 # Texts with correct check symbols.
 push @texts, map { [ '32c', $_ ] } $node->ids('SELECT snowflake.to_base32(trunc(random()::numeric * 9223372036854775808)::bigint, true) FROM generate_series(1, 300)');
 
-# Stores the results of the server for all texts.
+# Stores what the server returns when it decodes each text.
 my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $bytes };
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$
