@@ -31,7 +31,7 @@ SELECT pg_describe_object(classid, objid, 0) AS uncommented
 SELECT count(*) AS arguments_without_a_name FROM pg_proc
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
 
--- PUBLIC has no privileges on the objects
+-- PUBLIC has no privileges on the objects of the extension
 SELECT p.oid::regprocedure AS open_to_public FROM pg_proc p
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE')
  ORDER BY p.oid::regprocedure::text COLLATE "C";

@@ -11,7 +11,7 @@ CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql
 SELECT 1735689600000 * 2012500 + 22 * 57500 + 1 * 2300 + 12 * 92 + 10 * 4 AS seal \gset
 SET SESSION AUTHORIZATION regress_fleet_a;
 
--- NULL in any argument gives the same error
+-- A request with NULL in any argument gets the same error
 CREATE FUNCTION planted.try(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   status text;
@@ -25,7 +25,7 @@ $$;
 SELECT planted.try(format('snowflake_fleet.ask(%s)', string_agg(CASE WHEN i = n THEN 'NULL' WHEN i = 1 THEN '''acquire''' WHEN i = 12 THEN '''{1}''' ELSE '1' END, ', ' ORDER BY i))) AS told, count(*)
   FROM generate_series(1, 17) AS n, generate_series(1, 17) AS i GROUP BY n ORDER BY 1 LIMIT 3;
 
--- Arguments at the ends of their ranges give an answer or an error of snowflake, never an error of PostgreSQL
+-- A request with extreme values gets an answer or an error of snowflake, never an error of PostgreSQL
 SELECT which, v, planted.try(format('snowflake_fleet.ask(%L, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %L, %s, %s, %s, %s, %s)',
          CASE WHEN which > 11 THEN 'renew' ELSE 'acquire' END,
          CASE which WHEN 2 THEN v ELSE 0 END, CASE which WHEN 3 THEN v ELSE 1 END, CASE which WHEN 4 THEN v ELSE 0 END,
@@ -61,7 +61,7 @@ CREATE FUNCTION planted.least(bigint, bigint) RETURNS bigint LANGUAGE sql AS 'SE
 SELECT status, region FROM snowflake_fleet.ask('acquire', 0, 1, 0, 0, 1, 0, :now, 10000, 1, :seal, '{0,1}', -1, 0, 0, 0, 0);
 RESET search_path;
 
--- In a transaction with an older snapshot the function would not see later grants
+-- A request in a transaction with an older snapshot would not see later grants
 PREPARE question AS SELECT status, region FROM snowflake_fleet.ask('acquire', 0, 2, 0, 0, 1, 0, :now, 10000, 1, :seal, '{0,1}', -1, 0, 0, 0, 0);
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 EXECUTE question;
@@ -71,7 +71,7 @@ BEGIN READ ONLY;
 EXECUTE question;
 \echo SQLSTATE :SQLSTATE
 ROLLBACK;
--- A grant that was rolled back does not count
+-- A lease whose grant was rolled back does not exist
 BEGIN;
 EXECUTE question;
 ROLLBACK;
@@ -79,7 +79,7 @@ RESET SESSION AUTHORIZATION;
 SELECT region, server, state FROM snowflake_fleet.regions ORDER BY region;
 SELECT moved FROM snowflake_fleet.has_moved();
 
--- require_durability() runs with the owner's rights and with settings of its own
+-- require_durability() runs with its owner's rights and with settings of its own
 SELECT prosecdef, proconfig FROM pg_proc WHERE oid = 'snowflake_fleet.require_durability()'::regprocedure;
 
 UPDATE snowflake_fleet.region SET floor_ms = 0, until_ms = 0;

@@ -1,4 +1,4 @@
--- Tests requests of a server: acquire, renew, give back, and refusals. Also tests what an operator can see and do.
+-- Tests requests of a server: acquire, renew, give back, and refusals. Tests the views and functions for an operator.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 SET datestyle = iso;
@@ -24,7 +24,7 @@ SELECT ask('acquire', 1);
 RESET SESSION AUTHORIZATION;
 CREATE OR REPLACE FUNCTION snowflake_fleet.require_durability() RETURNS void LANGUAGE sql AS '';
 
--- A server gets a grant, repeats its request, and renews the lease
+-- A server gets a lease, repeats its request, and renews the lease
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT *, clock_ms BETWEEN now_ms() - 10000 AND now_ms() AS clock_ok, until_ms BETWEEN now_ms() + 5000 AND now_ms() + 10100 AS until_ok
   FROM ask('acquire', 11) \gset
@@ -33,7 +33,7 @@ SELECT :'status' AS status, :fleet = :fleet AS fleet, :number AS number, :region
 SELECT status, region, grant_number FROM ask('acquire', 11, term => :term, newest => 1, nonce => 2, acked => 1);
 SELECT status, region, grant_number, until_ms > :until_ms + 40000 AS longer
   FROM ask('renew', 11, region => 0, term => :term, newest => 2, nonce => 3, acked => 2, length => 60000);
--- A shorter renewal does not shorten the lease, so no other server begins earlier
+-- A renewal for a shorter time does not shorten the lease, so no other server gets the region earlier
 SELECT status, until_ms < :until_ms + 40000 AS shorter
   FROM ask('renew', 11, region => 0, term => :term, newest => 3, nonce => 4, acked => 3, ahead => -5000, length => 1000);
 RESET SESSION AUTHORIZATION;
@@ -61,18 +61,18 @@ SET ROLE pg_monitor;
 SELECT region, server FROM snowflake_fleet.regions ORDER BY region;
 RESET ROLE;
 
--- Only the present grant can be given back, at the highest limit, within the lease
+-- A server can give back only its present lease, with a highest id limit within the lease
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 1, highest => now_ms());
 SELECT now_ms() AS highest \gset
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 2, highest => :highest);
 SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3, granted => 2, highest => :highest);
--- The next incarnation of the server begins at the limit that was given back
+-- The next run (incarnation) of the server begins at the limit with which the region was given back
 SELECT status, region, floor_ms = :highest AS floor FROM ask('acquire', 14, ahead => 5);
 RESET SESSION AUTHORIZATION;
 
--- A region is free when both clocks have reached the end of its lease. In this test the server's clock has not reached
--- the end of the lease.
+-- A region is free when both clocks have reached the end of its lease. In the next call, the server's clock has not
+-- reached the end of the lease.
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT until_ms - now_ms() AS left FROM ask('acquire', 22, regions => '{3}', length => 1000) \gset
 SELECT pg_sleep(1.1);
@@ -96,7 +96,7 @@ SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, detail FROM ask('renew', 14, region => 0, nonce => 4, acked => 1);
 RESET SESSION AUTHORIZATION;
 
--- If the holder is confirmed dead, its region is free after lead, reserve and skew
+-- If a server is confirmed dead, its region is free after the sum of max_lead, reserve and max_skew
 SELECT snowflake_fleet.confirm_dead(1, '2 s');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake_fleet.confirm_dead(1, NULL, holder_is_stopped => true);
@@ -151,7 +151,7 @@ SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
 UPDATE snowflake_fleet.server SET last_request = last_request WHERE name = 'regress_fleet_a';
 SELECT detail FROM snowflake_fleet.has_moved();
 SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true) IS NOT NULL;
--- Rows that were written by hand before or after a function in one transaction are also detected
+-- Rows that were written by hand are detected even if a function ran before or after them in the same transaction
 BEGIN;
 SELECT regexp_replace(snowflake_fleet.revoke_lease(2), '20[0-9-]+ [0-9:.+-]+', 'TIME', 'g');
 UPDATE snowflake_fleet.region SET until_ms = floor_ms WHERE region = 2;
@@ -175,8 +175,8 @@ VACUUM FREEZE snowflake_fleet.fleet, snowflake_fleet.server;
 RESET timezone;
 SELECT moved, detail FROM snowflake_fleet.has_moved();
 
--- confirm_data_loss(): the old lease server must be stopped, the given time must nearly agree with the clock, and there
--- must be a reason
+-- confirm_data_loss() requires that the old lease server is stopped, that the given time nearly agrees with the clock,
+-- and that there is a reason
 \set VERBOSITY terse
 SELECT snowflake_fleet.confirm_data_loss(NULL, true);
 \set VERBOSITY default
@@ -212,14 +212,14 @@ SELECT status, number AS last_request, term AS new_term
 SELECT status, region, floor_ms = :floor_ms AS floor, until_ms >= :until_ms AS until
   FROM ask('renew', 21, region => 2, term => :new_term, newest => :last_request, nonce => 5, acked => 4, length => 600000, floor_ms => :floor_ms, until_ms => :until_ms);
 SELECT status FROM ask('acquire', 25, regions => '{2,3}');
--- A holder also continues if the row of its region is missing, but not if its lease was revoked before
+-- A server continues its lease even if the row of its region is missing, but not if the lease was revoked before
 SELECT status FROM ask('renew', 26, region => 3, term => :new_term, newest => :last_request, floor_ms => :floor_ms, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status FROM ask('renew', 14, region => 0, term => :new_term, newest => :last_request, until_ms => :until_ms);
 RESET SESSION AUTHORIZATION;
 
--- If a server has a newer answer than this database, all later requests are refused
+-- If a server has a newer answer than the lease server has stored, all later requests are refused
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status, detail FROM ask('renew', 21, region => 2, term => :new_term, newest => 999, nonce => 5, acked => 5);
 SELECT status FROM ask('acquire', 42, regions => '{3}');
@@ -230,13 +230,15 @@ SELECT snowflake_fleet.confirm_data_loss(clock_timestamp() - interval '5 min', o
 SELECT halted, halted_by FROM snowflake_fleet.fleet;
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status FROM ask('renew', 21, region => 2, term => :new_term, newest => 999, nonce => 5, acked => 5, until_ms => :until_ms);
--- A term that no lease server can have begun is an error, and does not halt the fleet
+-- A request with a term (recovery number) that no lease server can have begun is an error, and does not stop other
+-- requests
 \set VERBOSITY terse
 SELECT status FROM ask('renew', 21, region => 2, term => 9223372036854775807);
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
--- If the newer answer is false, the operator removes the server, and the leases of the other servers continue
+-- If a server falsely claims to have a newer answer, the operator removes it, and the leases of the other servers
+-- continue
 SELECT term FROM snowflake_fleet.fleet \gset
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT status FROM ask('renew', 21, region => 2, term => :term, newest => 999);
@@ -263,7 +265,7 @@ SELECT status, region FROM ask('acquire', 71, regions => '{2,3}');
 RESET SESSION AUTHORIZATION;
 SELECT snowflake_fleet.remove_server('regress_fleet_c') IS NOT NULL AS removed;
 
--- The clock of the lease server is behind the time that it has recorded
+-- Tests a lease server whose clock is behind a time that it has recorded
 \set VERBOSITY terse
 UPDATE snowflake_fleet.fleet SET newest_ms = now_ms() + 3600000;
 SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true);
@@ -294,7 +296,7 @@ RESET SESSION AUTHORIZATION;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, detail FROM ask('acquire', 62, regions => '{1}');
 RESET SESSION AUTHORIZATION;
--- Reports work in a database that waits for confirm_data_loss(), and a clock that went back shows no conflict
+-- Reports of static regions work before confirm_data_loss() was called, and a clock that went back causes no conflict
 UPDATE snowflake_fleet.server SET last_request = last_request;
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT status, detail ~ 'Region 1 is used by another server' AS conflict FROM ask('report', 52, regions => '{}', region => 1);

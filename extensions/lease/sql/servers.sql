@@ -1,5 +1,5 @@
--- Servers are identified by the names of their roles. Tests hostile names, existing roles, and requests for other
--- servers.
+-- Servers are identified by the names of their roles. Tests names that try to inject SQL, existing roles, and requests
+-- that one server sends for another server.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake_fleet;
@@ -54,7 +54,7 @@ EXECUTE question;
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 
--- The role of a server may call one function, and may read nothing
+-- The role of a server may call one function, and may not read any table
 SET SESSION AUTHORIZATION regress_fleet_a;
 SELECT * FROM snowflake_fleet.fleet;
 \echo SQLSTATE :SQLSTATE
@@ -74,7 +74,7 @@ SELECT p.proname AS may_call FROM pg_proc p
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege(p.oid, 'EXECUTE') ORDER BY 1;
 RESET SESSION AUTHORIZATION;
 
--- A server is removed and added again
+-- An operator removes a server and adds it again
 SELECT snowflake_fleet.remove_server('regress_fleet_a');
 SELECT regexp_replace(snowflake_fleet.remove_server('regress_fleet_a'), ' at .*', '');
 SELECT snowflake_fleet.remove_server(NULL);

@@ -1,6 +1,7 @@
 // Prints random lease requests and the decisions of the reference model, one per line: trace SEED
-// STEPS. A test compares these decisions with the decisions of the SQL functions. The times of
-// requests are close together, so that requests often meet the limits of leases.
+// STEPS. A test compares the decisions of the reference model with the decisions of the SQL
+// functions. The times of requests are close together, so that requests often meet the limits of
+// leases.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +47,8 @@ void reset() {
 }
 
 LeaseRequest random_request() {
-  // The request repeats or varies an earlier request, or fits the state of a region.
+  // Makes a random request, which repeats or varies an earlier request, or fits the state of a
+  // region.
   LeaseRequest request{};
   if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
   if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);
@@ -92,7 +94,7 @@ LeaseRequest random_request() {
   return request;
 }
 
-// Returns the regions in a server's configuration. Sometimes returns regions of another server, as
+// Returns the regions in a server's configuration. At random, returns regions of another server, as
 // if the configuration had changed.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
