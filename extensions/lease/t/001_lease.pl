@@ -1,5 +1,5 @@
-# Tests the start, restart and crash of a server that leases its region. Also tests renewals, revoked leases, and the
-# errors without a lease.
+# Tests the start, restart and crash of a server that leases its region. Tests renewals, revoked leases, and the errors
+# of calls without a lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -66,7 +66,7 @@ like($server->log_content, qr/WARNING:  snowflake: could not connect to the leas
 eval { $holder->quit };
 
 # When the lease has ended, next_id() waits, and fails after "snowflake.max_wait". When the server gets a new lease,
-# waiting calls continue.
+# calls that wait for a lease continue.
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
@@ -82,8 +82,8 @@ is($end->{errors}, '', 'a waiting call gets its id when the lease server is back
 $ledger->record($waiting->{name}, @{ $end->{ids} });
 $ledger->check(1_000, 'ids are unique over a crash restart and a lease that ended');
 
-# If the server is stopped cleanly, it gives its region back. The server leases a region again at the next start, and
-# ids stay unique.
+# A server that is stopped cleanly gives its region back. The server leases a region again at the next start, and ids
+# stay unique.
 $server->restart;
 like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'the log shows that a clean stop returned the region');
 $ledger->new_server_run;
@@ -97,7 +97,7 @@ $ledger->new_server_run;
 @ids = mint($server);
 isnt(region_of($server, $ids[0]), $second, 'after an immediate stop the server mints in another region');
 
-# If an operator revokes the lease, the server continues with another region.
+# If an operator revokes the lease of a server, the server continues with another region.
 my $held = $server->safe_psql('postgres', 'SELECT region FROM snowflake.lease');
 my $session = $server->session;
 $session->query_safe('SELECT snowflake.next_id(1)');

@@ -1,4 +1,4 @@
-# Tests that a server does not start with an invalid combination of settings, and that the message explains why.
+# Tests that a server does not start with an invalid combination of settings, and that its error message explains why.
 
 use strict;
 use warnings FATAL => 'all';

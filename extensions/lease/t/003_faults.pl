@@ -88,7 +88,7 @@ $server->create_database('other');
 goes_on_when_recreated(0, 'ids of a database that was created again are above the old ones, with the clock set back');
 goes_on_when_recreated(1, 'ids of a database that was created again are above the old ones, over a crash restart');
 
-# The lease worker is killed, and later an operator terminates it.
+# The lease worker is first killed, and later terminated by an operator.
 my $worker = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'};
 my $first = $server->safe_psql('postgres', $worker);
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');

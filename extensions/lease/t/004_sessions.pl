@@ -1,5 +1,5 @@
-# Tests new sessions while other sessions mint, and hosts of the lease server that do not answer. Also tests short
-# leases, and regions that are lost while calls wait.
+# Tests new sessions while other sessions mint, and hosts of the lease server that do not answer. Tests short leases,
+# and regions that are lost while calls wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +18,8 @@ $lease_server->install;
 $lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 
-# The limit up to which sessions may mint is ahead of the clock by "snowflake.reserve". A new session must not wait
-# until the clock reaches the limit for ids.
+# The limit up to which sessions may mint ids is ahead of the clock by "snowflake.reserve". A new session must mint
+# without waiting until the clock reaches the limit for ids.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -76,8 +76,8 @@ my ($in_force, $late) = $renewals =~ /^(\d+), late: (\d+)$/;
 is($in_force, 12, 'a lease that is shorter than the server requested is renewed twelve times before it ends') or diag $renewals;
 cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 
-# next_id() waits for a lease that allows an id greater than the argument "after". The region is lost while next_id()
-# waits. The new id must be greater than the argument "after".
+# next_id() waits for a lease that allows an id greater than the argument "after". A server loses its region while
+# next_id() waits. After the wait, next_id() must return an id that is greater than the argument "after".
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
@@ -99,8 +99,8 @@ foreach my $writer (@waiting)
 	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'the ids are greater than the argument "after" although the region was lost') or diag "@{ $end->{ids} } after $after";
 }
 
-# If the lease server refuses the clock of a server, the server repeats its request while sessions wait. The log must
-# not contain a line for each repeated request.
+# If the lease server refuses the clock of a server, the server repeats its request while sessions wait. Repeated
+# requests of a server must not each write a line to the log.
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');

@@ -1,5 +1,5 @@
-# Tests the errors of calls, and the reasons in health, if a server cannot mint. The causes are a server without a
-# region, a lease that has ended or begins later, and a database of another fleet.
+# If a server cannot mint ids, tests the errors of next_id() and the reasons that health shows. In these tests a server
+# has no region, its lease has ended or begins later, or its database belongs to another fleet.
 
 use strict;
 use warnings FATAL => 'all';
@@ -55,7 +55,7 @@ refused('no region is leased', { message => 'this server has not leased a region
 $lease_server->start;
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints when the lease server is back');
 
-# If the clock is set back, ids of a new database must be greater than the existing ids of the region.
+# Even if the clock is set back, ids of a new database must be greater than the existing ids of the region.
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');

@@ -1,6 +1,6 @@
-# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble". The
-# test replaces only names of machines, lengths of time and the time of day. Also compares the table of messages in
-# doc/fleet.md with the source code.
+# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble". In
+# the commands of the page, the test replaces only names of machines, lengths of time and the time of day. Compares the
+# table of messages in doc/fleet.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,7 @@ sub section_ends
 	return;
 }
 
-# Applies replacements to a text. Each pattern of a replacement must occur in the text.
+# Applies replacements to a text. Replaces patterns in a text, and fails if a pattern does not occur in the text.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -41,8 +41,8 @@ sub adapted
 }
 
 # Arranges the files of a node as Debian's packages do, with the configuration outside of the data directory. The
-# configuration has a folder conf.d, and already preloads a library. Scripts replace the commands `runuser`, `chown` and
-# `systemctl`.
+# server's configuration has a folder conf.d, and already preloads a library. Scripts replace the commands `runuser`,
+# `chown` and `systemctl`.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -62,7 +62,7 @@ sub debian
 		shared_preload_libraries = 'pg_stat_statements'
 		include_dir = 'conf.d'
 		CONF
-	# The script replaces runuser, because the test already runs as the right account.
+	# The command runuser is replaced, because the test already runs as the right account.
 	append_to_file("$base/bin/runuser", "#!/bin/sh\nshift 3\nexec \"\$\@\"\n");
 	append_to_file("$base/bin/chown", "#!/bin/sh\n");
 	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
@@ -111,7 +111,7 @@ sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 my $title = 'Three servers';
 my $lease_server = Snowflake::LeaseServer->new('lease_server');
 $lease_server->init;
-# A network connection must match the line of pg_hba.conf that the page shows.
+# A network connection must match the line of pg_hba.conf that doc/fleet.md shows.
 debian($lease_server, "local all all trust\n");
 shell($lease_server, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
 $lease_server->_update_pid(1);
@@ -158,7 +158,7 @@ section_ends($title);
 
 my $west = $server{west};
 
-# Checks that each message in the table of the page exists in the sources.
+# Checks that each message in the table of doc/fleet.md exists in the sources.
 
 my $source = join '', map { slurp_file($_) } glob("$FindBin::RealBin/../src/*.cpp"), glob("$FindBin::RealBin/../../../src/pg/*/*lease*.cpp");
 $source =~ s/"\n\s*"//g;
@@ -172,7 +172,7 @@ foreach my $message (@messages)
 	my $start = quotemeta(($message =~ /^(.*?)(?:: |\xe2|$)/)[0]);
 	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources contain the message: $message");
 }
-# A wrong password is corrected in the file that the message names.
+# The test corrects a wrong password in the file that the error message names.
 $lease_server->safe_psql('fleet', q{ALTER ROLE north PASSWORD 'another'});
 ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
@@ -209,7 +209,7 @@ section_ends($title);
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
-# After a cancel, the lease worker sends its next request at once.
+# If the lease worker is cancelled, it sends its next request at once.
 sub ask_now { my ($node) = @_; return ($node // $west)->safe_psql('app', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}); }
 $title = 'The lease server was promoted, or restored';
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.fleet SET timeline = 99; SELECT snowflake_fleet.sign_rows()');

@@ -1,5 +1,5 @@
 # Tests a lease server that an ordinary role created without the extension, and servers that send requests at the same
-# time. Also tests a clock that is wrong at the server start, and a lease server without its synchronous standby.
+# time. Tests a clock that is wrong at the server start, and a lease server without its synchronous standby.
 
 use strict;
 use warnings FATAL => 'all';
@@ -51,7 +51,7 @@ is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM s
 is($lease_server->safe_psql('plain', q{SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_fleet.regions WHERE state = 'held'}),
 	'alpha beta gamma', 'the lease server shows that the three servers hold regions');
 
-# The lease server detects a clock that is wrong when the server starts.
+# The lease server detects that the clock of another server is wrong when that server starts.
 my $gamma = $server{gamma};
 foreach my $case ([ 60, 'the lease server refused to lease: The server\'s clock is \d+ ms ahead' ],
 	[ -60, 'refused to lease: this server\'s clock is \d+ ms behind' ])
@@ -68,8 +68,8 @@ $gamma->clock->set(0);
 push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
 is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'ids are unique after the clock was corrected');
 
-# The lease server answers only after the synchronous standby has received the commit of the lease. While the standby is
-# missing, the lease server grants no lease.
+# The lease server answers only after the synchronous standby has received the commit of the lease. While its
+# synchronous standby is missing, the lease server grants no lease.
 my $alpha = $server{alpha};
 $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $lease_server->reload;

@@ -1,6 +1,6 @@
-# Tests a server that is recovered to an earlier time while its original still runs, and an asynchronous failover. The
-# clocks of the recovered server and of the promoted standby are behind. The recovered server and the promoted standby
-# lease other regions than the original, so no id repeats, not even the id of a lost row.
+# Tests a server that is recovered to an earlier time while its original still runs, and an asynchronous failover. In
+# both tests, the clocks of the recovered server and of the promoted standby are behind. The recovered server and the
+# promoted standby lease other regions than the original, so no id repeats, not even the id of a lost row.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +25,8 @@ my $original = Snowflake::Node->create('original', has_archiving => 1, allows_st
 $original->start;
 $original->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)');
 
-# Inserts rows whose ids have different times. Returns how many of the ids an earlier call has already returned.
+# Inserts so many rows that their ids have different times. Returns how many of the given ids were already passed to an
+# earlier call.
 my %seen;
 sub mint
 {
@@ -54,7 +55,7 @@ sub mints_through_lost_time
 	my ($node, $what) = @_;
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM photos'), '40000', "$what: some rows are lost");
-	$node->clock->set($marked / 1000 - time - 5);    # leaves a few seconds to start a session
+	$node->clock->set($marked / 1000 - time - 5);    # leaves a few seconds in which the test can start a session
 	$twice += mint($node);
 	is($node->safe_psql('postgres', "SELECT snowflake.time_of(min(id)) < '$until' FROM photos WHERE snowflake.region_of(id) <> 0"), 't',
 		"$what: its first id is earlier than the last lost one");

@@ -1,5 +1,6 @@
-# Tests several hosts in "snowflake.lease_conninfo". If a host does not grant a lease, whatever the reason, the server
-# tries the next host and continues to mint. The failing host can be at any position in the list of hosts.
+# Tests several hosts in "snowflake.lease_conninfo". If a host of the lease server does not grant a lease, the server
+# tries the next host and continues to mint ids. The host that does not grant a lease can be at any position in the list
+# of hosts.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +34,7 @@ $lease_server->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# The kernel accepts connections to the port of this socket, but no process answers.
+# Listens on a port whose connections the kernel accepts, but to which no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $lease_server->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -65,8 +66,8 @@ sub renewed_since
 	return;
 }
 
-# The first host does not answer, but the second host answers. The hosts come from the connection string, from a service
-# file, or from the addresses of one host name.
+# In this list of hosts, the first host does not answer, but the second host answers. The list of hosts comes from the
+# connection string, from a service file, or from the addresses of one host name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $lease_server->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');

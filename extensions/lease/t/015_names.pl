@@ -1,5 +1,5 @@
-# Tests a name server that does not answer. Calls of next_id() fail at once, and the database server stops without
-# waiting for the name server.
+# Tests a server that leases its region while the name server does not answer. While the name server does not answer,
+# next_id() fails at once, and the database server can be stopped without a wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -60,7 +60,7 @@ $server->start;
 ok(looked_up(), 'after a restart a child process of the worker looks up the name');
 stops('an immediate stop while a name is looked up', 'immediate');
 
-# If the look-up of the host name exceeds its time limit, the look-up fails and is repeated.
+# A look-up of the lease server's host name that exceeds its time limit fails and is repeated.
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of host name "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
@@ -68,13 +68,13 @@ $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server leases a region when the name server answers');
 is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'the server mints when the name server answers');
 
-# The server cannot give its region back, because the name server does not answer. The stop of the server must not wait
+# The server cannot give its region back, because the name server does not answer. A server must stop without waiting
 # for the name server.
 $resolver->set('fleet.example' => \@never);
 stops('a fast stop with a region', 'fast');
 like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of host name "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');
 
-# Tests a host name that does not exist.
+# Tests a lease server whose host name does not exist.
 $resolver->set('fleet.example' => [0]);
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE 'could not connect to the lease server: host name "fleet.example" has no address: %' FROM snowflake.lease}),

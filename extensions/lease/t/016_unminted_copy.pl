@@ -16,7 +16,7 @@ $lease_server->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')
 my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $lease_server->host, $lease_server->port;
 my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.leased_regions = '0-3'\n$fleet\n");
 
-# One database is created before the lease server answers, and another one after the answer.
+# The test creates one database before the lease server answers, and another one after the answer.
 $lease_server->stop;
 $server->start;
 $server->create_database('early');

@@ -1,4 +1,4 @@
-# Tests a lease worker that is cancelled or terminated, or that raises an error. Also tests a clock that is set back, a
+# Tests a lease worker that is cancelled or terminated, or that raises an error. Tests a clock that is set back, a
 # server without a free background worker, and a server that is its own lease server.
 
 use strict;
@@ -76,7 +76,7 @@ command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file
 renewed('the lease is renewed after errors of the worker');
 is(worker(), $limited, 'the worker is the same process after errors');
 
-# The lease is revoked while the lease worker cannot open the shared memory of a database.
+# An operator revokes the lease while the lease worker cannot open the shared memory of a database.
 my $memory = $server->data_dir . '/pg_dynshmem';
 chmod 0, $memory or die $!;
 $lease_server->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");
@@ -88,8 +88,8 @@ $ledger->new_server_run;
 mint();
 is(worker(), $limited, 'the worker is the same process after it could not map the memory of a database');
 
-# The lease worker is terminated while the clock is ahead, and then the clock is set back. PostgreSQL computes from the
-# clock when to restart a background worker.
+# The test terminates the lease worker while the clock is ahead, and sets the clock back afterwards. PostgreSQL computes
+# from the clock when to restart a background worker.
 $server->clock->set(600);
 $server->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'it is not refused';
 $server->safe_psql('postgres', 'SELECT pg_terminate_backend(' . worker() . ')');
@@ -97,8 +97,8 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
 renewed('the lease is renewed after the clock was set back');
 
-# The postmaster is suspended, so no lease worker starts. After the lease has ended, health shows that no lease worker
-# runs.
+# The test suspends the postmaster, so that no new lease worker starts. After the lease has ended, health shows that no
+# lease worker runs.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session
@@ -171,8 +171,8 @@ sleep 5;
 cmp_ok($lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
-# If the lease server is the server itself, it accepts no connection during its stop. The lease worker then does not try
-# to give the lease back.
+# If the lease server is the server itself, it accepts no connection during its stop. During its stop such a server does
+# not try to give its lease back.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;

@@ -1,6 +1,6 @@
-# Tests steps of the clock, for example after the host of several servers was suspended. If the clocks of server and
-# lease server have both stepped, the operator does not need to call accept_clock(). If only the server's clock has
-# stepped, next_id() fails.
+# Tests steps of the clock, for example after the host of several servers was suspended. If the clocks of a server and
+# of the lease server have stepped by the same time, accept_clock() is not needed. If only the clock of the leasing
+# server has stepped, next_id() fails.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,8 +24,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# The clock of the server is stepped while its request for a renewal waits. A renewal that began before the step does
-# not confirm the new time, so next_id() fails.
+# The clock of the server is stepped while its request for a renewal waits. A renewal of the lease that began before the
+# clock step does not confirm the new time, so next_id() fails.
 my $operator = $lease_server->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $lease_server->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
@@ -37,7 +37,7 @@ ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM sn
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'health() shows that the database does not mint while only its clock is ahead');
 unlike($server->log_content, qr/snowflake accepts that the clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
-# Steps the clock of the lease server by the same time.
+# Steps the clock of the lease server by the same time as the clock of the leasing server.
 $lease_server->clock->set(7200);
 ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');

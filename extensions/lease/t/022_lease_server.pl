@@ -1,6 +1,6 @@
-# Tests the lease server by requests that the test sends. Creates the lease server with and without the extension, and
-# sends many requests at once, and requests that wait for a lock. Also tests dumps, restores and copies of the lease
-# server, and the views for its operator.
+# Tests the lease server by requests that the test sends. The test creates the lease server with and without the
+# extension. It sends many requests at once, and requests that wait for a lock. Tests dumps, restores and copies of the
+# lease server, and the views for its operator.
 
 use strict;
 use warnings FATAL => 'all';
@@ -65,18 +65,18 @@ like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: 
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'the script fails if it runs a second time');
 
-# If the fleet has the wrong layout, an operator can call create_fleet() again. The second call of create_fleet() fails
-# if a server may have minted an id.
+# If the fleet has the wrong layout, an operator can call create_fleet() again. A second call of create_fleet() fails if
+# a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
 like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
 $lease_server->ask(call => 'give_back', server => 'alpha', incarnation => 1, $lease_server->known($wrong), seal => $Snowflake::LeaseServer::seal + 4, grant => $wrong->{grant_number});
-# Each call creates a fleet with a different number, so that a dump of an earlier fleet cannot grant leases to servers
-# of a later fleet.
+# Each call of create_fleet() chooses a new number, so that a dump of an earlier fleet cannot grant leases to servers of
+# a later fleet.
 my @fleets = map { sql("SELECT snowflake_fleet.create_fleet(lease => '$_')"); sql('SELECT id, longest_ms FROM snowflake_fleet.fleet') } '2 hours', '1 hour';
 is(scalar(uniq(map { /^(\d+)/ } @fleets)), 2, 'each create_fleet() makes another number of the fleet');
 
-# Requests at the same time get different regions.
+# Servers that send requests at the same time get different regions.
 my @clients = map {
 	my $server = $_ % 2 ? 'alpha' : 'beta';
 	my $sql = join '', map { 'SELECT status, region FROM ' . $lease_server->question(call => 'acquire', server => $server, incarnation => $_) . ";\n" } 100 + 3 * $_ .. 102 + 3 * $_;
@@ -95,8 +95,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# The time that a request waits for the lock does not count as a difference of clocks. The answer to the request
-# respects leases that were granted while the request waited.
+# The time that a request waits for a lock does not count as a difference between clocks. The answer to a request that
+# waited for a lock respects leases that were granted during the wait.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $lease_server->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
@@ -181,8 +181,8 @@ my $again = $lease_server->ask(%renewal, newest => $over->{number}, term => $ove
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'after confirm_data_loss() the holder keeps its lease');
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'after confirm_data_loss() no other server gets a region');
 
-# Restores a dump that is older than the first request. Regions without a row must not become free before the other
-# regions.
+# Restores a dump of the lease server that is older than the first request. After the restore, regions without a row
+# must not become free before the other regions.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},
 	'-c', 'UPDATE snowflake_fleet.fleet SET timeline = 99' ], 'a fleet without requests is made');

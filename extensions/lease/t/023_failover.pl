@@ -27,8 +27,8 @@ my $standby = add_standby('standby', $primary);
 my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1);
 like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby of the lease server refuses requests');
 
-# With a synchronous standby, the lease server answers only after the standby has received the commit, whatever
-# synchronous_commit is.
+# A lease server with a synchronous standby answers only after the standby has received the commit, at any value of
+# synchronous_commit.
 $primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
@@ -46,8 +46,8 @@ $standby->start;
 $run->finish;
 like($waiting{out}, qr/granted/, 'the answer is sent when the standby is back');
 
-# A promoted lease server grants no lease before the operator has confirmed that no lease was lost. After the
-# confirmation, all leases continue.
+# A promoted lease server grants no lease before the operator has confirmed that no lease was lost. If the operator has
+# confirmed that no lease was lost, all leases continue under the promoted lease server.
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
@@ -65,13 +65,14 @@ is($told->{grant_number}, $first->{grant_number}, 'after confirm_no_data_loss() 
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $standby->reload;
 
-# A revoked lease stays revoked, whatever the operator confirms.
+# A lease that was revoked before a failover stays revoked after the operator's confirmation.
 $standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE snowflake_fleet.fleet SET timeline = 9;
 	SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)});
 my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
 is($over->{status}, 'lost', 'after confirm_data_loss() a revoked lease is still lost');
 
-# Waits until a copy of the files would get another change time, which PostgreSQL reports in seconds.
+# Waits for the next second, so that a copy of the data files gets another change time, which PostgreSQL reports in
+# seconds.
 sub copies_differ
 {
 	my $written = (stat $standby->data_dir . '/PG_VERSION')[10];
@@ -93,9 +94,9 @@ $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
 like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a new label changed their metadata/, 'the answer lists what can have changed the files');
-# In a restored snapshot of a disk, the files have the same change time as before. The lease server detects a restored
-# snapshot when a server with a newer lease sends a request. After the lease server has detected a snapshot, it refuses
-# all requests.
+# In a restored snapshot of a disk, the data files have the same change time as before. The lease server detects a
+# restored snapshot when a server with a newer lease sends a request. A lease server that has detected a restored
+# snapshot refuses all requests.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'after the snapshot was detected, requests of other servers get the status halted');
@@ -103,7 +104,7 @@ like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fle
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'after confirm_data_loss() requests are decided again');
 
-# A base backup is started without a signal file for standby or recovery.
+# Starts a base backup of the lease server without a signal file for standby or recovery.
 copies_differ();
 $standby->backup('started');
 my $started = Snowflake::LeaseServer->new('started');

@@ -31,7 +31,7 @@ $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowf
 is(conflict($first), '', 'after a restart the view lease shows no conflict');
 is(health($first), 't|', 'after a restart health shows no conflict');
 
-# Starts a second server with the same configuration file.
+# Starts a second server with the configuration file of the first server, and thus the same static region.
 my $second = Snowflake::Node->create_running('second', conf => $copied);
 foreach my $node ($first, $second)
 {
@@ -58,7 +58,7 @@ $lease_server->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
-# The first server changes from its static region to leased regions. The ids of a database ascend when its static region
+# Changes the first server from its static region to leased regions. The ids of a database ascend when its static region
 # is replaced by a leased region.
 $lease_server->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
@@ -69,7 +69,7 @@ my ($after) = $first->ids('SELECT snowflake.next_id(1)');
 cmp_ok($after, '>', $before, 'ids ascend over the change to leased regions');
 is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'after the change the server leases a region');
 
-# The second server still mints in the static region, so the region is not leased to the first server.
+# A static region in which the second server still mints is not leased to the first server.
 $second->start;
 $second->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'a request for the static region of the server\'s clone gets the status taken');

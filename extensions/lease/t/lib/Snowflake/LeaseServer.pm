@@ -26,8 +26,9 @@ sub create
 
 sub install { return $_[0]->safe_psql($_[1] // 'postgres', 'CREATE EXTENSION snowflake_fleet'); }
 
-# Sends a request. Returns the answer as a hash, or the error as {error}. Ends the test if there is no answer. The
-# hash %request contains call, server, incarnation, and all values that differ from the first request of a server run.
+# Sends a request. Sends a request and returns the answer as a hash, or the error as {error}. Ends the test if the lease
+# server does not answer. The hash %request contains call, server, incarnation, and all values that differ from the
+# first request of a server run.
 sub ask
 {
 	my ($self, %request) = @_;

@@ -1,5 +1,5 @@
-# Replaces the name look-ups of a server. The library resolver.c, which the server preloads, reads from a file the
-# addresses of names and how long a look-up takes.
+# Replaces the look-ups of host names in a server. The library resolver.c, which the server preloads, reads from a file
+# the addresses of names and how long a look-up takes.
 
 package Snowflake::Resolver;
 

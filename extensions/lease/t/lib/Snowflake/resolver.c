@@ -1,9 +1,9 @@
 // Replaces the look-up of host names in a server into which a test preloads this library. A file
-// contains the addresses of each name, and whether the name server answers. The C library resolves
-// numeric addresses and Unix sockets as usual.
+// contains the addresses of each host name, and the time until the name server answers. The C
+// library resolves numeric addresses and Unix sockets as usual.
 //
-// A line of the file has a name, the seconds until the answer, and addresses. If the file does not
-// contain a name, the C library looks up the name.
+// A line of the file with host names has a name, the seconds until the answer, and addresses. The C
+// library looks up host names that the file does not contain.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
