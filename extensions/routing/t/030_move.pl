@@ -1,5 +1,5 @@
-# Moves a shard while clients write to the shard. Checks that no row is lost or repeated, and that each row is on the
-# server of its shard.
+# Moves a shard while clients write to the shard. After the moves, checks that no row is lost or repeated, and that each
+# row is on the server of its shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -56,7 +56,7 @@ foreach my $name ('a', 'b', 'c', 'control')
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'a second run of the finished move succeeds');
 
-# A move transfers keys, sequences and privileges. New ids are greater than all moved ids.
+# A move transfers keys, sequences and privileges. After a move, new ids are greater than all moved ids.
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'the target has the primary key and the foreign key');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');
@@ -67,7 +67,7 @@ is($next, ($number + 1) . '|t', 'the sequence continues on the target, and new i
 is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'the target has the privileges of the source');
 
 # The template uses objects that all shards share: an enum, a domain, a trigger function, and a table that foreign keys
-# refer to. A move, and the move back, transfer everything that create_shards() creates from the template.
+# refer to. A move to another server and back transfers everything that create_shards() creates from the template.
 foreach my $node ($north, $south)
 {
 	$node->safe_psql('postgres', <<~'SQL');
@@ -105,8 +105,8 @@ sub dump_of
 	my ($node) = @_;
 	my ($out, $err);
 	IPC::Run::run([ 'pg_dump', '-s', '-n', 'shard_20', '-d', $node->connstr('postgres') ], '>', \$out, '2>', \$err) or die $err;
-	# Removes differences between dumps that do not matter. PostgreSQL chooses the names of identity sequences, and the
-	# REVOKE before grants depends on the version.
+	# Removes differences between two dumps that are not caused by a move. PostgreSQL chooses the names of identity
+	# sequences, and the REVOKE before grants depends on the version.
 	return join "\n", sort grep { !/^--|^$/ } split /\n/, $out =~ s/^\\(un)?restrict .*\n//mgr =~ s/^REVOKE [A-Z,]+ ON TABLE/REVOKE ALL ON TABLE/mgr =~ s/another|"Odd ""one"", \{\} %s_n_seq"/SEQUENCE/gr;
 }
 sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM shard_20.$_ AS t") } 'plain', '"Odd ""one"", {} %s"'; }
@@ -165,8 +165,8 @@ my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo
 is($alone->{status}, 0, 'a move without a map succeeds') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', 'after the move without a map the target has the table');
 
-# Moved rows may have ids that the target's clock has not reached. The target mints above the moved ids, or refuses to
-# take over.
+# Moved rows may have ids whose times are ahead of the target's clock. The target of a move mints above the moved ids,
+# or refuses to take over.
 $north->reconfigure('snowflake.max_lead' => "'1min'");
 my $ahead = $north->safe_psql('postgres', "SELECT snowflake.observe(snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 31)); INSERT INTO shard_7.users (name) VALUES ('ahead') RETURNING id") =~ s/^\n//r;
 my $run = $mover->run('--shard' => 7, '--to' => 'b');

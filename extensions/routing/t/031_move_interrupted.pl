@@ -1,5 +1,5 @@
-# Tests moves that are killed at every step and run again, and moves that are aborted. Also tests a failover during a
-# move, and writes while the schema is fenced.
+# Tests moves that are killed at every step and run again, and moves that are aborted. Tests a failover during a move,
+# and writes to the schema after it was closed for writers (fenced).
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old_' || n FROM generate_series(1, 3000) n") foreach 1 .. 5;
 
-# Opens a transaction that makes the program wait at a certain step.
+# Opens a transaction that makes snowflake-move-shard wait at a certain step.
 my @sessions;
 sub hold
 {
@@ -30,8 +30,9 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Each step has a name, a function that takes a lock which the program needs, and the output that shows the step. The
-# locks delay the commit of a change of the map, because the program first rehearses the change and rolls it back.
+# Each step of a move has a name, a function that takes a lock which snowflake-move-shard needs, and the output that
+# shows the step. The locks delay the commit of a change of the map, because the program first rehearses the change and
+# rolls it back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -64,8 +65,8 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# Locks the table of the target before the copy of its rows begins. The copy begins after the replication slot
-		# is created.
+		# Locks the table of the target before the copy of its rows begins. Copying the rows begins after the
+		# replication slot was created.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;
@@ -79,7 +80,7 @@ foreach my $moment (@moments)
 	is($mover->leftovers, '', "a move that was killed $name leaves nothing behind");
 	($from, $to) = ($to, $from);
 }
-# Kills the program at random moments.
+# Kills snowflake-move-shard at random moments.
 foreach (1 .. 8)
 {
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
@@ -100,7 +101,8 @@ is($mover->differences($fleet->node($from), 1, \%rows), '', 'the server has exac
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each row is in the schema of its shard');
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 
-# The fence waits for a transaction that has written, even if the transaction is prepared in the meantime.
+# Before the schema is closed for writers (fenced), the move waits for a transaction that has written, even if it is
+# prepared in the meantime.
 ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
@@ -152,8 +154,8 @@ is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
-# The program was killed, but its statement that changes the map still runs. The next run of the program waits until the
-# server has ended the statement of the killed run.
+# The statement of a killed snowflake-move-shard that changes the map may still run. The next run of the program waits
+# until the server has ended the statement of the killed run.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
@@ -165,7 +167,7 @@ release();
 is($fleet->control('SELECT snowflake_fleet.server_of_shard(7)'), 'a', 'the map has not changed after --abort');
 is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('on') RETURNING name"), 'on', 'the source accepts writes after --abort');
 
-# A failover of the source loses the replication slot, so the copy starts again, including later rows.
+# A failover of the source loses the replication slot, so all rows are copied again.
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_4 DISABLE');
 $north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'");
@@ -175,7 +177,7 @@ is($over->{status}, 0, 'a move whose slot was lost succeeds') or diag($over->{ou
 like($over->{output}, qr/copy starts again/, 'the output shows that the copy starts again');
 is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'since') FROM shard_4.users"), '3001|1', 'the target has all rows after the copy started again');
 
-# Runs two programs for the same shard at the same time.
+# Runs snowflake-move-shard twice at the same time for the same shard.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 5, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_5')") or die;

@@ -1,5 +1,5 @@
-# Tests that only schemas with objects of create_shards() can move. A move of any other object is refused before the
-# move begins, and the message names the object.
+# Tests that only schemas with objects of create_shards() can move. If a schema contains any other object, its move is
+# refused before it begins, and the message names the object.
 
 use strict;
 use warnings FATAL => 'all';
@@ -109,7 +109,7 @@ $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EX
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
 	qr/The encoding of the source database is UTF8, and that of the target database SQL_ASCII/, 'a move is refused if only one side has encoding SQL_ASCII');
 
-# The program quotes names, so a role that may create objects cannot inject statements.
+# snowflake-move-shard quotes names, so a role that may create objects cannot inject statements.
 $north->safe_psql('postgres', <<~'SQL');
 	ALTER TABLE shard_2.users ADD CONSTRAINT odd CHECK (name <> 'a TRIGGER snowflake_move');
 	CREATE TRIGGER snowflake_move_log BEFORE UPDATE ON shard_2.users FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
@@ -189,8 +189,8 @@ is($dropped->{status}, 0, '--drop-source succeeds with such an index on the targ
 like($dropped->{output}, qr/rows of shard_2_moved and of the target now: .*1 rows and 1 rows/, '--drop-source has counted the rows of both sides');
 is($south->safe_psql('postgres', "SELECT bool_or(super) FROM callers WHERE name = 'planned'"), 'f', 'no superuser has run the function of the index');
 
-# A password on the command line is refused in every form of a connection string. The error message does not contain the
-# password.
+# A password on the command line is refused in every form of a connection string. The error message about such a
+# connection string does not contain the password.
 foreach my $conninfo ("host=x password=hunter2", "host=x sslpassword='hunter2'", 'postgresql://u:hunter2@x/db', 'postgresql://u@x/db?password=hunter2', "host='x password=hunter2", 'postgresql://u:hunter2@x:bad:port/db')
 {
 	my $run = $mover->run_without_map('--shard' => 0, '--from' => $conninfo, '--to' => $fleet->conninfo('b'));

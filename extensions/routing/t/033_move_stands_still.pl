@@ -1,5 +1,5 @@
-# Tests that DDL on a schema is refused while the schema is moved. Also tests that the last step of the move detects
-# changes that were not refused.
+# Tests that DDL on a schema is refused while the schema is moved. The last step of the move must detect DDL that was
+# not refused.
 
 use strict;
 use warnings FATAL => 'all';
@@ -77,8 +77,8 @@ like($north->finish_writer($waits)->{errors}, qr/schema shard_2 is being moved t
 is($mover->finish($move)->{status}, 0, 'the move succeeds after the refused DDL');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'the target has the row of the long transaction');
 
-# Runs DDL in a transaction that began before the move. If the transaction has altered a table, the move waits for the
-# end of the transaction. A table that the transaction has created is moved, too.
+# Runs DDL in a transaction that began before the move. If a transaction has altered a table of the schema, the move
+# waits for the end of the transaction. A table that an open transaction created before the move is moved, too.
 foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', undef, 'SELECT count(*) FROM shard_3.users WHERE balance = 7' ],
 	[ 5, 'CREATE TABLE shard_5.late (id bigint PRIMARY KEY); INSERT INTO shard_5.late SELECT generate_series(1, 500)', qr/waiting for transactions that have written, \d+ s: process \d+/, 'SELECT count(*) FROM shard_5.late' ])
 {
@@ -117,8 +117,8 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	$writer->query_safe("INSERT INTO shard_$shard.photos (user_id) SELECT 1 WHERE false; LOCK shard_$shard.photos IN ROW EXCLUSIVE MODE");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b');
 	$mover->wait_for($move, qr/writers or other locks did not end/);
-	# REINDEX waits for the transaction in which the program tries to lock the table. The result is a deadlock, so
-	# PostgreSQL ends one of the two transactions.
+	# REINDEX waits for the transaction in which the program tries to lock the table. REINDEX and the move then block
+	# each other (a deadlock), so PostgreSQL ends one of the two transactions.
 	while ((my $error = $north->error_of($ddl)) !~ /^no error/)
 	{
 		die $error if $error !~ /40P01/;

@@ -1,5 +1,5 @@
-# Tests moves with unusual endpoints: the control database as source or target, and two databases of one server. Also
-# tests several moves at once, and a second target.
+# Tests moves with unusual endpoints: the control database as source or target, and two databases of one server. Tests
+# several moves at once, and a second target for the same shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +25,7 @@ is($mover->run('--shard' => 0, '--to' => 'b')->{status}, 0, 'a move from the con
 is($south->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|b', 'the target has the rows and the map');
 is($control->safe_psql('postgres', "SELECT to_regnamespace('shard_0') IS NULL"), 't', 'the control database no longer has the schema');
 
-# Two databases of one server have the same shard number, or are source and target of one move.
+# Tests two databases of one server that have the same shard number, or are source and target of one move.
 $north->safe_psql('postgres', 'CREATE DATABASE second');
 $north->safe_psql('second', "CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE; CREATE SCHEMA shard_1; CREATE TABLE shard_1.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1), name text); INSERT INTO shard_1.users (name) SELECT 'second' FROM generate_series(1, 300)");
 my $second = $fleet->conninfo('a') =~ s/dbname=postgres/dbname=second/r;
@@ -67,7 +67,7 @@ $locker->query_safe("SELECT pg_advisory_lock(hashtext('snowflake-move-shard'), 3
 is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'a move does not wait for an advisory lock of another role');
 $locker->quit;
 
-# Five moves run at once, with the default number of workers for subscriptions.
+# Runs five moves at once, with the default number of workers for subscriptions.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 4; ALTER SYSTEM SET max_sync_workers_per_subscription = 2');
 $south->restart;
 my @moves = map { $mover->start('--shard' => $_, '--to' => 'b') } 4 .. 8;
@@ -77,9 +77,9 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
-# After the program has ended, the subscription of a copied shard still occupies a worker. If another program waits for
-# a worker, its message names the move that occupies the worker. The view "moves" shows the move of the ended program,
-# and the lost slot of this move.
+# After snowflake-move-shard has ended without finishing a move, the move's subscription still occupies a worker. A move
+# that waits for a worker prints a message that names the move which occupies the worker. The view "moves" shows the
+# unfinished move, and that the move has lost its replication slot.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
@@ -103,8 +103,8 @@ like($ended->{output}, qr/the replication slot does not exist any more, .*: the 
 is($mover->run('--shard' => 9, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move whose slot was lost');
 is($mover->finish($waits)->{status}, 0, 'the waiting move succeeds');
 
-# The program checks limits of the servers before it starts a move. CREATE SUBSCRIPTION would fail only after the move
-# has begun. From PostgreSQL 18 on, max_active_replication_origins limits the replication origins.
+# snowflake-move-shard checks limits of the servers before a move begins, because CREATE SUBSCRIPTION would fail only
+# later. From PostgreSQL 18 on, max_active_replication_origins limits the replication origins.
 my $origins = $south->safe_psql('postgres',
 	"SELECT min(name) FROM pg_settings WHERE name IN ('max_replication_slots', 'max_active_replication_origins')");
 foreach my $case ([ $south, 'max_logical_replication_workers', 1, 'The target has 1 free workers for subscriptions' ],

@@ -1,5 +1,5 @@
-# Tests servers that crash or do not respond during a move. The program continues or ends with a message, and reports
-# every schema that is still fenced.
+# Tests servers that crash or do not respond during a move. In these cases snowflake-move-shard continues or ends with a
+# message, and reports every schema that is still closed for writers (fenced).
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,7 +23,7 @@ $control->reconfigure(statement_timeout => '20s');
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 2000) n") foreach 0 .. 9;
 $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->restart foreach $north, $south;
 
-# Opens a transaction without the timeouts that the test has set for sessions.
+# Opens a transaction to which the timeouts that the test has set for sessions do not apply.
 sub hold
 {
 	my ($node, $sql) = @_;
@@ -53,7 +53,7 @@ $mover->wait_for($move, qr/waiting for transactions that have written, \d+ s: pr
 $writer->quit;
 is(ends_within($move, 100, 'idle_session_timeout')->{status}, 0, 'the shard moves although idle_session_timeout is set');
 
-# Each server crashes while the fence waits for a writer.
+# In turn each server crashes while the move waits for a writer, before the schema is closed for writers (fenced).
 foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control database', $control, 3 ])
 {
 	my ($name, $node, $shard) = @$case;
@@ -73,8 +73,8 @@ foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control d
 	is($again->{status}, 0, 'if the program is run again, the shard moves') or diag($again->{output});
 }
 
-# The control database crashes after the fence is set and before the map is changed. The program removes the fence,
-# because the map cannot have changed.
+# The control database crashes after the schema was closed for writers (fenced), and before the map is changed.
+# snowflake-move-shard opens the schema for writers again, because the map cannot have changed.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard FOR EACH STATEMENT EXECUTE FUNCTION held_up();
@@ -86,7 +86,8 @@ foreach my $back ('', 'soon')
 {
 	my $shard = $back ? 5 : 4;
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
-	# The trigger is enabled after the rehearsal, so that only the real change of the map waits.
+	# The move first tries the change of the map and rolls it back. The trigger is enabled after this trial, so that
+	# only the real change waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
 	$mover->wait_for($move, qr/writers or other locks did not end/);
@@ -116,8 +117,8 @@ foreach my $back ('', 'soon')
 	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, 'if the program is run again after the fence is lifted, the shard moves');
 }
 
-# The control database crashes during the commit, so the program cannot detect whether the map has changed. The program
-# shows the state of the move and the command to run next.
+# The control database crashes during the commit of the map, so snowflake-move-shard cannot detect whether the map has
+# changed. In this case snowflake-move-shard prints the state of the move and the command to run next.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
@@ -134,8 +135,8 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is(takes_writes($north, 6), '1', 'the source accepts writes after --abort');
 is($mover->leftovers, '', 'nothing is left over');
 
-# A server of the map accepts connections but does not answer. The other servers must get the map at once, before the
-# schema is renamed.
+# Tests a server in the map that accepts connections but does not answer. The servers that answer must get the new map
+# at once, before the schema is renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
@@ -149,7 +150,8 @@ is($mute_end->{status}, 0, 'the shard is moved although a server is silent');
 like($mute_end->{output}, qr/some servers do not have the new map: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, 'the program names the server without the map');
 $fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
 
-# The program is suspended while writers wait. Timeouts of the servers end the program's sessions.
+# The test suspends snowflake-move-shard while writers wait. Timeouts of the servers end the sessions of a suspended
+# snowflake-move-shard.
 $north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[11,12]'); INSERT INTO shard_11.users (name) VALUES ('old'); INSERT INTO shard_12.users (name) VALUES ('old')");
 $fleet->control("SELECT snowflake_fleet.assign('[11,12]', 'a')");
 $south->safe_psql('postgres', <<~'SQL');
@@ -249,7 +251,7 @@ $_->quit foreach @writers;
 is(ends_within($move, 100, 'many tables')->{status}, 0, 'a shard with many tables moves');
 note "a writer waited $longest s at most";
 
-# Calls nextval() while the schema is fenced and after the move.
+# Calls nextval() while the schema is closed for writers (fenced), and after the move.
 $north->safe_psql('postgres', "CREATE SEQUENCE shard_9.jobs CACHE 10; SELECT nextval('shard_9.jobs')");
 $fleet->control('CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $stock = hold($north, "SELECT nextval('shard_9.jobs')");

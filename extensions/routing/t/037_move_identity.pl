@@ -1,5 +1,5 @@
-# Tests servers that were restored, promoted, created again, or lost during a move. No row is lost, and an operator can
-# end each move.
+# Tests servers that were restored, promoted, created again, or lost during a move. After such a fault no row may be
+# lost, and an operator can end each move.
 
 use strict;
 use warnings FATAL => 'all';
@@ -22,7 +22,7 @@ sub names { my ($node, $shard) = @_; return $node->safe_psql('postgres', "SELECT
 sub insert { my ($shard, $name, $count) = @_; return $north->safe_psql('postgres', "INSERT INTO shard_$shard.users (name) SELECT '$name' FROM generate_series(1, $count)"); }
 sub copied { return $mover->run('--shard' => $_[0], '--to' => 'b', '--until' => 'copied')->{status} == 0 || die; }
 
-# Copies the files of a stopped server. Later put_back() restores the files, like a snapshot of a disk.
+# Copies the data files of a stopped server, so that put_back() can restore them like a snapshot of a disk.
 sub snapshot
 {
 	my ($node) = @_;
@@ -44,8 +44,8 @@ sub put_back
 	return;
 }
 
-# Kills the program right after the map has changed. At this time the program waits for a lock that it needs to send the
-# map to servers.
+# Kills snowflake-move-shard right after the map has changed. When the program is killed, it waits for a lock that it
+# needs to send the new map to servers.
 sub killed_after_the_map
 {
 	my ($shard, @more) = @_;
@@ -57,7 +57,7 @@ sub killed_after_the_map
 	$holder->quit;
 	return;
 }
-# Kills the program after the fence is set and before the map is changed.
+# Kills snowflake-move-shard after the schema was closed for writers (fenced), and before the map is changed.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
@@ -75,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# The source is restored from a snapshot of its disk, with its replication slots. After the restore the target must
-# contain only the restored rows and later rows.
+# Tests a source that is restored from a snapshot of its disk, with its replication slots. After the restore the target
+# must contain only the restored rows and later rows.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -88,7 +88,8 @@ is($result->{status}, 0, 'a move from a restored source succeeds') or diag($resu
 like($result->{output}, qr/the source was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
-# The target fails over to a standby that lags. The source does not repeat changes that the old target had confirmed.
+# Tests a target that fails over to a standby that lags. The source does not repeat changes that the old target had
+# confirmed.
 copied(1);
 $copy = snapshot($south);
 copied(1);
@@ -101,7 +102,8 @@ is($result->{status}, 0, 'a move to a promoted target succeeds');
 like($result->{output}, qr/the target was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the target was promoted');
 is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
-# The target is restored after the map has changed. The source never failed, so its committed rows must be kept.
+# Tests a target that is restored after the map has changed. The source has not failed, so its committed rows must be
+# kept.
 copied(2);
 $copy = snapshot($south);
 insert(2, 'new', 100);
@@ -122,7 +124,7 @@ is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'when the
 is(takes_writes($north, 2), '1', 'the source accepts writes after the move was ended');
 is($mover->leftovers, '', 'nothing of the move is left over');
 
-# The target is restored after the end of the move, before the kept schema is dropped.
+# Tests a target that is restored after the end of the move, before the source's schema is dropped.
 $copy = snapshot($south);
 is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'the move ends before the target is restored');
 put_back($south, $copy);
@@ -153,7 +155,7 @@ is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort ends a move whose counts of rows differ');
 
-# The program must detect that the fenced schema of the source was altered.
+# The move must detect that the source's schema was altered while it was closed for writers (fenced).
 my $pushed = $south->session;
 $pushed->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
 my $altered = $mover->start('--shard' => 4, '--to' => 'b');
@@ -167,8 +169,8 @@ foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' =>
 }
 is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '--force finishes a move after the source\'s schema was altered');
 
-# A server is lost permanently, in each state of a move. After --forget the remaining schema accepts DDL and keeps its
-# rows.
+# Tests the permanent loss of a server in each state of a move. After --forget the remaining schema accepts DDL and
+# keeps its rows.
 my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
 sub clean
 {
@@ -178,8 +180,8 @@ sub clean
 	return;
 }
 my @missing = (
-	# Each line has a shard, a state, the missing server, options, the message, and a statement that succeeds
-	# afterwards.
+	# Each line of the list has a shard, a state, the missing server, options, the message, and a statement that
+	# succeeds afterwards.
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source no longer has a record of the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 contains the copied rows, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is removed, and the source accepts writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
@@ -199,7 +201,7 @@ foreach my $case (@missing)
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
-	# The lost server returns, and --forget also succeeds on this server.
+	# If the lost server returns, --forget succeeds on this server, too.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
 	is($result->{status}, 0, '--forget of the other server succeeds when the server is back') or diag($result->{output});
 	clean($lost, $lost->name);
@@ -207,8 +209,8 @@ foreach my $case (@missing)
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "the remaining schema accepts: $sql"); return; }
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
-# The control database is lost. The option --forget removes a move without a fence, but an operator must decide about a
-# fenced shard.
+# The control database is lost. The option --forget removes a move that has not closed the shard for writers (fenced
+# it). For a fenced shard, an operator must decide.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -224,7 +226,7 @@ is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
-# An operator has dropped the role of the move. The option --forget target must still succeed.
+# Tests --forget after an operator has dropped the role of the move. The option --forget target must still succeed.
 copied(13);
 my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
@@ -235,8 +237,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move that the target has forgotten');
 is($mover->leftovers, '', 'nothing of the forgotten move is left over');
 
-# The target was created again under the same name, so it has no record of the move. If the target has lost its record
-# of a move, the move can still be aborted.
+# Tests a target that was created again under the same name, so that it has no record of the move. If the target has
+# lost its record of a move, the move can still be aborted.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
@@ -264,7 +266,8 @@ like($result->{output}, qr/the program ended before it had counted the rows of s
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'after this report --force finishes the move');
 is(names($south, 14), 'old 1 on 1', 'the finished move has lost no row');
 
-# The program must detect that the fence of the source was removed for a while, because the schema may have changed.
+# The move must detect that the source was open for writers (not fenced) for a while, because the schema may have
+# changed.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/schema shard_15 of the source is not fenced, and was not changed/, 'the program refuses a source that is not fenced');

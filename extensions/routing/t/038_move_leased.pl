@@ -14,7 +14,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# Snowflake::Mover calls the methods of this package.
+# Snowflake::Mover calls the methods of the package Leased.
 package Leased {
 	sub node { return $_[0]{ $_[1] }; }
 	sub nodes { return @{ $_[0] }{ 'a', 'b' }; }
@@ -83,7 +83,8 @@ is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record
 $north->wait_for_catchup('standby');
 is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby of the source has the kept schema with its fence');
 
-# Promotes the standby of the source during another move. The replication slot is lost, so the copy starts again.
+# Promotes the standby of the source during another move. The promotion loses the replication slot, so the rows are
+# copied again.
 $mover->run('--shard' => 5, '--to' => 'a', '--until' => 'copied')->{status} == 0 or die;
 is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'the shard is moved back');
 $mover->run('--shard' => 5, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

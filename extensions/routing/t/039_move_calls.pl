@@ -1,5 +1,5 @@
-# Tests fence_shard(), take_over() and release_shard() for a move with logical replication of your own. The three
-# functions fail if they are called in the wrong order.
+# Tests fence_shard(), take_over() and release_shard(), with which an operator moves a shard by logical replication. The
+# functions for moves fail if they are called in the wrong order.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,8 +16,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 sub quote { return Snowflake::Fleet::quote($_[0]); }
 
-# The schema has a view, a function and a generated column, which snowflake-move-shard refuses. The user creates the
-# view, the function and the column on both servers.
+# The schema has a view, a function and a generated column, which snowflake-move-shard refuses.
 my $own = 'CREATE VIEW shard_1.v AS SELECT name FROM shard_1.users; ALTER TABLE shard_1.users ADD g text GENERATED ALWAYS AS (upper(name)) STORED';
 $north->safe_psql('postgres', "$own; INSERT INTO shard_1.users (name) SELECT 'old' FROM generate_series(1, 100); INSERT INTO shard_1.photos (user_id) SELECT id FROM shard_1.users LIMIT 7; CREATE PUBLICATION mine FOR TABLE shard_1.users, shard_1.photos");
 $south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); $own");
@@ -49,7 +48,7 @@ foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update,
 	$south->refuses($take->(), { %order, message => 'table shard_1.\w+ is not copied completely by subscription mine', detail => 'row filter', hint => 'Publish the whole table' }, "taking over fails with this change of the publication: $part");
 	$north->safe_psql('postgres', "SELECT snowflake_fleet.release_shard(1); ALTER PUBLICATION mine SET (publish = 'insert, update, delete, truncate'); ALTER PUBLICATION mine SET TABLE shard_1.users, shard_1.photos");
 }
-# The lock delays the apply worker, so the subscription is behind.
+# A lock delays the apply worker, so the subscription is behind.
 my $lock = $south->session;
 $lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');
 $north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('last')");
