@@ -38,7 +38,7 @@ SELECT member AS uncommented FROM members
 SELECT count(*) AS arguments_without_a_name FROM pg_proc
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND pronargs > 0 AND proargnames IS NULL;
 
--- Every role can read the map, and no role can change the map
+-- Every role can read the shard map, but only privileged roles can change the map
 SELECT p.oid::regprocedure AS open_to_public FROM pg_proc p
  WHERE pronamespace = 'snowflake_fleet'::regnamespace AND has_function_privilege('public', p.oid, 'EXECUTE')
  ORDER BY p.oid::regprocedure::text COLLATE "C";

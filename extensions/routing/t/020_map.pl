@@ -25,7 +25,7 @@ $a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16
 	'server_of() refuses an id whose shard is not in the map');
 $a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'server_of() refuses a number that is not an id');
 
-# Each change of the map increases its version, and nothing else increases the version.
+# Each change of the shard map increases the version of the map, and no other action does.
 my $version = $fleet->control('SELECT snowflake_fleet.map_version()');
 my $channel = $control->session;
 $channel->query_safe('LISTEN snowflake_map');
@@ -68,7 +68,8 @@ my %refused = (
 	'drop a server with shards' => [ "SELECT snowflake_fleet.drop_server('a')",
 		{ sqlstate => '2BP01', message => 'server a still has shards', detail => 'has shards .*8', hint => 'Move' } ],
 	'drop a server that is not there' => [ "SELECT snowflake_fleet.drop_server('z')", { sqlstate => 42704, message => 'server z is not in the map' } ]);
-# Connection strings with a password are refused in every form, and no error repeats a part of the password.
+# The shard map refuses connection strings with a password in every form, and no error message contains a part of the
+# password.
 foreach my $conninfo (map { s/'/''/gr } "host=d password='hunter2'", 'password = hunter2 host=d', 'host=d sslpassword=hunter2', "host=d sslpassword='hunter2", "host=d pass'hunter2",
 	'postgresql://u:hunter2@d/app', 'postgres://u:hunter2@d', 'postgresql:///app?password=hunter2', 'hunter2', 'host=d scram_client_key=hunter2')
 {
@@ -82,7 +83,7 @@ my $before = map_of($control);
 $control->refuses(@{ $refused{$_} }, $_) foreach sort keys %refused;
 is(map_of($control), $before, 'refused calls have not changed the map');
 
-# Tests copies of the map on other servers.
+# Tests copies of the shard map on other servers.
 my $old = $fleet->control('SELECT snowflake_fleet.export_map()');
 $fleet->control("SELECT snowflake_fleet.move(17, 'c', 'a'); SELECT snowflake_fleet.drop_server('c')");
 $fleet->push_map('a');
@@ -127,8 +128,8 @@ $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55
 	'server_of() fails without the extension snowflake', 'plain');
 is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', 'server_of_shard() works without the extension snowflake');
 
-# psql -f creates the same objects as the extensions. If an ordinary role runs the scripts, the event triggers of moves
-# are missing.
+# The SQL scripts, run with psql -f, create the same objects as the extensions. If an ordinary role runs the SQL scripts
+# with psql -f, the event triggers of moves are missing.
 $control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE scripted OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('scripted'), '-f', "$FindBin::RealBin/../../lease/snowflake_fleet.sql",
 		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'an ordinary role can run the scripts with psql -f');
@@ -142,7 +143,7 @@ is($control->safe_psql('scripted', $objects), $control->safe_psql('plain', $obje
 is($control->safe_psql('scripted', "SELECT snowflake_fleet.set_server('a', 'host=a'); SELECT name FROM snowflake_fleet.map_server", extra_params => [ '-U', 'operator' ]) =~ s/^\d+\n//r,
 	'a', 'the ordinary role can change the map');
 
-# All roles may read the map, but only the owner may change the map.
+# All roles may read the shard map, but only its owner may change it.
 $a->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 my $id = $a->safe_psql('postgres', 'SELECT snowflake.next_id(9)');
 is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id), snowflake_fleet.map_version() > 0, count(*) > 0 FROM snowflake_fleet.map"),
@@ -151,7 +152,7 @@ $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission deni
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
 # Some commands of PostgreSQL lock a table before they check privileges. If a command of an ordinary role waited for a
-# lock on the map, routers would wait behind the command.
+# lock on the shard map, routers would wait behind the command.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",

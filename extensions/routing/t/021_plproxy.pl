@@ -14,7 +14,8 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 5 ], b => [ 6 .. 10 ], c => [ 11 .. 15 ] }, routers => ['router']);
 my $router = $fleet->node('router');
 
-# PL/Proxy calls sign_up() and user_name() on the data servers. Each function finds the schema of the shard by the id.
+# PL/Proxy calls sign_up() and user_name() on the data servers. On the data server, each function finds the schema of
+# the shard by the id.
 my $user = <<~'SQL';
 	CREATE FUNCTION sign_up(near bigint, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE id bigint;
@@ -79,14 +80,15 @@ my @ids = map { $fleet->node($home{$_})->safe_psql('postgres', "SELECT max(id) F
 is($router->safe_psql('postgres', join ';', map { "SELECT user_name($ids[$_])" } 0 .. 15),
 	join("\n", map { "user $_ on $home{$_}" } 0 .. 15), 'each row is found by its id through PL/Proxy');
 
-# Calls for shards outside the map, and for numbers that are not ids, fail.
+# Calls for shards that are not in the map, and for numbers that are not ids, fail.
 my $unknown = $router->safe_psql('postgres', "SELECT snowflake.make_id('2026-01-01', 16, 0)");
 $router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'a call for a shard outside the map fails');
 like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, 'a call with RUN ON of a shard number outside the map fails');
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 $router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'a function of an unknown cluster fails');
 
-# Open sessions of the router follow the map, when it names server "b" for shard 3, and then server "a" again.
+# Open sessions of the router follow a change of the map, which first names server "b" for shard 3, and later server "a"
+# again.
 my $session = $router->session;
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session calls the server of the map');
 $fleet->node('b')->safe_psql('postgres', "CALL snowflake.create_shards('template', '[3,3]'); INSERT INTO shard_3.users VALUES ($ids[3], 'moved')");
@@ -99,7 +101,7 @@ $fleet->push_map('router');
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session follows the next copy of the map');
 $session->quit;
 
-# Ordinary roles can call functions of the router, with their own rights.
+# Ordinary roles can call functions of the router, which run with the rights of the caller.
 $_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role can make a call');

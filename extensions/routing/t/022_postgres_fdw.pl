@@ -154,8 +154,8 @@ is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', '
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 $fleet->push_map('router');
 
-# The changed map has a new connection string and user for server "a", and lacks shard 15. A foreign server has an
-# additional option, which must stay.
+# In the changed map, server "a" has a new connection string and user, and shard 15 is missing. A foreign server has an
+# option that the test added, which must stay after the map has changed.
 $router->safe_psql('postgres', "ALTER SERVER snowflake_shard_0 OPTIONS (ADD fetch_size '500')");
 $fleet->node('a')->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_1 TO app; GRANT SELECT ON shard_1.users TO app');
 my $user = $router->safe_psql('postgres', 'SELECT current_user');
@@ -176,8 +176,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', 'a query succeeds when the shard is in the map again');
 
-# One call adds partitions for new shards to all tables. The function use_postgres_fdw() and other sessions never wait
-# long for each other.
+# One call of use_postgres_fdw() adds partitions for new shards to all tables. The function use_postgres_fdw() and other
+# sessions never wait long for each other.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;
 $router->safe_psql('postgres', 'CREATE TABLE photos (id bigint NOT NULL, user_id bigint NOT NULL, number integer, caption text) PARTITION BY HASH (id snowflake.by_shard)');

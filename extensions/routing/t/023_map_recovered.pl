@@ -1,5 +1,5 @@
-# Tests a control database whose map is older than its copies: the map is not used, and is corrected from a copy. Also
-# tests the output of snowflake-push-map for servers that accept the map, refuse it, or do not answer.
+# Tests a control database whose map is older than copies of the map. The old map is not used, and is corrected from a
+# copy. Tests what snowflake-push-map prints for servers that accept the map, refuse the map, or do not answer.
 
 use strict;
 use warnings FATAL => 'all';
@@ -45,7 +45,7 @@ unlike($result->{err}, qr/secret/, 'the error does not repeat the connection str
 like(push_map('host=/nowhere dbname=x')->{err}, qr/^the control database: .*No such file/m, 'the error names a control database that does not exist');
 
 # If some servers are missing, do not answer or refuse the map, all other servers accept the map. The last line of the
-# output counts the failures.
+# output of snowflake-push-map counts the failures.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'host=127.0.0.1 port=${\$silent->sockport} dbname=x')");
 $fleet->control("SELECT snowflake_fleet.set_server('gone', 'host=/nowhere dbname=x')");
@@ -116,7 +116,7 @@ is(push_map($conninfo)->{status}, 1, 'a push fails because the copies are newer'
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'after the failed push the control database refuses changes');
 goes_back();
 # If the recovered map is changed before it is sent to servers, its version becomes greater than the version of its
-# copies. The servers with copies detect that the recovered map does not descend from their copies.
+# copies. Servers detect that a recovered map does not descend from the copies that they have.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);
@@ -127,7 +127,8 @@ is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the change
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'changes of the old map are lost by --recover');
 
-# A router that was stopped during a move accepts the old map as newer. An operator must decide which map is right.
+# A router that was stopped during a move accepts the old map as newer. After both copies were changed, an operator must
+# decide which map is right.
 $control->stop;
 $control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;
@@ -156,8 +157,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the map can be pushed after map_recovered()');
 $a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has a copy of the map' }, 'map_recovered() fails in a copy of the map');
 
-# The map has changed more often than its history shows. A copy that is older than every version in the history must
-# still accept the map.
+# The map has changed more often than its history shows. A server whose copy is older than every version in the history
+# must accept the new map.
 my $before = version($control);
 $fleet->control('DO $$ BEGIN FOR i IN 1 .. 1010 LOOP PERFORM snowflake_fleet.change_map(); END LOOP; END $$');
 is($fleet->control("SELECT cardinality(history), history[1] > $before FROM snowflake_fleet.map_state"), '1000|t', 'the history is limited to 1000 versions');

@@ -1,4 +1,5 @@
-# Runs the statements of doc/routing.md with psql in their order. The test replaces only the names of machines.
+# Runs the statements of doc/routing.md with psql in their order. In the statements of the page, the test replaces only
+# the names of machines.
 
 use strict;
 use warnings FATAL => 'all';
@@ -53,7 +54,7 @@ sub shell
 	return $out;
 }
 
-# Runs the sections that need only one server.
+# Runs the sections of doc/routing.md that need only one server.
 my $title = 'Partitions by shard';
 like(type_in('north', next_block($title)), qr/^\d+\|messages_1$/m, 'the statement shows the row in the partition of its shard');
 section_ends($title);
@@ -104,7 +105,7 @@ like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*3 of 3 se
 is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', 'the target has the rows of the moved shard');
 is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHERE id = $ann"), 'Ann|Ann', 'PL/Proxy and postgres_fdw find the row on the target');
 
-# scripts/citus and the tests of moves run the remaining sections.
+# The remaining sections of the page are run by scripts/citus and the tests of moves.
 delete @blocks{ grep { /Citus|Moving|move|The calls/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 

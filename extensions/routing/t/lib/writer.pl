@@ -59,7 +59,7 @@ sub commit
 	{
 		my ($row, $state) = run($session, $sql);
 		return $row if $state eq '00000';
-		# The fence has refused the statement, or the server no longer has the table.
+		# The move has closed the shard for writers, or the server no longer has the table.
 		if ($state =~ /^(40001|40P01|42P01|3F000)$/)
 		{
 			print $log "refused\n";

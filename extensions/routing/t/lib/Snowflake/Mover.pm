@@ -26,7 +26,8 @@ sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control'
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
 sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
-# Repeats a killed move. If the killed move had not counted its rows, the move fails until it is run with --force.
+# Repeats a killed move. A move that was killed before it counted its rows fails until snowflake-move-shard is run with
+# --force.
 sub run_again
 {
 	my ($self, @arguments) = @_;
@@ -71,7 +72,7 @@ sub finish
 	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
 }
 
-# Kills the program with SIGKILL, so that it cannot clean up.
+# Kills snowflake-move-shard with SIGKILL, so that it cannot clean up.
 sub kill_it
 {
 	my ($self, $move) = @_;
@@ -99,7 +100,7 @@ sub leftovers
 	} $self->{fleet}->nodes;
 }
 
-# Compares the rows of a shard with the journals. Returns a few of the differences as text.
+# Compares the rows of a shard with the journals. Returns a few of the differences between rows and journals as text.
 sub differences
 {
 	my ($self, $node, $shard, $expected) = @_;
@@ -111,9 +112,9 @@ sub differences
 	return join "\n", (splice @wrong, 0, 5), @wrong ? scalar(@wrong) . ' more' : ();
 }
 
-# Starts a client in a separate process. The client reads the map of the control database and writes to the server of
-# the shard. After an error that allows a retry the client reads the map again. Each committed change is a line in the
-# client's journal.
+# Starts a client that writes to a shard, in a separate process. The client reads the map of the control database and
+# writes to the server of the shard. After an error that allows a retry the client reads the map again. Each committed
+# change is a line in the client's journal.
 sub start_writer
 {
 	my ($self, $shard, $number, %params) = @_;
