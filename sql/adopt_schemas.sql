@@ -90,8 +90,8 @@ SET ROLE regress_app;
 GRANT SELECT ON customer_list TO PUBLIC;
 RESET ROLE;
 
--- Makes triggers, rules and policies that name ids, in each state. Makes tables that inherit: a key from a parent, or
--- only other columns.
+-- Makes triggers, rules and policies that name ids, in each state. Makes child tables that inherit the key from a
+-- parent, or only other columns.
 CREATE TABLE visit (id serial PRIMARY KEY, guest integer, day date) WITH (fillfactor = 90);
 CREATE TABLE visit_1 (UNIQUE (id), CHECK (day < '2026-02-01'), FOREIGN KEY (guest) REFERENCES customer) INHERITS (visit);
 CREATE TABLE visit_2 (CHECK (day >= '2026-02-01')) INHERITS (visit);
@@ -148,7 +148,7 @@ CREATE TEMPORARY TABLE visits AS SELECT tableoid AS relation, id::bigint, guest:
 CREATE TEMPORARY TABLE films AS TABLE sales_by_film;
 SELECT count(*) AS views, sum(cardinality(comments)) AS comments FROM before;
 
--- Shows the plan of the dry run
+-- Shows the statements that adopt_schemas() would run
 SET client_min_messages = notice;
 \set VERBOSITY terse
 CALL snowflake.adopt_schemas('{person,Sales}', 5);
@@ -156,7 +156,7 @@ CALL snowflake.adopt_schemas('{person,Sales}', 5);
 CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true, dry_run => true);
 SELECT count(*) AS nothing_changed FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
 CALL snowflake.adopt_schemas('{person,Sales}', 5, rewrite => true);
--- The views keep all their properties, and every column that holds ids is bigint
+-- After adopt_schemas() the views have all their properties, and every column that holds ids is bigint
 SELECT * FROM (TABLE pg_temp.described EXCEPT TABLE before) AS s;
 SELECT count(*) AS views FROM pg_temp.described;
 SELECT count(*) AS parts, count(comment) AS comments FROM parts_before;
@@ -172,7 +172,7 @@ SELECT count(*) AS visits FROM (SELECT tableoid, id, guest, day FROM visit INTER
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() ORDER BY 1;
 SELECT count(*) AS as_before FROM (SELECT id, title, total FROM films INTERSECT SELECT id, title, total FROM sales_by_film) AS s;
 
--- After the call new ids can be stored everywhere, also through views
+-- After adopt_schemas() new ids can be stored in every table and through every view
 INSERT INTO film (title) VALUES ('new') RETURNING snowflake.shard_of(id) AS shard \gset
 INSERT INTO inventory (film_id) SELECT max(id) FROM film;
 INSERT INTO active_customer (name) VALUES ('new');
@@ -193,7 +193,7 @@ RESET ROLE;
 
 -- A second call of adopt_schemas() finds nothing to change
 CALL snowflake.adopt_schemas('{person,Sales}', 5);
--- Columns that an upgrade of the application changed back are found and adopted by another call
+-- If an upgrade of the application changes columns back, another call of adopt_schemas() adopts these columns again
 SET client_min_messages = warning;
 ALTER TABLE rental ALTER COLUMN rental_id SET DEFAULT nextval('rental_rental_id_seq');
 ALTER TABLE actor RENAME TO player;
@@ -208,7 +208,7 @@ SELECT count(*) AS sequences FROM pg_class WHERE relname IN ('rental_rental_id_s
 DELETE FROM snowflake.adopted WHERE relation = 'person.actor';
 SELECT minting, reason FROM snowflake.health();
 
--- A schema that cannot be adopted safely is refused with one sentence, and nothing is changed
+-- If a schema cannot be adopted safely, adopt_schemas() fails with one sentence and changes nothing
 CREATE FUNCTION refusal(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   detail text; hint text;
@@ -236,7 +236,7 @@ EXCEPTION WHEN SQLSTATE 'BACK0' THEN
   RETURN result;
 END
 $$;
--- CREATE PUBLICATION warns about wal_level, and PostgreSQL 17 words this differently.
+-- CREATE PUBLICATION warns about wal_level, in other words since PostgreSQL 17.
 SET client_min_messages = error;
 SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (of_integer(id) > 5)', 'CREATE TRIGGER t AFTER UPDATE ON one FOR EACH ROW WHEN (of_integer(NEW.id) > 5) EXECUTE FUNCTION person.audit()',
   'ALTER TABLE one ADD COLUMN twice integer GENERATED ALWAYS AS (2 * id) STORED', 'CREATE RULE r AS ON UPDATE TO film WHERE EXISTS (SELECT of_integer(id) FROM shows) DO NOTHING',
@@ -259,7 +259,8 @@ SELECT refusal($$CALL snowflake.adopt_schemas('{absent}', 5)$$) UNION ALL SELECT
  UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', NULL)$$);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
 
--- Published tables are adopted if the subscribers can store bigint. Polymorphic columns of other tables are listed.
+-- Published tables are adopted if the subscribers can store bigint. Columns with ids of several tables (polymorphic
+-- references) are listed if they are in other tables.
 SET client_min_messages = error;
 CREATE TABLE notes (id serial PRIMARY KEY);
 CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);
@@ -281,13 +282,14 @@ SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE relat
 -- A partition that is a foreign table is changed together with its parent
 SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'remote_readers'::regclass AND attname = 'article_id';
 
--- A schema whose name begins with snowflake_ is adopted. Keys named like references become wider. Columns whose numeric type
--- is not exact enough are listed, and so is a column whose view calls a function of integer.
+-- A schema whose name begins with snowflake_ is adopted. Keys whose names look like references, such as user_id, become
+-- bigint. Columns whose numeric type cannot store every id exactly are listed. A column is also listed if its view
+-- calls a function of integer.
 CREATE SCHEMA snowflake_shop;
 CREATE TABLE snowflake_shop.users (id serial PRIMARY KEY);
 CREATE TABLE snowflake_shop.profiles (user_id integer PRIMARY KEY, follower_id numeric(9), score_id real, fan_id numeric, author_id integer);
 CREATE VIEW snowflake_shop.authors AS SELECT of_integer(author_id) FROM snowflake_shop.profiles;
--- Two columns use one sequence. Another column uses the sequence of an identity.
+-- Two columns use one sequence. Tests an identity column whose sequence another column uses.
 CREATE TABLE snowflake_shop.orders (id integer PRIMARY KEY DEFAULT nextval('snowflake_shop.users_id_seq'));
 CREATE TABLE snowflake_shop.carts (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
 CREATE TABLE snowflake_shop.bills (number integer DEFAULT nextval('snowflake_shop.carts_id_seq'));
@@ -320,7 +322,7 @@ CREATE POLICY before_noon ON dated USING (id > 0 AND at < '2020-01-01 12:00+05:3
 CREATE VIEW dated_shown AS SELECT id, '0.30000000000000004'::float8 AS f FROM dated WHERE at < '2020-01-01 12:00+05:30'::timestamptz;
 CREATE INDEX dated_part ON dated (id) WHERE at < '2020-01-01 12:00+05:30'::timestamptz;
 CREATE TEMPORARY TABLE constants AS SELECT qual, pg_get_viewdef('dated_shown') AS view, pg_get_indexdef('dated_part'::regclass) AS index FROM pg_policies WHERE policyname = 'before_noon';
--- An open session has compiled the trigger's function with the old type
+-- In an open session, the function of a trigger was compiled for the old type of the column
 CREATE TABLE dated_log (dated_id bigint);
 CREATE FUNCTION log_dated() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO odd.dated_log VALUES (NEW.id); RETURN NULL; END';
 CREATE TRIGGER log_dated AFTER INSERT ON dated FOR EACH ROW EXECUTE FUNCTION log_dated();
@@ -331,7 +333,7 @@ RESET datestyle; RESET timezone; RESET extra_float_digits;
 SELECT count(*) AS same FROM (SELECT qual, pg_get_viewdef('dated_shown'), pg_get_indexdef('dated_part'::regclass) FROM pg_policies WHERE policyname = 'before_noon' INTERSECT TABLE constants) AS s;
 INSERT INTO dated DEFAULT VALUES RETURNING snowflake.shard_of(id);
 SELECT count(*) AS logged FROM dated JOIN dated_log ON dated_id = id;
--- Checks, indexes, partitions, functions and defaults that do not fit to new ids are listed
+-- Checks, indexes, partitions, functions and defaults that would reject new ids are listed
 CREATE TABLE bounded (id bigserial PRIMARY KEY CHECK (id < 1000000)) PARTITION BY RANGE (id);
 CREATE TABLE bounded_1 PARTITION OF bounded FOR VALUES FROM (1) TO (100000);
 CREATE INDEX bounded_narrow ON bounded ((id::integer));
@@ -339,7 +341,7 @@ CREATE TABLE tree (id serial PRIMARY KEY, root integer NOT NULL DEFAULT currval(
 CREATE FUNCTION last_bounded() RETURNS bigint LANGUAGE sql AS 'SELECT currval(''odd.bounded_id_seq'')';
 CALL snowflake.adopt('bounded', 5, drop_sequence => true, dry_run => true);
 CALL snowflake.adopt('tree', 5, rewrite => true, drop_sequence => true, dry_run => true);
--- A sequence of another table keeps its owner
+-- A sequence that belongs to another table keeps its owner
 CREATE TABLE with_sequence (id serial PRIMARY KEY);
 CREATE TABLE without_sequence (id integer PRIMARY KEY DEFAULT nextval('with_sequence_id_seq'));
 SET client_min_messages = warning;
@@ -357,7 +359,8 @@ INSERT INTO child VALUES (1), (1);
 CREATE UNIQUE INDEX CONCURRENTLY twice ON child (parent_id);
 SELECT refusal($$CALL snowflake.adopt('parent', 5, rewrite => true)$$);
 
--- All locks of a transaction share one deadline. A statement after the deadline gets only locks that are free.
+-- All lock waits of a transaction of adopt_schemas() end at the same time (deadline). After the deadline a statement
+-- gets only locks that no other session holds.
 CREATE TABLE waits (n serial, at_most interval);
 CREATE FUNCTION run_until(that_lock boolean, until timestamptz) RETURNS void LANGUAGE sql AS $$
   SELECT snowflake.run_plan(ARRAY(SELECT (CASE WHEN that_lock THEN 'waits'::regclass END, quote_ident(current_user)::regrole, s)::snowflake.step

@@ -8,7 +8,7 @@ SET timezone = 'UTC';
 CREATE SCHEMA moving;
 SET search_path = moving;
 
--- Shows every kind of refusal of adopt(), with SQLSTATE, detail and hint
+-- Shows every error of adopt(), with SQLSTATE, detail and hint
 CREATE FUNCTION refusal(statement text) RETURNS TABLE (what text) LANGUAGE plpgsql AS $$
 DECLARE
   state text; message text; detail text; hint text;
@@ -46,7 +46,7 @@ BEGIN ISOLATION LEVEL REPEATABLE READ;
 CALL snowflake.adopt('photos', 243, rewrite => true);
 ROLLBACK;
 
--- A dry run shows the statements and changes nothing
+-- A dry run of adopt() shows the statements and changes nothing
 DROP VIEW shown;
 ALTER TABLE frames DROP COLUMN twice;
 SELECT regexp_replace(refusal($$CALL snowflake.adopt('photos', 243)$$), ', \d+ kB|about [\d.]+ s', '...', 'g');
@@ -57,7 +57,7 @@ SELECT format_type(atttypid, NULL) AS still, pg_get_expr(adbin, adrelid) FROM pg
 CALL snowflake.adopt('photos', 243, rewrite => true);
 INSERT INTO photos (caption) VALUES ('new') RETURNING snowflake.shard_of(id);
 SELECT nextval('photos_id_seq') AS the_sequence_is_kept, pg_get_serial_sequence('photos', 'id') AS and_is_not_the_columns;
--- A second call of adopt() changes nothing. With drop_sequence the old sequence is dropped.
+-- A second call of adopt() changes nothing. If drop_sequence is true, adopt() drops the old sequence.
 CALL snowflake.adopt('photos', 243);
 CREATE TABLE "Odd ""one""" ("the ID" bigserial PRIMARY KEY);
 INSERT INTO "Odd ""one""" SELECT FROM generate_series(1, 10);
@@ -111,8 +111,8 @@ INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '1 h', 181
 SELECT regexp_replace(refusal('SELECT snowflake.observe_all()'), '\d{17,}', 'N', 'g');
 DELETE FROM one;
 
--- Every kind of column that mints is found: with domains, with names of any bytes, and through functions whose body can
--- be read
+-- The extension finds every column whose default mints: of domain types, with unusual names, and through functions
+-- whose body can be read
 CREATE DOMAIN minted AS bigint DEFAULT snowflake.next_id(243);
 CREATE DOMAIN minted_again AS minted;
 CREATE DOMAIN number AS bigint;
@@ -126,11 +126,11 @@ SELECT count(*) AS six, count(*) FILTER (WHERE attribute ~ '^no[tr]') AS none FR
 INSERT INTO ways (by_domain) SELECT snowflake.make_id(clock_timestamp() + interval '80 ms', 181, 0);
 SELECT snowflake.observe_all() = (SELECT max(by_domain) FROM ways) AS observed;
 DROP TABLE ways;
--- A call with an older snapshot is refused, because it would miss rows that others write
+-- A call of adopt() with an older snapshot is refused, because it would miss rows of other sessions
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT snowflake.observe_all();
 ROLLBACK;
--- The error names columns that contain values other than ids
+-- The error of adopt() names columns that contain values other than ids
 CREATE TABLE as_uuid (id uuid DEFAULT snowflake.to_uuid(snowflake.next_id(243)), plain bigint);
 CREATE VIEW by_view AS SELECT plain FROM as_uuid;
 ALTER VIEW by_view ALTER plain SET DEFAULT snowflake.next_id(243);
@@ -139,7 +139,7 @@ SELECT snowflake.observe_all() IS NOT NULL AS observed;
 \set VERBOSITY terse
 DROP TABLE as_uuid CASCADE;
 
--- A dry run also shows the reason why the change would be refused
+-- A dry run of adopt() shows the reason for which the real call would fail
 CREATE TABLE three (id bigint PRIMARY KEY DEFAULT theirs());
 CREATE TABLE four (id bigint PRIMARY KEY DEFAULT theirs());
 CALL snowflake.adopt('three', 243, dry_run => true);
@@ -149,7 +149,7 @@ CREATE TYPE shape AS (id integer);
 CREATE TABLE shaped OF shape (PRIMARY KEY (id));
 SELECT refusal(format('CALL snowflake.adopt(%L, 243, rewrite => true, dry_run => true)', t)) FROM (VALUES ('row_typed'), ('shaped')) AS r (t);
 CREATE TABLE filled (id bigint PRIMARY KEY);
--- A prepared transaction has no process, so the error shows its name
+-- If a prepared transaction holds the lock, the error shows its name, because it has no process
 BEGIN;
 LOCK TABLE filled IN ROW SHARE MODE;
 PREPARE TRANSACTION 'it''s held';
@@ -194,8 +194,8 @@ CREATE TABLE by_number (id bigint) PARTITION BY HASH (id);
 CALL snowflake.create_partitions('messages', 4);
 CALL snowflake.create_partitions('messages', 4);
 INSERT INTO messages DEFAULT VALUES RETURNING tableoid::regclass;
--- Of two calls at the same time, one waits for the other. A new partition has the same replica identity and
--- publications as its parent.
+-- If two sessions make partitions of a table at the same time, one session waits for the other. A new partition has the
+-- same replica identity and publications as its parent.
 CREATE TABLE published (id bigint NOT NULL, id2 bigint NOT NULL) PARTITION BY RANGE (id);
 CREATE UNIQUE INDEX published_key ON published (id2, id);
 CREATE FUNCTION as_parent(identity text) RETURNS TABLE (replica_identity "char", indexes bigint) LANGUAGE plpgsql AS $$
@@ -225,7 +225,7 @@ SELECT regexp_replace(r, 'events_\d+(_\d+)*|''\d+''|clock shows [^|]*\.', '...',
   LATERAL refusal('CALL snowflake.' || called) AS r;
 SELECT count(*) AS left_behind FROM pg_inherits WHERE inhparent = 'clash'::regclass;
 
--- Old partitions are dropped if all of their ids are older; by default only the statements are shown
+-- A partition is dropped if all of its ids are older than the limit. By default the statements are only shown.
 CREATE TABLE windows (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE w_%s PARTITION OF windows FOR VALUES FROM (%L) TO (%L) %s', to_char(m, 'MM'), snowflake.min_id(m), snowflake.min_id(m + '1 month'), CASE to_char(m, 'MM') WHEN '05' THEN 'PARTITION BY HASH (id)' END)
   FROM generate_series(timestamptz '2025-05-01', '2025-08-01', '1 month') AS m \gexec
@@ -253,7 +253,7 @@ RESET lock_timeout;
 CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false);
 SHOW lock_timeout;
 SELECT tableoid::regclass, count(*) FROM windows GROUP BY 1 ORDER BY 1;
--- All waits of a call share one deadline, which the first drop exceeds.
+-- All lock waits of a call end at the same time (deadline), which the first drop exceeds.
 SELECT format('CREATE TABLE w_06 PARTITION OF windows FOR VALUES FROM (%L) TO (%L)', snowflake.min_id('2025-06-01'), snowflake.min_id('2025-07-01')) \gexec
 CREATE TABLE deadlines (at timestamptz DEFAULT clock_timestamp(), lock_timeout text);
 CREATE FUNCTION drop_slowly() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -274,9 +274,9 @@ SELECT regexp_replace(r, 'clock shows [^|]*\.', 'clock shows ....') AS refused F
   ($$'plain', '2025-07-31'$$), ($$'messages', '2025-07-31'$$), ($$'by_text', '2025-07-31'$$)) AS c (arguments),
   LATERAL refusal(format('CALL snowflake.drop_time_partitions(%s)', arguments)) AS r;
 
--- Functions that a check or an index calls must accept bigint. If a function accepts only integer, the change is refused
--- before anything is done. The functions of a column that refers to the key must also accept bigint. Tables of other
--- roles in the same schema do not disturb this test.
+-- Functions that a check or an index calls must accept bigint. If a function of a check or an index accepts only
+-- integer, adopt() fails before it changes anything. The functions of a column that refers to the key must also accept
+-- bigint. Tables of other roles in the same schema have no effect on adopt().
 CREATE FUNCTION small(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
 CREATE TABLE checked (id integer PRIMARY KEY CHECK (id > 0), n integer, EXCLUDE (id WITH =));
 CREATE INDEX ON checked ((id % 7)) WHERE id > 5;
@@ -332,8 +332,8 @@ DROP TABLE moving_3.parent;
 CALL snowflake.alter_shards('DROP TABEL notes', '[3,4)', prefix => 'moving_');
 SELECT count(*) AS columns FROM pg_attribute WHERE attrelid = 'elsewhere'::regclass AND attnum > 0;
 DROP TABLE elsewhere;
--- alter_shards() refuses statements that it does not know: DML, privileges, owners, other schemas, CASCADE, temporary
--- objects and CONCURRENTLY
+-- alter_shards() refuses DML, and statements with privileges, owners, other schemas, CASCADE, temporary objects or
+-- CONCURRENTLY
 \a
 SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L, ''[2,4)'', prefix => ''moving_'')', statement)), ' \| alter_shards\(\) runs CREATE.*', '') AS refused
   FROM unnest(ARRAY[
@@ -350,7 +350,7 @@ SELECT statement, regexp_replace(refusal(format('CALL snowflake.alter_shards(%L,
     'ALTER TABLE notes ADD FOREIGN KEY (id) REFERENCES moving.photos', 'ALTER TABLE notes ADD COLUMN evil bigint REFERENCES moving.photos', 'ALTER TABLE notes INHERIT moving.photos',
     'ALTER TABLE notes ATTACH PARTITION moving.photos DEFAULT', 'ALTER TABLE notes RENAME COLUMN', 'ALTER TABLE notes ADD COLUMN evil integer; DROP TABLE absent']) AS statement;
 \a
--- ALTER TABLE in alter_shards() also changes child tables in other schemas
+-- ALTER TABLE in alter_shards() changes child tables in other schemas, too
 CREATE TABLE moving.child () INHERITS (moving_3.notes);
 CALL snowflake.alter_shards('ALTER TABLE notes ADD COLUMN evil integer', '[3,4)', prefix => 'moving_');
 DROP TABLE moving.child;
@@ -378,7 +378,8 @@ ROLLBACK;
 \set VERBOSITY terse
 SELECT count(*) AS altered FROM pg_attribute WHERE attname IN ('evil', 'other');
 
--- backfill(): refusals. At the end every row has an id of the row's own time, in a region that is not this server's.
+-- backfill(): refusals. After backfill() every row has an id of its own time, in a region that differs from the
+-- server's region.
 CREATE TABLE old (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz, made timestamp, new_id bigint);
 INSERT INTO old (created_at) SELECT '2026-03-01'::timestamptz + (n / 10) * interval '1 min' FROM generate_series(1, 500) AS n;
 INSERT INTO old (created_at) SELECT '2026-05-01' FROM generate_series(1, 3000) AS n;
@@ -402,7 +403,7 @@ SELECT count(new_id), count(DISTINCT new_id), bool_and(snowflake.time_of(new_id)
        max(snowflake.time_of(new_id) - created_at) AS at_most, bool_and(snowflake.region_of(new_id) <> current_setting('snowflake.region')::integer) AS elsewhere
   FROM old WHERE new_id IS NOT NULL;
 SELECT bool_and(new_id > before) AS ascending FROM (SELECT new_id, lag(new_id) OVER (ORDER BY created_at, new_id) AS before FROM old WHERE new_id IS NOT NULL) AS s;
--- For another table backfill() uses another origin, also if the times have no time zone
+-- For another table backfill() uses another region or shard, even if the times have no time zone
 CREATE TABLE old_too AS SELECT id, made, NULL::bigint AS new_id FROM old WHERE made BETWEEN '2026-01-01' AND '2026-06-01';
 ALTER TABLE old_too ALTER COLUMN new_id SET DEFAULT snowflake.next_id(243);
 CREATE INDEX ON old_too (made);
@@ -410,8 +411,8 @@ SELECT refusal(format($$CALL snowflake.backfill('old_too', 'new_id', 'made', 243
 CALL snowflake.backfill('old_too', 'new_id', 'made', 243, utc => true);
 SELECT count(*) AS twice FROM old JOIN old_too USING (new_id);
 SELECT count(new_id), bool_and(snowflake.time_of(new_id) AT TIME ZONE 'UTC' >= made - interval '1 ms') AS not_earlier FROM old_too;
--- An origin whose ids are in a table, or in rows that are not committed, is left out or refused. An origin that gets
--- ids later is refused, too.
+-- A region and shard (origin) whose ids are in a table, even in uncommitted rows, is not chosen, and is refused as an
+-- argument. A region and shard (origin) that gets ids after its reservation is refused, too.
 CREATE TABLE by_hand (id bigint PRIMARY KEY DEFAULT snowflake.next_id(17), n integer) PARTITION BY HASH (id);
 CREATE TABLE by_hand_0 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE by_hand_1 PARTITION OF by_hand FOR VALUES WITH (MODULUS 2, REMAINDER 1);
@@ -431,8 +432,8 @@ INSERT INTO by_hand SELECT snowflake.make_id(clock_timestamp(), 17, 0, 28);
 SELECT regexp_replace(refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17)$$), 'such an id of .* or later', 'such an id of UNTIL or later');
 DELETE FROM by_hand;
 CALL snowflake.backfill('heap', 'id', 'made', 17);
--- A row that is inserted later gets an id of its time, never twice, in the table's own origin. If a tick is full, the
--- row gets an id of the next tick.
+-- Each row that is inserted later gets a different id of its time, in the region and shard that are reserved for the
+-- table. If all ids of a time unit (tick) are used, the row gets an id of the next one.
 SELECT regexp_replace(refusal(format('SELECT snowflake.late_id(%s)', a)), 'up to now \([^)]*\)', 'up to now (NOW)') FROM unnest(ARRAY['NULL, 17', '''2020-01-01'', 17', '''2026-03-01'', 256', '''2026-03-01'', 17, 32',
   format('''2026-03-01'', 17, %s', current_setting('snowflake.region')), '''2026-03-01'', 17, 30', '''infinity'', 17']) AS a;
 DELETE FROM by_hand;
@@ -444,7 +445,7 @@ ROLLBACK;
 SELECT snowflake.late_id(clock_timestamp(), 17) <> snowflake.late_id(clock_timestamp(), 17) AS others, snowflake.next_id(17) > (SELECT max(id) FROM snowflake.late_ids) AS later;
 SELECT DISTINCT e.minted_by, e.possible FROM snowflake.late_ids AS l, LATERAL snowflake.explain_id(l.id) AS e;
 SELECT relation, region, shard, last_position FROM snowflake.backfills WHERE table_oid IS NULL;
--- A trigger that skips rows is an error
+-- backfill() fails if a trigger skips rows
 CREATE TABLE guarded (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON guarded (created_at);
 INSERT INTO guarded VALUES (NULL, '2026-01-01');
@@ -452,7 +453,7 @@ CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; E
 CREATE TRIGGER keep BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION keep();
 \set VERBOSITY default
 CALL snowflake.backfill('guarded', 'id', 'created_at', 243);
--- A trigger that removes the ids is an error
+-- backfill() fails if a trigger removes the new ids
 CREATE TABLE kept (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON kept (created_at);
 INSERT INTO kept VALUES (NULL, '2026-01-01');
@@ -465,12 +466,12 @@ DROP TRIGGER put_back ON kept;
 CREATE RULE "put ""back" AS ON UPDATE TO kept DO INSTEAD NOTHING;
 CALL snowflake.backfill('kept', 'id', 'created_at', 243);
 DROP TABLE kept;
--- A role that may not reserve an origin cannot reserve one
+-- A role without the privilege cannot reserve a region and shard (origin)
 SET ROLE regress_moving;
 INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid) VALUES (1, 1, 'x', 'id', 1);
 RESET ROLE;
--- The triggers of a table run with the rights of the table's owner. The triggers give the owner no other rights, and
--- change no setting of the caller.
+-- While backfill() updates a table, the table's triggers run with the rights of the table's owner. The owner gets no
+-- other rights by such triggers, and the triggers change no setting of the caller.
 GRANT USAGE ON SCHEMA moving TO regress_moving;
 CREATE TABLE theirs (id bigint DEFAULT snowflake.next_id(9), created_at timestamptz DEFAULT '2026-03-01', who text);
 CREATE INDEX ON theirs (created_at);
@@ -491,12 +492,14 @@ UPDATE theirs SET id = NULL;
 RESET work_mem;
 CALL snowflake.backfill('theirs', 'id', 'created_at', 9);
 SELECT DISTINCT who, id IS NOT NULL AS has_it, current_setting('work_mem') <> '77MB' AS as_before, current_user = session_user AS myself FROM theirs;
--- A deferred trigger is refused, because it would run with the rights of the role that commits
+-- backfill() refuses a table with a deferred trigger, because the trigger would run with the rights of the role that
+-- commits
 UPDATE theirs SET id = NULL;
 DROP TRIGGER trap ON theirs;
 CREATE CONSTRAINT TRIGGER trap AFTER UPDATE ON theirs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 SELECT refusal($$SELECT snowflake.run_as('regress_moving'::regrole, 'UPDATE moving.theirs SET id = 7')$$);
--- A role that may update the table but does not have its owner's rights is refused before an origin is reserved
+-- backfill() refuses a role that may update the table but does not have its owner's rights, before it reserves a region
+-- and shard
 DROP TRIGGER trap ON theirs;
 CREATE TRIGGER trap BEFORE UPDATE ON theirs FOR EACH ROW EXECUTE FUNCTION regress_trap('');
 CREATE ROLE regress_guest;
@@ -517,8 +520,8 @@ SELECT refusal($$SELECT * FROM snowflake.query_as(10, 'SELECT 1') AS r (n bigint
 SELECT * FROM snowflake.query_as(10, 'SELECT 1, ''two'' UNION ALL SELECT 3, NULL') AS r (n integer, t text);
 DROP OWNED BY regress_guest;
 DROP ROLE regress_guest;
--- Not even a role that may write every table or call backfill() can free an origin, because its ids would be given
--- again. An origin that gave no id can be freed.
+-- A role that may write every table or call backfill() cannot free a reserved region and shard (origin), because its
+-- ids would be used again. A reserved region and shard (origin) that gave no id can be freed.
 CREATE FUNCTION change(text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   done bigint;
