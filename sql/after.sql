@@ -1,10 +1,11 @@
--- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. A hybrid logical clock has
--- the same rule for messages that it receives. The function next_id_near(id) mints in the shard of another id. The
--- region of this server is 3. Ids of other servers are up to 90 ms ahead of this server's clock; max_lead is 100 ms.
+-- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. A hybrid logical clock
+-- follows the rule of next_id(shard, after) for messages that it receives. The function next_id_near(id) mints in the
+-- shard of another id. The region of this server is 3. Ids of other servers are up to 90 ms ahead of this server's
+-- clock; max_lead is 100 ms.
 SELECT snowflake.next_id(240) AS first \gset
 
 -- The ids after which next_id() mints are from lower, equal and higher regions and shards, at both ends of a tick. Each
--- id is tested in a separate statement.
+-- id is passed to next_id() in a separate statement.
 CREATE TABLE posts (ahead int, region int, shard int, sequence int, id bigint, reply bigint, replies bigint[]);
 DO $$
 DECLARE
@@ -25,18 +26,18 @@ SELECT count(*) AS posts, count(*) FILTER (WHERE reply > id) AS replies_after,
        count(*) FILTER (WHERE replies[1] > id AND replies[2] > replies[1] AND replies[3] > replies[2]) AS batches_after,
        count(DISTINCT reply) AS replies, bool_and(snowflake.shard_of(reply) = 240 AND snowflake.region_of(reply) = 3) AS here
   FROM posts;
--- The new id is at most one tick after the given id, unless the shard itself was ahead
+-- The new id is at most one time unit (tick) after the given id, unless its shard was already ahead of the clock
 SELECT count(*) FILTER (WHERE snowflake.time_of(reply) > greatest(snowflake.time_of(id), snowflake.time_of(:first)) + interval '2 s') AS too_far
   FROM posts WHERE ahead >= 0;
 
--- Repeated calls use no more than one tick: the same origin continues in the same tick
+-- If calls pass the last id of the same shard and region, the next ids are in the same time unit (tick)
 SELECT pg_sleep(0.2);
 DO $$
 DECLARE
   post bigint;
   reply bigint;
 BEGIN
-  LOOP  -- repeats if the clock has reached the time of the post
+  LOOP  -- repeats the test if the clock has reached the time of the first id
     post := snowflake.make_id(clock_timestamp() + interval '90 ms', 242, 7, 3);
     reply := snowflake.next_id(242, post);
     EXIT WHEN clock_timestamp() < snowflake.time_of(post);
@@ -50,14 +51,14 @@ BEGIN
   ASSERT reply = snowflake.make_id(snowflake.time_of(post), 242, 0, 3), 'a lower region: the same tick';
 END $$;
 
--- With NULL or 0 as the other id, next_id() mints as without this argument
+-- If the argument "after" is NULL or 0, next_id() mints as without this argument
 SELECT snowflake.next_id(240, NULL) > :first AS null_asks_nothing, cardinality(snowflake.next_ids(240, 5, NULL)) AS batch,
        snowflake.next_id(240, 0) > :first AS zero;
 
--- If an id is too far ahead, the call waits, provided that max_wait allows the wait
+-- If the given id is too far ahead of the clock, the call waits for at most max_wait
 SELECT snowflake.make_id(clock_timestamp() + interval '400 ms', 1, 1) AS post \gset
 SELECT snowflake.next_id(243, :post) > :post AS waited;
--- If max_wait does not allow the wait, the call fails, so no caller can push a shard far ahead
+-- If the wait would be longer than max_wait, the call fails, so no caller can push a shard far ahead
 SET snowflake.max_wait = 0;
 \set VERBOSITY sqlstate
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '1 min', 1, 1));
@@ -65,11 +66,11 @@ SELECT snowflake.next_ids(244, 3, snowflake.make_id(now() + interval '1 min', 1,
 SELECT snowflake.next_id(244, snowflake.make_id(now() + interval '10 years', 1, 1));
 SELECT snowflake.next_id(244, 9223372036854775807);
 \set VERBOSITY default
--- The time in the hint of a refused call is never in the past. A batch may use only half of the lead, and the hint of
--- its error also names a later time.
+-- The time in the hint of a refused call is never in the past. A batch may run ahead by only half of max_lead, and the
+-- hint of its error names a later time.
 CREATE FUNCTION said_of_batch(OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
 BEGIN
-  LOOP  -- repeats a call that succeeded because the server was held up for 40 ms
+  LOOP  -- repeats a call that succeeded because the server paused for 40 ms
     PERFORM snowflake.next_ids(244, 3, snowflake.make_id(clock_timestamp() + interval '90 ms', 1, 1));
   END LOOP;
 EXCEPTION WHEN object_not_in_prerequisite_state THEN

@@ -13,15 +13,15 @@ $$;
 SELECT snowflake.last_id();
 \echo SQLSTATE :SQLSTATE
 
--- Requests one id, a few ids, and as many ids as a tick has
+-- Requests batches of one id, a few ids, and as many ids as a time unit (tick) has
 SELECT ids, ascending, shards, ticks FROM verdict(snowflake.next_ids(200, 1));
 SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 7));
 SELECT ids, ascending, shards FROM verdict(snowflake.next_ids(200, 1024));
 
--- A tick has 1,024 ids of a shard, so 3,000 ids take at least three ticks
+-- A time unit (tick) has 1,024 ids of a shard, so 3,000 ids take at least three time units
 SELECT ids, ascending, shards, ticks >= 3 AS crosses_ticks FROM verdict(snowflake.next_ids(200, 3000));
 
--- A million ids are far more than the lead allows, so the call waits several times
+-- A million ids are far more than max_lead allows ahead of the clock, so the call waits several times
 CREATE TABLE batches (n int GENERATED ALWAYS AS IDENTITY, ids bigint[]);
 INSERT INTO batches (ids) VALUES (snowflake.next_ids(201, 1000000));
 SELECT v.ids, v.ascending, v.shards, v.ticks >= 977 AS crosses_ticks
@@ -38,7 +38,7 @@ SELECT count(*) AS ids, count(*) - count(DISTINCT id) AS duplicates, bool_and(id
   FROM (SELECT id, lag(id) OVER (ORDER BY n, i) AS previous
           FROM batches, unnest(ids) WITH ORDINALITY AS u (id, i) WHERE n > 1) s;
 
--- The result is an ordinary array
+-- The result of next_ids() is an ordinary array
 SELECT array_ndims(ids), array_lower(ids, 1), array_upper(ids, 1), cardinality(ids), pg_typeof(ids),
        array_position(ids, NULL) IS NULL AS no_nulls
   FROM (SELECT snowflake.next_ids(203, 5) AS ids OFFSET 0) s;

@@ -1,5 +1,5 @@
--- Tests a shard that a burst has driven ahead of the clock. New ids are neither older than the call nor beyond the
--- lead, even while the clock catches up. Within the lead nothing is refused.
+-- Tests a shard that a burst has driven ahead of the clock. The times of new ids are between the start of the call and
+-- max_lead after it, even while the clock catches up. While a shard is ahead by less than max_lead, no call is refused.
 SET timezone = 'UTC';
 CREATE TEMP TABLE verdict (ids bigint, ahead bigint, in_step bigint, older_than_the_call bigint,
                            beyond_the_lead bigint, not_ascending bigint);
@@ -12,7 +12,7 @@ DECLARE
   before timestamptz;
   after timestamptz;
 BEGIN
-  -- The shard is ahead by nearly the whole lead. Later calls are slow enough for the clock to catch up.
+  -- The shard is ahead of the clock by nearly max_lead. The following calls are so slow that the clock catches up.
   WHILE v.in_step < 1000 LOOP
     IF v.ahead = 0 THEN
       PERFORM snowflake.observe(snowflake.make_id(clock_timestamp() + interval '98 ms', 77, 0));
@@ -36,7 +36,7 @@ $$;
 SELECT ahead > 0 AS some_ahead, in_step > 0 AS some_in_step, older_than_the_call, beyond_the_lead, not_ascending
   FROM verdict;
 
--- Mints ids that are only just within the lead
+-- Mints ids that are ahead of the clock by just less than max_lead
 SET snowflake.max_wait = 0;
 DO $$
 DECLARE

@@ -3,7 +3,7 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- The kernel's bound: now_bounds() returns bounds or an error, in agreement with health
+-- With the kernel's bound of the clock error, now_bounds() returns bounds or an error, in agreement with health
 DO $$
 DECLARE
   s snowflake.health;
@@ -17,7 +17,7 @@ EXCEPTION WHEN object_not_in_prerequisite_state THEN
   ASSERT s.synchronized IS NOT TRUE, 'no bounds of a clock that is synchronized';
 END $$;
 
--- The administrator's setting replaces the kernel's bound
+-- The setting clock_error replaces the kernel's bound of the clock error
 SET snowflake.clock_error = '5ms';
 SELECT synchronized, estimated_error_ms, maximum_error_ms FROM snowflake.health, snowflake.clock_history;
 SELECT latest - earliest AS width, earliest + interval '5 ms' BETWEEN now() AND clock_timestamp() AS around_now FROM snowflake.now_bounds();
@@ -44,8 +44,8 @@ SELECT latest > earliest AS bounds FROM snowflake.now_bounds();
 RESET ROLE;
 DROP ROLE regress_snowflake_nobody;
 
--- Commit wait: after a commit, the time of the id is past even on the clock that is furthest behind. The wait is the
--- sum of the errors of this clock and of the other clocks.
+-- With commit_wait, a commit returns only when the time of its ids is past even on the clock that is furthest behind.
+-- The wait of a commit is the sum of the errors of this clock and of the other servers' clocks.
 CREATE TABLE committed (id bigint, at timestamptz);
 CREATE FUNCTION mint_and_commit(shard int, count int) RETURNS void LANGUAGE sql AS
   'INSERT INTO committed SELECT unnest(snowflake.next_ids(shard, count)), NULL';
@@ -59,7 +59,7 @@ SET snowflake.clock_error = '10ms';
 SET snowflake.commit_wait = on;
 SELECT mint_and_commit(170, 1);
 CALL is_past('110 ms');
--- The commit waits for the greatest id, even if an id of another shard was minted later
+-- A commit waits for the greatest id of its transaction, even if an id of another shard was minted later
 BEGIN;
 SELECT mint_and_commit(171, 50000);
 SELECT mint_and_commit(172, 1);
@@ -69,14 +69,14 @@ COMMIT;
 CALL is_past('110 ms');
 INSERT INTO committed VALUES ((snowflake.next_ids(171, 51000))[51000]), (snowflake.next_id(172)), (snowflake.next_id(173));
 CALL is_past('110 ms');
--- The commit also waits for ids of a savepoint that was rolled back
+-- A commit waits for ids of the transaction even if they were minted after a savepoint that was rolled back
 BEGIN;
 SAVEPOINT s;
 SELECT snowflake.next_id(174) AS id \gset
 ROLLBACK TO s;
 COMMIT;
 SELECT clock_timestamp() - interval '110 ms' >= snowflake.time_of(:id) + interval '1 ms' AS past;
--- Commit wait also applies to COPY, to COMMIT in a procedure, and to PREPARE TRANSACTION
+-- The setting commit_wait applies to COPY, to COMMIT in a procedure, and to PREPARE TRANSACTION
 BEGIN;
 SELECT mint_and_commit(175, 1);
 PREPARE TRANSACTION 'regress_commit_wait';
@@ -89,7 +89,7 @@ BEGIN
   COMMIT;
   CALL is_past('110 ms');
 END $$;
--- Waits are counted. Transactions that did not mint, were rolled back, or have commit_wait off do not wait.
+-- Waits are counted. Transactions that minted no id, were rolled back, or have commit_wait off do not wait.
 SELECT commit_waits AS before, commit_wait_time AS ms FROM snowflake.database_stats \gset
 BEGIN;
 SELECT mint_and_commit(177, 1);
@@ -105,7 +105,7 @@ SHOW snowflake.commit_wait;
 SELECT commit_waits - :before AS more, commit_wait_time > :ms AS ms FROM snowflake.database_stats;
 CALL is_past('110 ms');
 
--- The commit is refused if the wait would be longer than max_wait, or if the clock is not synchronized. A refused
+-- A commit that would have to wait longer than max_wait, or whose clock is not synchronized, is refused. A refused
 -- transaction commits nothing.
 SET snowflake.commit_wait = on;
 SET snowflake.clock_error = '100ms';

@@ -13,7 +13,7 @@ CREATE VIEW verdict AS
     FROM (SELECT id, lag(id) OVER (PARTITION BY snowflake.shard_of(id) ORDER BY n) AS previous
             FROM minted) AS m;
 
--- Mints by INSERT: one row, many rows, DEFAULT spelled out, SELECT, SELECT in some order, RETURNING
+-- Mints by INSERT with one row, many rows, the keyword DEFAULT, SELECT, SELECT ... ORDER BY, and RETURNING
 CREATE TABLE photos (PRIMARY KEY (id)) INHERITS (minted);
 INSERT INTO photos (note) VALUES ('one');
 INSERT INTO photos DEFAULT VALUES;
@@ -24,7 +24,7 @@ INSERT INTO photos (note) VALUES ('returned') RETURNING id = snowflake.last_id()
   snowflake.shard_of(id) AS shard;
 SELECT * FROM verdict;
 
--- If the argument of next_id() is a constant, each row still gets its own id, whatever the plan
+-- If the argument of next_id() is a constant, each row gets its own id in every plan
 SELECT count(*) AS rows, count(DISTINCT id) AS ids
   FROM (SELECT snowflake.next_id(101) AS id FROM generate_series(1, 3000)) s;
 SELECT count(DISTINCT id) AS ids
@@ -48,12 +48,12 @@ left out
 SELECT count(*) FROM photos WHERE note LIKE 'copied%' OR note IN ('plain', 'kept');
 SELECT * FROM verdict;
 
--- The shard comes from the data, with several shards in one statement
+-- The shard of each id comes from a column, with several shards in one statement
 CREATE TABLE likes (PRIMARY KEY (id)) INHERITS (minted);
 INSERT INTO likes (id) SELECT snowflake.next_id(110 + g % 7) FROM generate_series(1, 700) g;
 SELECT snowflake.shard_of(id) AS shard, count(*) FROM likes GROUP BY 1 ORDER BY 1;
 
--- next_id() mints for the value that snowflake.default_shard has when the row is made
+-- next_id() uses the value that snowflake.default_shard has when the row is made
 CREATE TABLE defaulted (PRIMARY KEY (id)) INHERITS (minted);
 ALTER TABLE defaulted ALTER id SET DEFAULT snowflake.next_id();
 SET snowflake.default_shard = 120;
@@ -113,7 +113,7 @@ EXECUTE mint(110); EXECUTE mint(111); EXECUTE mint(110);
 RESET plan_cache_mode;
 SELECT count(*) FROM photos WHERE note LIKE 'p_';
 
--- Nested transactions: an id that was rolled back is never minted again
+-- An id that was minted in a subtransaction is never minted again, even after a rollback
 BEGIN;
 INSERT INTO photos (note) VALUES ('outer');
 SAVEPOINT one;
@@ -222,7 +222,7 @@ INSERT INTO given (photo) SELECT id FROM p;
 SELECT count(*) FROM given JOIN photos ON photos.id = photo;
 SELECT * FROM verdict;
 
--- Cursors: FETCH BACKWARD evaluates next_id() again and mints new ids. A cursor WITH HOLD returns the same id again
+-- FETCH BACKWARD of a cursor evaluates next_id() again and mints new ids. A cursor WITH HOLD returns the same id again
 -- after the commit.
 BEGIN;
 DECLARE forth SCROLL CURSOR FOR SELECT snowflake.next_id(100) AS id FROM generate_series(1, 5);
@@ -240,8 +240,8 @@ SELECT :kept_id > :five_id AND :last_id > :kept_id AS ascending, :again_id = :ke
 CLOSE kept;
 INSERT INTO photos (id, note) SELECT unnest(ARRAY[:one_id, :two_id, :back_id, :five_id, :kept_id, :last_id]), 'cursor';
 
--- Minting leaves no transaction id and no lock behind, even if the call writes the high-water mark. A call must write
--- the high-water mark if the database has not minted for longer than the mark was ahead.
+-- Minting leaves no transaction id and no lock behind, even if the call writes the high-water mark. After the pause the
+-- call must write the high-water mark, because the clock has passed it.
 SELECT pg_sleep(1.3);
 BEGIN;
 SELECT last_value AS mark FROM snowflake.high_water \gset

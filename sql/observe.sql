@@ -1,9 +1,9 @@
--- observe(id): every later id of this database is greater than an id that was minted elsewhere, also after a crash. Ids
--- here are up to 90 ms ahead of the clock, and max_lead is 100 ms.
+-- After observe(id) every new id of this database is greater than the given id of another server, even after a crash.
+-- The observed ids are up to 90 ms ahead of the clock, and max_lead is 100 ms.
 SELECT snowflake.next_id(190) > 0 AS minted;
 
--- Later ids are greater, in the id's own shard and in other shards, singly and in batches. All calls are in one block,
--- which ends well before the clock reaches the observed id.
+-- After observe(), single ids and batches are greater than the observed id, in its own shard and in other shards. The
+-- test makes all calls in one block, which ends well before the clock reaches the observed id.
 CREATE TABLE observed (n int GENERATED ALWAYS AS IDENTITY, id bigint, later bigint);
 DO $$
 DECLARE
@@ -32,8 +32,8 @@ SELECT snowflake.next_id(192) > :id AS greater;
 \c -
 SELECT snowflake.next_id(193) > :id AS greater;
 
--- observe() is durable: after a pause longer than the reserve the high-water mark is behind the clock, and observing
--- moves the mark to just after the id
+-- observe() moves the high-water mark to just after the observed id. The mark is behind the clock before, because of a
+-- pause longer than the reserve.
 SELECT pg_sleep(1.3);
 DO $$
 DECLARE
@@ -55,7 +55,7 @@ SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT snowflake.observe(0), snowflake.observe(snowflake.make_id('2025-01-01 12:00+00', 5, 5)), snowflake.observe(max(id)) FROM observed;
 SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
 
--- An id that is too far ahead is refused, and nothing is raised
+-- observe() refuses an id that is too far ahead of the clock, and raises neither the shards nor the high-water mark
 SELECT snowflake.next_id(194) AS before \gset
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(snowflake.make_id(now() + interval '5 seconds', 1, 0));

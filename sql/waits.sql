@@ -1,6 +1,6 @@
--- Tests a clock that is behind the ids. The real clock cannot be stepped in this test. For this reason the test pushes
--- ids 55 seconds ahead of the clock under the greatest lead, and then lowers the lead. The test has its own database,
--- so no other test has to wait for the clock.
+-- Tests a clock that is behind the ids. This test cannot step the real clock. Instead of a clock step, the test mints
+-- ids 55 seconds ahead of the clock under the greatest max_lead, and then lowers max_lead. The test has its own
+-- database, so no other test has to wait for the clock.
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake_waits;
 \c regress_snowflake_waits
@@ -29,20 +29,20 @@ SELECT snowflake.next_id(150) > 0 AS minted;
 SET snowflake.max_wait = 0;
 SELECT * FROM refusal('SELECT snowflake.next_ids(150, 1000000)');
 RESET snowflake.max_wait;
--- A call that may wait gets the ids
+-- A call that may wait long enough gets the ids
 SELECT cardinality(snowflake.next_ids(150, 200000));
 
 ALTER SYSTEM SET snowflake.max_lead = '60s';
 SELECT pg_reload_conf();
 \c -
 SET timezone = 'UTC';
--- A batch may use half of the lead, 30 seconds, and no more
+-- A batch may run ahead of the clock by half of max_lead, 30 seconds
 SET snowflake.max_wait = 0;
 SELECT snowflake.next_id(151, after => snowflake.make_id(clock_timestamp() + interval '25 s', 151, 0)) > 0 AS "25 s ahead";
 SELECT cardinality(snowflake.next_ids(151, 1000000));
 SELECT snowflake.next_id(151, after => snowflake.make_id(clock_timestamp() + interval '55 s', 151, 0)) > 0 AS "55 s ahead";
 SELECT * FROM refusal('SELECT snowflake.next_ids(151, 10)');
--- Single calls may use the other half of the lead
+-- Single ids may run ahead of the clock by the whole max_lead
 SELECT count(snowflake.next_id(151)) FROM generate_series(1, 10000);
 RESET snowflake.max_wait;
 SELECT snowflake.last_id() AS last \gset
@@ -60,7 +60,7 @@ SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT refusals AS before FROM snowflake.shard_stats WHERE shard = 151 \gset
 SELECT * FROM refusal('SELECT snowflake.next_id(151)');
 SELECT * FROM refusal('SELECT snowflake.next_ids(151, 10)');
--- Refused calls write nothing to disk, and are counted
+-- Refused calls do not write to disk, and are counted
 SELECT last_value = :mark AS mark_same FROM snowflake.high_water;
 SELECT refusals - :before AS refusals FROM snowflake.shard_stats WHERE shard = 151;
 -- A call in another shard succeeds, because only one shard is far ahead of the clock
@@ -77,7 +77,7 @@ RESET statement_timeout;
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '5 seconds' AS long_before_it_could_be_had;
 SELECT waits >= 2 AS waits, wait_time >= 100 AS wait_time FROM snowflake.shard_stats WHERE shard = 151;
 
--- When the lead is raised again, new ids are above all earlier ids
+-- When max_lead is raised again, new ids are above all earlier ids
 ALTER SYSTEM SET snowflake.max_lead = '60s';
 SELECT pg_reload_conf();
 \c -
@@ -87,9 +87,9 @@ SELECT pg_reload_conf();
 \c -
 SHOW snowflake.max_lead;
 
--- If the high-water mark is far ahead, as after a start with the clock set back, calls are refused. A refused call does
--- not move the high-water mark. If each call moved the high-water mark, a restart loop would move it further and
--- further away from the clock.
+-- If the high-water mark is far ahead, as after a start with the clock set back, calls are refused. Calls that are
+-- refused for this reason do not move the high-water mark. If each refused call moved the high-water mark, a server
+-- that restarts in a loop would move it further and further ahead.
 SET timezone = 'UTC';
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 100000) AS raised \gset
 \c -
