@@ -3,7 +3,8 @@ SET timezone = 'UTC';
 CREATE SCHEMA by_shard;
 SET search_path = by_shard;
 
--- Partition p of eight has the shards s with s % 8 = p, for every shard of the layout, whatever server minted
+-- Of eight partitions, partition p has the shards s with s % 8 = p. This holds for every shard of the layout and for
+-- ids of all servers.
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE photos_%s PARTITION OF photos FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
@@ -16,7 +17,7 @@ CREATE VIEW misplaced AS
    WHERE tableoid::regclass::text <> 'photos_' || snowflake.shard_of(id) % 8;
 SELECT count(*) AS rows, count(DISTINCT tableoid) AS partitions FROM photos;
 SELECT * FROM misplaced;
--- Also tests rows from DEFAULT, COPY and a query, and an UPDATE that moves the row
+-- Tests rows whose ids come from DEFAULT, from COPY and from a query, and an UPDATE that moves the row
 INSERT INTO photos (caption) SELECT 'minted' FROM generate_series(1, 100);
 INSERT INTO photos SELECT snowflake.next_id(n), 'minted' FROM generate_series(16, 31) AS n;
 COPY photos FROM STDIN;
@@ -69,7 +70,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM photos WHERE id IN (5120, 6144, 13312);
 EXPLAIN (COSTS OFF) UPDATE photos SET caption = '' WHERE id = 5120;
 RESET enable_bitmapscan;
 RESET enable_seqscan;
--- Shows the partitions that a plan reads, or has read if it prunes while it runs
+-- Shows the partitions that a plan reads. If the plan prunes at execution, shows the partitions that were read.
 CREATE FUNCTION partitions_read(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   plan jsonb;
@@ -134,7 +135,7 @@ RESET enable_partitionwise_join;
 RESET enable_partitionwise_aggregate;
 SELECT count(*) FROM photos JOIN tags ON id = photo_id;
 
--- Four partitions become eight: each is split into two, one after the other
+-- Splits four partitions into eight, one after the other
 CREATE TABLE split (id bigint PRIMARY KEY, n int) PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE split_4_%s PARTITION OF split FOR VALUES WITH (MODULUS 4, REMAINDER %1$s)', r)
   FROM generate_series(0, 3) AS r \gexec
@@ -162,7 +163,8 @@ DELETE FROM split_other WHERE snowflake.shard_of(id) = 3;
 ALTER TABLE split ATTACH PARTITION split_other FOR VALUES WITH (MODULUS 4, REMAINDER 2);
 SELECT count(*), sum(n) FROM split;
 
--- Other uses of bigint have not changed: hashint8, the default class, joins, indexes, DISTINCT
+-- The operator class by_shard does not affect other uses of bigint: hashint8, the default operator class, joins,
+-- indexes, DISTINCT
 SELECT opcname, opcnamespace::regnamespace FROM pg_opclass
  WHERE opcintype = 'bigint'::regtype AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'hash') AND opcdefault;
 SELECT hashint8(123456789012345678), hashint8extended(123456789012345678, 0);
@@ -188,8 +190,8 @@ RESET enable_mergejoin;
 RESET enable_nestloop;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'by_shard';
 
--- DROP EXTENSION with CASCADE would drop tables that are partitioned by shard or by an expression, with their rows. The
--- extension therefore refuses this command.
+-- DROP EXTENSION with CASCADE would drop tables that are partitioned by shard or by an expression, with their rows. For
+-- this reason DROP EXTENSION with CASCADE is refused while such tables exist.
 SET client_min_messages = error;
 CREATE TABLE by_expression (id bigint) PARTITION BY LIST (snowflake.shard_of(id));
 \set VERBOSITY sqlstate

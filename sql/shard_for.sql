@@ -1,5 +1,5 @@
--- shard_for() computes a shard for any key, by a hash that other programs can compute, too. Rows are stored by the
--- shard of their key, so the results expected here must never change.
+-- shard_for() computes a shard for any key, by a hash that other programs can compute, too. The expected results of
+-- shard_for() must never change, because applications store rows by the shard of their key.
 CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA by_hash;
 SET search_path = by_hash;
@@ -26,7 +26,7 @@ EXECUTE by_key('1234');
 DEALLOCATE by_key;
 SELECT snowflake.shard_for('01941F29-7C00-7000-ABCD-EF9876543210'::uuid) = snowflake.shard_for('01941f29-7c00-7000-abcd-ef9876543210'::text) AS same;
 
--- Collations do not change the shard. Collations under which different bytes are equal are refused.
+-- The collation of a key does not change its shard. Collations under which different bytes are equal are refused.
 CREATE COLLATION german (provider = icu, locale = 'de');
 CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 SELECT snowflake.shard_for('ä' COLLATE german) = snowflake.shard_for('ä' COLLATE "C") AS same;
@@ -60,7 +60,7 @@ SELECT count(*) = (SELECT count(*) FROM owned) AND count(*) > 380 AS "all", coun
 INSERT INTO orders (customer) VALUES (NULL);
 \echo SQLSTATE :SQLSTATE
 INSERT INTO orders VALUES (17, 'brings its own') RETURNING id;
--- A key may have every type that shard_for() accepts, and the id may be in another column
+-- The trigger set_id() accepts keys of every type that shard_for() accepts, and can set another column than "id"
 CREATE DOMAIN code AS varchar CHECK (value <> '');
 CREATE TABLE keyed (a smallint, b integer, c bigint, d uuid, e varchar(20), f code, hash bigint);
 CREATE FUNCTION pg_temp.mints_by(key text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -73,7 +73,7 @@ BEGIN
   RETURN same;
 END $$;
 SELECT key, pg_temp.mints_by(key) FROM unnest(ARRAY['a', 'b', 'c', 'd', 'e', 'f']) AS key;
--- Keys of other types are refused, and so is a call in which 'hash' could be the name of a column
+-- The trigger set_id() refuses keys of other types, and arguments in which 'hash' could be the name of a column
 CREATE TABLE refused (id bigint, hash bigint, price numeric, name text COLLATE any_case, customer text);
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hash');
 INSERT INTO refused (customer) VALUES ('ann') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
@@ -88,8 +88,8 @@ CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTI
 -- A refused CREATE TRIGGER leaves the existing trigger
 INSERT INTO refused (customer) VALUES ('bob') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
 
--- If a map has fewer shards than the layout, shard_for() gets the number of shards. Every key gets one of the map's
--- shards.
+-- If a shard map has fewer shards than the layout, the number of shards is passed to shard_for(). With the number of
+-- shards of a map, shard_for() returns only shards of the map.
 SELECT count(*) FILTER (WHERE snowflake.shard_for(n, shards) <> snowflake.shard_for(n, 256)::bigint * shards / 256
                           AND snowflake.shard_for(n, shards) <> (snowflake.shard_for(n, 256) + 1)::bigint * shards / 256) AS elsewhere,
        min(snowflake.shard_for(n, shards)), max(snowflake.shard_for(n, shards)), count(DISTINCT snowflake.shard_for(n, shards))
@@ -142,14 +142,14 @@ BEGIN
   END LOOP;
 END $$;
 SELECT count(DISTINCT id) AS ids, count(DISTINCT snowflake.shard_of(id)) AS shards, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM calm;
--- If a shard is ahead, next_id_in() continues with the next owned shard that is not ahead. If an id is still ahead of
--- the clock after the call, its shard was ahead during the call.
+-- If a shard is ahead, next_id_in() continues with the next owned shard that is not ahead. A shard whose last id is
+-- ahead of the clock after the call was ahead during the call.
 CREATE FUNCTION pg_temp.goes_over(shards int4range, ahead int[], OUT shard int) LANGUAGE plpgsql AS $$
 DECLARE
   driven bigint[];
 BEGIN
   LOOP
-    PERFORM pg_sleep(0.1);  -- until ids of the former round are not ahead any more
+    PERFORM pg_sleep(0.1);  -- until the clock has passed the ids of the previous round
     driven := ARRAY(SELECT snowflake.next_id(s, after => snowflake.make_id(clock_timestamp() + interval '90 ms', s, 0)) FROM unnest(ahead) AS s);
     shard := snowflake.shard_of(snowflake.next_id_in(shards));
     EXIT WHEN clock_timestamp() < (SELECT min(snowflake.time_of(id)) FROM unnest(driven) AS id);
@@ -157,7 +157,7 @@ BEGIN
 END $$;
 SELECT pg_temp.goes_over('[20,24)', '{20,21,22}') AS "the last", pg_temp.goes_over('[20,24)', '{21,22,23}') AS "the first", pg_temp.goes_over('[20,24)', '{20,22,23}') AS "another",
        pg_temp.goes_over('[249,256)', '{249}') AS "the next owned", pg_temp.goes_over('[249,256)', '{255}') AS "and back";
--- The ids of a burst are in the shards of the range
+-- In a burst, next_id_in() mints only in shards of the given range
 CREATE TABLE burst AS SELECT snowflake.next_id_in('[20,24)') AS id, clock_timestamp() AS at FROM generate_series(1, 30000);
 SELECT count(DISTINCT id) AS ids, min(snowflake.shard_of(id)) >= 20 AND max(snowflake.shard_of(id)) < 24 AS inside FROM burst;
 -- The only shard of a range is used even if the shard is ahead of the clock
@@ -203,7 +203,7 @@ RESET snowflake.max_wait;
 BEGIN READ ONLY;
 SELECT snowflake.next_ids_in('[20,24)', 5);
 ROLLBACK;
--- Calls of next_ids() with literals still mean a shard
+-- In calls of next_ids() with untyped literals, the first argument is a shard
 SELECT cardinality(snowflake.next_ids('5', '3')) AS of_literals, cardinality(snowflake.next_ids('5', '3', '7')) AS after;
 -- The argument of next_id($1) is a shard, because no other next_id() has one argument
 PREPARE of_shard AS SELECT snowflake.shard_of(snowflake.next_id($1));

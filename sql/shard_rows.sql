@@ -1,4 +1,5 @@
--- Tests what routes rows by their ids: conditions that prune, the trigger that sets ids, and schemas by shard.
+-- Tests functions that find rows by the shard of their ids: conditions that prune partitions, the trigger set_id(), and
+-- schemas by shard.
 CREATE EXTENSION snowflake_migrate;
 SET timezone = 'UTC';
 CREATE SCHEMA routing;
@@ -91,7 +92,8 @@ CREATE TRIGGER again BEFORE INSERT OR UPDATE ON comments FOR EACH ROW EXECUTE FU
 CREATE TRIGGER again AFTER INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH STATEMENT EXECUTE FUNCTION snowflake.set_id('post_id', 'comment_id');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'comments'::regclass AND tgname = 'again';
--- Each partition is checked like its table. If a column is renamed later, the next row fails.
+-- The columns of each partition are checked like the columns of its table. If a column that the trigger uses is renamed
+-- later, the next INSERT fails.
 CREATE TABLE checked (id bigint, owner bigint) PARTITION BY LIST (owner);
 CREATE TABLE checked_part (owner bigint, unused text, id bigint);
 CREATE TRIGGER checked_id BEFORE INSERT ON checked FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('owner');
@@ -108,7 +110,7 @@ DROP TRIGGER again ON comments;
 SELECT snowflake.set_id();
 \echo SQLSTATE :SQLSTATE
 
--- set_id() for clients that insert NULL: the row gets the value of the column's default
+-- For clients that insert NULL, set_id() sets the value of the column's default
 CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), code text DEFAULT snowflake.to_base62(snowflake.next_id(6)), caption text);
 CREATE TRIGGER photos_id BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
 CREATE TRIGGER photos_code BEFORE INSERT ON photos FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('', 'code');
@@ -126,7 +128,7 @@ CREATE TABLE counted (id bigserial PRIMARY KEY, caption text);
 CREATE TRIGGER counted_id BEFORE INSERT ON counted FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
 INSERT INTO counted VALUES (NULL, 'by its sequence') RETURNING *;
 SELECT * FROM snowflake.minting_columns() WHERE relation IN ('photos'::regclass, 'counted'::regclass);
--- A default of a partition and of a domain is also used
+-- set_id() uses the default of a partition and of a domain
 CREATE DOMAIN key AS bigint DEFAULT snowflake.next_id(9);
 CREATE TABLE parts (id key, n int) PARTITION BY LIST (n);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);

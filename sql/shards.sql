@@ -1,4 +1,4 @@
--- Tests a schema for each shard, made from a template.
+-- Tests schemas that are made from a template, one for each shard.
 CREATE EXTENSION snowflake_shards;
 SET timezone = 'UTC';
 SET client_min_messages = warning;
@@ -6,7 +6,7 @@ SET client_min_messages = warning;
 CREATE ROLE regress_shards_owner;
 CREATE ROLE regress_shards_app;
 
--- Makes a template with every kind of object that is copied
+-- Makes a template schema with every kind of object that create_shards() copies
 CREATE SCHEMA "Photo app";
 COMMENT ON SCHEMA "Photo app" IS 'what each shard has';
 GRANT USAGE ON SCHEMA "Photo app" TO regress_shards_app, regress_shards_owner;
@@ -107,8 +107,8 @@ INSERT INTO shard_5.users (id, name) SELECT id, name FROM shard_4.users;
 \echo SQLSTATE :SQLSTATE
 
 \set VERBOSITY default
--- If the template gets new objects, they are added to the shards. Objects that differ are not changed, and are
--- reported.
+-- If the template gets new objects, create_shards() adds them to the shards. create_shards() reports objects that
+-- differ from the template, and does not change them.
 CREATE TABLE "Photo app".albums (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES "Photo app".users);
 ALTER TABLE shard_5.cache ADD COLUMN value text;
 ALTER TABLE shard_5.likes ENABLE TRIGGER never;
@@ -119,7 +119,7 @@ INSERT INTO shard_5.albums DEFAULT VALUES RETURNING snowflake.shard_of(id);
 CALL snowflake.create_shards('shard_3', '[2,4)');
 SELECT count(*) FROM shard_parts WHERE nspname = 'shard_2';
 
--- Objects that cannot be copied are reported before anything is made
+-- create_shards() reports objects that it cannot copy before it makes any object
 CREATE SCHEMA more;
 CREATE TABLE more.t (id serial PRIMARY KEY, at timestamptz);
 CREATE VIEW more.v AS SELECT * FROM more.t;
@@ -138,14 +138,14 @@ ALTER DEFAULT PRIVILEGES IN SCHEMA more GRANT SELECT ON TABLES TO PUBLIC;
 CALL snowflake.create_shards('more', '[0,2)', 'more_');
 \echo SQLSTATE :SQLSTATE
 SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'more\_%';
--- With partial => true create_shards() creates all other objects
+-- With partial => true create_shards() copies all objects that it can copy
 \set VERBOSITY terse
 CALL snowflake.create_shards('more', '[0,1)', 'more_', partial => true);
 \set VERBOSITY default
 SELECT relname FROM pg_class WHERE relnamespace = 'more_0'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
 
--- The schema refuses ids of another shard. Without this check an UPDATE over a router could set an id of another shard.
--- The router would then look for the row elsewhere.
+-- The tables of a shard's schema refuse ids of other shards. Without this check an UPDATE over a router could set an id
+-- of another shard. For such an id, the router would look for the row on another server.
 \set VERBOSITY terse
 INSERT INTO shard_4.users (id, name) VALUES (snowflake.next_id(5), 'elsewhere');
 \echo SQLSTATE :SQLSTATE
@@ -231,7 +231,7 @@ CALL snowflake.create_shards('"Photo app"', '[5,5]', repeat('x', 63));
 CALL snowflake.create_shards('"Photo app"', '[0,256)');
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
--- Each shard has its own transaction if the call is not within a transaction
+-- create_shards() uses a transaction for each shard if it is not called within a transaction
 CALL snowflake.create_shards('"Photo app"', '[10,12)', 'c_', commit_each => true);
 BEGIN;
 CALL snowflake.create_shards('"Photo app"', '[10,14)', 'c_', commit_each => true);
