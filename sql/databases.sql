@@ -20,7 +20,7 @@ SELECT snowflake.next_id(230) > :id AS above;
 SELECT ids, batches, last_time < clock_timestamp() AS in_step FROM snowflake.shard_stats WHERE shard = 230;
 SELECT lead_ms < 10 AS in_step FROM snowflake.health;
 
--- A high-water mark that is a day ahead stops only its own database, before anything is raised
+-- A high-water mark that is a day ahead of the clock stops only its own database
 \c regress_snowflake_2
 SELECT snowflake.next_id(230) > :id AS minted;
 SELECT last_value AS mark FROM snowflake.high_water \gset
@@ -54,7 +54,7 @@ END $$;
 \c regress_snowflake_3
 SET snowflake.max_wait = 0;
 SELECT snowflake.next_id(230) > :id AS next_door, minting, reason FROM snowflake.health;
--- After the high-water mark was lowered again, no trace is left in memory or on disk
+-- When the high-water mark was set back to the right value, neither memory nor disk contains the wrong value
 \c regress_snowflake_2
 SELECT setval('snowflake.high_water', :mark) = :mark AS lowered;
 SELECT snowflake.observe(:id);

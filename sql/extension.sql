@@ -15,8 +15,8 @@ SELECT extversion, extrelocatable, extconfig::regclass[] AS dumped, nspname
 SELECT version, superuser, trusted, relocatable, schema, comment FROM pg_available_extension_versions
  WHERE name = 'snowflake' AND installed;
 
--- Labels of the functions: only functions that mint or read the clock are volatile. Functions that mint are unsafe in
--- parallel workers. Functions that take a shard are not strict, because a NULL shard is an error.
+-- Shows how functions are declared: only functions that mint ids or read the clock are volatile. Functions that mint
+-- are unsafe in parallel workers. Functions that take a shard are not strict, because a NULL shard is an error.
 SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS parallel, proisstrict AS strict,
        prosecdef AS definer, proconfig IS NOT NULL AS config, proretset AS set, l.lanname AS language
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang
@@ -38,7 +38,7 @@ SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
 \c regress_snowflake
 SET client_min_messages = warning;
--- The extensions are created and dropped in every order. CASCADE creates the missing extensions, and snowflake is
+-- Creates and drops the three extensions in every order. CASCADE creates the missing extensions, and snowflake is
 -- dropped last.
 DO $$
 DECLARE
@@ -90,8 +90,8 @@ COMMIT;
 INSERT INTO t SELECT FROM generate_series(1, 1000);
 SELECT count(*), count(DISTINCT id) AS ids FROM t;
 
--- If one transaction creates the extension twice, the second extension mints, because no other session has used the
--- first extension
+-- If one transaction creates the extension twice, the second extension can mint, because no other session has used the
+-- first one
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
 CREATE EXTENSION snowflake;
@@ -101,7 +101,7 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > max(id) AS above FROM t;
 COMMIT;
 
--- The second extension does not mint if ROLLBACK TO SAVEPOINT could restore the first high-water mark. The first
+-- The second extension refuses to mint if ROLLBACK TO SAVEPOINT could restore the first high-water mark. The first
 -- high-water mark does not cover the ids of the second one, which belongs to another extension or to other storage.
 DROP EXTENSION snowflake CASCADE;
 BEGIN;
@@ -130,7 +130,7 @@ CREATE EXTENSION snowflake;
 SELECT snowflake.next_id(200) > :lost AND :lost > max(id) AS above FROM t;
 
 -- If the extension is dropped and created again, the new high-water mark is above all ids that the old mark allowed. In
--- every shard new ids are above the old ids.
+-- every shard the ids of the new extension are above the ids of the old extension.
 SELECT snowflake.next_id(200) AS a, (snowflake.next_ids(201, 100))[100] AS b \gset
 SELECT extract(epoch FROM covered_until) * 1000 AS "limit" FROM snowflake.health \gset
 DROP EXTENSION snowflake;
@@ -138,8 +138,8 @@ CREATE EXTENSION snowflake;
 SELECT last_value >= :limit AS mark FROM snowflake.high_water;
 SELECT snowflake.next_id(200) > :a AS a, snowflake.next_id(201) > :b AS b;
 
--- If DROP and CREATE are in one transaction, calls in it are refused. A rollback would restore the old high-water mark,
--- which would not cover the ids of refused calls.
+-- If a transaction drops and creates the extension, calls that mint in this transaction are refused. A rollback would
+-- restore the old high-water mark, which would not cover the ids of such calls.
 BEGIN;
 DROP EXTENSION snowflake;
 CREATE EXTENSION snowflake;
@@ -161,8 +161,8 @@ ROLLBACK TO s;
 SELECT snowflake.next_id(200) > :a AS after_rollback_to;
 COMMIT;
 
--- Without the extension, and in the transaction that drops it, the functions do not exist. A function of the library
--- that still exists fails with an error.
+-- Without the extension, and in the transaction that drops it, the functions do not exist. A C function of the library
+-- that still exists without the extension fails with an error.
 CREATE FUNCTION left_over(integer) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 SELECT left_over(200) > :a AS works_as_well;
 DROP EXTENSION snowflake;

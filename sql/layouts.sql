@@ -10,7 +10,7 @@ SELECT p.bits, p.tick_ms, p.epoch, p.regions, p.shards, p.ids_per_second, p.ends
 SELECT p = l AS same
   FROM snowflake.layout AS l, snowflake.preview_layout(l.bits, l.tick_ms || 'ms', to_char(l.epoch AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS')) AS p;
 
--- Tick and epoch are read as in postgresql.conf, whatever the time zone and date style of the session
+-- preview_layout() reads tick and epoch as in postgresql.conf, for any time zone and date style of the session
 SET timezone = 'Asia/Tokyo';
 SET datestyle = 'German, DMY';
 SELECT bits, tick_ms, extract(epoch FROM epoch) AS epoch, ids_per_second, extract(epoch FROM ends_at)::bigint AS ends_at
@@ -19,10 +19,11 @@ RESET timezone;
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SELECT tick_ms, epoch, ids_per_second, ends_at FROM snowflake.preview_layout('28/4+12/13', epoch => '1704067200000', tick => '1s');
--- If the bits add up to 64, half of the ticks are available. Otherwise all ticks are available.
+-- If the bits of a layout add up to 64, half of the time units (ticks) are available, because ids are not negative.
+-- Otherwise all ticks are available.
 SELECT bits, ends_at - epoch AS lasts
   FROM unnest(ARRAY['41/5+13/5', '41/5+13/4', '41/0/0', '53/0/0']) AS bits, LATERAL (SELECT epoch, ends_at FROM snowflake.preview_layout(bits)) AS p;
--- The used share of the time is 0 if the layout begins later, and all if the layout has ended
+-- The used share of a layout's time is 0 before the layout begins, and 1 after the layout has ended
 SELECT used_percent FROM snowflake.preview_layout('fleet', epoch => '2039-01-01');
 SELECT used_percent > 100 AS over, ends_at FROM snowflake.preview_layout('20/5+8/10', epoch => '2026-01-01');
 

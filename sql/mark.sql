@@ -1,5 +1,5 @@
--- Tests what a superuser may do to the high-water mark. A raised high-water mark is respected, a lowered mark is
--- repaired, and changes that would remove its protection are refused. TAP tests check that the high-water mark is
+-- Tests what a superuser may do to the high-water mark. The server uses a raised high-water mark, repairs a lowered
+-- one, and refuses to mint if the sequence no longer survives a crash. TAP tests check that the high-water mark is
 -- durable.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
@@ -8,13 +8,13 @@ CREATE DATABASE regress_snowflake;
 SET client_min_messages = warning;
 CREATE EXTENSION snowflake;
 CREATE VIEW clock_ms AS SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now;
--- The high-water mark is above every id, and at most lead and reserve above the clock
+-- The high-water mark is above every id, and ahead of the clock by at most the sum of max_lead and reserve
 CREATE VIEW verdict AS
   SELECT last_value > extract(epoch FROM snowflake.time_of(snowflake.last_id())) * 1000 AS above_ids,
          last_value <= now + 1101 AS near_the_clock
     FROM snowflake.high_water, clock_ms;
 
--- The high-water mark starts at the clock or above, before anything was minted
+-- Before the first id is minted, the high-water mark is at or ahead of the clock
 SELECT last_value >= now - 60000 AS started FROM snowflake.high_water, clock_ms;
 SELECT snowflake.next_id(210) > 0 AS minted;
 SELECT pg_sleep(1.3);
@@ -28,22 +28,22 @@ SELECT snowflake.next_id(210) > :a AS minted;
 SELECT last_value > :mark AS moved FROM snowflake.high_water;
 SELECT * FROM verdict;
 
--- A high-water mark that an old dump has lowered is repaired by the next call of a running session
+-- If an old dump has lowered the high-water mark, the next call of a running session corrects it
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 12345);
 SELECT pg_sleep(1.3);
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value > :mark AS repaired FROM snowflake.high_water;
 SELECT * FROM verdict;
--- A session that begins repairs a lowered high-water mark at once
+-- A new session corrects a lowered high-water mark at once
 SELECT snowflake.next_id(210) AS a, last_value AS mark FROM snowflake.high_water \gset
 SELECT setval('snowflake.high_water', 0);
 \c -
 SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- A high-water mark that a dump of another server has raised is respected at its next extension. Ids of every shard are
--- above the raised high-water mark.
+-- If a dump of another server has raised the high-water mark, sessions use the new value when they extend it the next
+-- time. Ids of every shard are above the raised high-water mark.
 SELECT snowflake.next_id(210) > :a AS minted;
 SELECT pg_sleep(1.3);
 SELECT setval('snowflake.high_water', now + 1500) AS raised FROM clock_ms \gset
@@ -51,13 +51,14 @@ SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :
 SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(211))) * 1000 >= :raised AS another_shard;
 SELECT * FROM verdict;
 
--- nextval() and setval() still work on the sequence, and lose nothing
+-- nextval() and setval() work on the sequence of the high-water mark, and new ids stay above all earlier ids
 SELECT nextval('snowflake.high_water') > :raised AS next;
 SELECT last_value AS mark, is_called FROM snowflake.high_water \gset
 SELECT nextval('snowflake.high_water') = :mark + 1 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
 
--- If this transaction has altered the sequence, a rollback may remove its new storage, so calls are refused
+-- A transaction that has altered the high-water mark's sequence cannot mint, because a rollback may remove the new
+-- storage
 SELECT snowflake.next_id(210) AS a \gset
 BEGIN;
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
@@ -76,7 +77,8 @@ ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
 COMMIT;
--- After the commit the sequence has other storage with a value that is too low. The value is repaired.
+-- When this transaction has committed, the sequence has other storage with a value that is too low. The next call
+-- corrects the value.
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.next_id(210) > :a AS after_commit;
 SELECT * FROM verdict;
@@ -93,8 +95,8 @@ SELECT * FROM verdict;
 -- The seal may be unlogged, because it is not written when ids are minted
 SELECT snowflake.shard_of(:a);
 
--- Other properties of the sequence do not affect minting (the high-water mark is then 20 ms ahead, which is within the
--- lead)
+-- Other properties of the sequence, such as INCREMENT, do not affect minting. Here they set the high-water mark 20 ms
+-- ahead, within max_lead.
 ALTER SEQUENCE snowflake.high_water INCREMENT 2 CACHE 10 CYCLE;
 SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;
@@ -114,8 +116,8 @@ SELECT round(extract(epoch FROM mark) * 1000) = :mark AS stands FROM snowflake.h
 SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :mark AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
--- Another sequence has the high-water mark's name in a database that has not minted. A high-water mark before the epoch
--- counts as lost, not as zero.
+-- In a database that has not minted, replaces the high-water mark by another sequence with the same name. A high-water
+-- mark before the epoch counts as lost, not as zero.
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;

@@ -1,5 +1,5 @@
--- The seal records the layout. If the seal of CREATE EXTENSION and the seal of a dump differ, every function refuses.
--- The server reads the seal again once a second, so the test has pauses.
+-- The seal records the layout. If the layout that CREATE EXTENSION stored and the layout of a dump (the seals) differ,
+-- every function fails. The test has pauses, because the server reads the stored layout (seal) only once a second.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
@@ -21,7 +21,7 @@ SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
--- Every function fails, in this session and in other sessions
+-- After such a restore every function fails, in this session and in other sessions
 \c -
 SET timezone = 'UTC';
 \set VERBOSITY terse
@@ -48,19 +48,19 @@ SELECT snowflake.next_id(220) > 0 AS minting_goes_on;
 \c regress_snowflake
 SET timezone = 'UTC';
 
--- Functions also fail if the two layouts are exchanged
+-- Functions fail if both snowflake.seal and snowflake.seal_local contain the other layout
 SELECT setval('snowflake.seal_local', last_value) <> :seal AS copied FROM snowflake.seal;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 
--- Functions also fail if the values of the two sequences are exchanged
+-- Functions fail if snowflake.seal_local contains the other layout, and snowflake.seal the right one
 SELECT setval('snowflake.seal', :seal) = :seal AS restored;
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- Tests a database that was never sealed, and a seal that is no valid layout
+-- Tests a database without a stored layout (seal), and a seal that is not a valid layout
 SELECT setval('snowflake.seal_local', 0);
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
@@ -75,7 +75,7 @@ SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
 -- A dump inserts its seal as a row. If the seal of the dump equals the seal of the database, the seal is accepted and
--- not stored. Another seal stops the database, even if the restoring role is only the owner of a table.
+-- not stored. Another seal stops minting in the database, even if the restoring role is only the owner of a table.
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;
@@ -83,8 +83,8 @@ INSERT INTO snowflake.dumped_seal VALUES (0);
 \echo SQLSTATE :SQLSTATE
 INSERT INTO snowflake.dumped_seal VALUES (NULL);
 CREATE ROLE regress_snowflake_restorer;
--- The trigger function is not for triggers of other tables. A trigger of another table that calls this function does no
--- harm, as this test checks below.
+-- The trigger function for seals refuses triggers of other tables. A trigger of another table that calls the trigger
+-- function for seals cannot stop the database.
 SELECT DISTINCT p.oid::regprocedure FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
  WHERE d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake') AND prorettype IN ('trigger'::regtype, 'event_trigger'::regtype)
    AND has_function_privilege('regress_snowflake_restorer', p.oid, 'EXECUTE') ORDER BY 1;
@@ -94,7 +94,7 @@ INSERT INTO snowflake.dumped_seal VALUES (:seal);
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220) > :id AS minting_goes_on;
--- A table that any role may create cannot stop the database, nor can the trigger function by itself
+-- Neither a table that any role may create nor the trigger function alone can stop the database
 CREATE TEMPORARY TABLE own (seal bigint);
 \set VERBOSITY terse
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
@@ -135,13 +135,13 @@ SELECT snowflake.shard_of(:id);
 SELECT snowflake.next_id(220);
 SELECT count(*) FROM snowflake.dumped_seal;
 \set VERBOSITY default
--- Another seal also stops the database if it comes by replication, or if triggers are disabled for a session
+-- Another seal stops the database even if it comes by replication, or if triggers are disabled for a session
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SET session_replication_role = replica;
 INSERT INTO snowflake.dumped_seal VALUES (1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4);
 \echo SQLSTATE :SQLSTATE
 RESET session_replication_role;
--- Another seal also stops the database if the inserting role is a member of the role that owns the restored tables
+-- Another seal stops the database even if the inserting role is only a member of the role that owns the restored tables
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 CREATE ROLE regress_snowflake_member IN ROLE regress_snowflake_restorer;
 SET ROLE regress_snowflake_member;
@@ -154,12 +154,11 @@ DROP TABLE restored;
 DROP OWNED BY regress_snowflake_restorer;
 DROP ROLE regress_snowflake_restorer;
 
--- When the first seal is restored, all functions work again, and the next id is greater
+-- When the original seal is restored, all functions work again, and the next id is greater than all earlier ids
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, snowflake.shard_of(:id) AS shard;
 
--- A session that mints without a pause also detects the seal: at the next write of the high-water mark, within a
--- statement that takes two seconds
+-- A session detects another seal even within a long statement that mints, when the statement writes the high-water mark
 SELECT setval('snowflake.seal', 0);
 SELECT sum(cardinality(snowflake.next_ids(220, 1000000))) FROM generate_series(1, 2);
 \echo SQLSTATE :SQLSTATE

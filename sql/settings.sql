@@ -1,4 +1,4 @@
--- Tests the settings: their defaults, who may change them when, and which values are refused.
+-- Tests the defaults of the settings, which roles may change a setting at which time, and which values are refused.
 LOAD 'snowflake';
 SELECT name, setting, unit, context, vartype FROM pg_settings WHERE name LIKE 'snowflake.%' ORDER BY name COLLATE "C";
 SELECT count(*) AS undescribed FROM pg_settings WHERE name LIKE 'snowflake.%' AND (short_desc IS NULL OR short_desc NOT LIKE '%.');
@@ -38,7 +38,7 @@ SET snowflake.tick = 10;
 \echo SQLSTATE :SQLSTATE
 SET snowflake.epoch = '2020-01-01';
 \echo SQLSTATE :SQLSTATE
--- A mistyped name is an error
+-- A mistyped name of a setting is an error
 SET snowflake.defualt_shard = 5;
 \echo SQLSTATE :SQLSTATE
 
@@ -65,7 +65,7 @@ ALTER SYSTEM SET snowflake.layout = '54/0/0';
 -- The tick
 ALTER SYSTEM SET snowflake.tick = 5;
 \echo SQLSTATE :SQLSTATE
--- The value of a tick is not rounded
+-- The setting snowflake.tick is not rounded
 ALTER SYSTEM SET snowflake.tick = '1499us';
 ALTER SYSTEM SET snowflake.tick = 1.5;
 -- (PostgreSQL's own message for a number out of range differs between versions)
@@ -82,7 +82,7 @@ ALTER SYSTEM SET snowflake.epoch = 'x';
 ALTER SYSTEM SET snowflake.epoch = 'now';
 \echo SQLSTATE :SQLSTATE
 
--- The region and the default shard must be in the layout
+-- The layout must contain the region and the default shard
 ALTER SYSTEM SET snowflake.region = 32;
 \echo SQLSTATE :SQLSTATE
 ALTER SYSTEM RESET snowflake.region;
@@ -123,8 +123,8 @@ DROP ROLE regress_snowflake_shard;
 ALTER DATABASE :"home" SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 
--- sequence_spread takes effect on reload. If each tick has only one id, the ids get different sequence numbers. Before
--- the reload the sequence numbers were 0.
+-- sequence_spread takes effect on reload. If each tick has only one id, the ids get different sequence numbers. With
+-- one id in each tick, the sequence numbers were 0 before the setting was reloaded.
 \c -
 CREATE FUNCTION slowly(shard int, ids int) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE
