@@ -26,7 +26,7 @@ SELECT region, shard, ids, least_id < 0 AS negative, minted_by, regexp_replace(f
   FROM snowflake.audit('photos', 'id');
 SELECT sum(ids) = (SELECT count(*) FROM photos) AS every_row FROM snowflake.audit('photos');
 
--- Tests audit() of a column that is no key and has NULLs, of a domain, and of a partitioned table
+-- Tests audit() of a column that is not a key and has NULLs, of a column of a domain type, and of a partitioned table
 CREATE DOMAIN photo_id AS bigint;
 CREATE TABLE comments (photo_id photo_id, note text) PARTITION BY LIST (note);
 CREATE TABLE comments_a PARTITION OF comments FOR VALUES IN ('a');
@@ -45,7 +45,7 @@ SELECT region, shard, ids, minted_by, finding FROM snowflake.audit('old', 'id');
 INSERT INTO old SELECT snowflake.make_id(now() - interval '1 minute', 231, 0, region => 28);
 SELECT region, shard, ids, minted_by, finding FROM snowflake.audit('old', 'id');
 
--- A sample reads some pages, and counts only ids that exist
+-- With a sample, audit() reads some pages, and shows only ids that are in these pages
 CREATE TABLE many AS SELECT snowflake.next_id(231) AS id, repeat('x', 500) AS filler FROM generate_series(1, 20000);
 SELECT ids = 20000 AS every_row FROM snowflake.audit('many', 'id');
 SELECT sum(ids) BETWEEN 500 AND 12000 AS some FROM snowflake.audit('many', 'id', sample => 20);

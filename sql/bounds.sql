@@ -10,7 +10,7 @@ SELECT to_char(at, 'SS.US') AS at, snowflake.decode(snowflake.min_id(at)) AS min
                     '2026-03-01 12:00:00.124']::timestamptz[]) AS at;
 
 -- min_id(t) is the smallest id whose time is t or later. max_id(t) is the greatest id whose time is t or earlier. The
--- nearest id below the lower bound and the nearest id above the upper bound do not match.
+-- ids just outside of both bounds do not match.
 CREATE VIEW times AS
   SELECT timestamptz '2026-03-01 12:00:00.100' + ms * interval '1 ms' + us * interval '1 us' AS at
     FROM generate_series(0, 3) ms, unnest(ARRAY[0, 1, 500, 999]) us;
@@ -22,7 +22,7 @@ SELECT count(*) AS times,
   FROM times;
 
 -- created_within() and id_range() give the same result as a comparison of the ids' times. The test uses every pair of
--- times, and ids of three shards in the surrounding ticks
+-- times, and ids of three shards in the time units (ticks) around these times
 CREATE VIEW ids AS
   SELECT snowflake.make_id(at, shard, sequence) AS id
     FROM generate_series(timestamptz '2026-03-01 12:00:00.099', '2026-03-01 12:00:00.105', '1 ms') at,
@@ -48,13 +48,13 @@ SELECT snowflake.id_range('[2026-01-01, 2026-01-01]') = int8range(snowflake.min_
 SELECT snowflake.id_range('[2026-01-01,)') AS since, snowflake.id_range('(,2026-01-01)') AS until,
        snowflake.id_range('(,)') AS all_ids, snowflake.id_range('empty') AS none,
        snowflake.id_range(NULL) IS NULL AS null_range;
--- No id has a time between two ticks
+-- No id has a time between two time units (ticks)
 SELECT snowflake.id_range('(2026-01-01 00:00:00.0001, 2026-01-01 00:00:00.0009)') AS nobody;
 -- Tests id_range() for a domain over tstzrange, and for a column
 CREATE DOMAIN period AS tstzrange;
 SELECT snowflake.id_range(period '[2026-01-01, 2026-01-02)') = snowflake.id_range(tstzrange '[2026-01-01, 2026-01-02)') AS same;
 
--- With a NULL bound created_within() is never true, and is NULL only if the other bound does not decide
+-- If one bound is NULL, created_within() is false if the id is outside of the other bound, and NULL otherwise
 SELECT snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2026-01-02') IS NULL AS unknown,
        snowflake.created_within(snowflake.min_id('2026-01-01'), NULL, '2025-01-02') AS outside,
        snowflake.created_within(NULL, '2026-01-01', '2026-01-02') IS NULL AS no_id,

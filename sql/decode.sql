@@ -3,7 +3,7 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 
--- Tests each field by itself, and all fields together
+-- Tests the fields of an id one by one, and all fields together
 CREATE TABLE corner (id bigint);
 INSERT INTO corner VALUES (0), (1), (1023), (1024), (8388607), (8388608), (123456789012345678),
   (262143), (262144), (9223372036854775807);
@@ -40,11 +40,11 @@ SELECT count(*) AS ids,
        unnest(ARRAY[0, 1, 511, 1023]) AS sequence,
        LATERAL (SELECT timestamptz '2025-01-01 00:00:00+00' + ms * interval '1 ms') t (at),
        LATERAL (SELECT snowflake.make_id(at, shard, sequence, region)) m (id);
--- Without an argument for the region make_id() uses region 0, whatever the server's region is
+-- If no region is given, make_id() uses region 0, even on a server with another region
 SELECT snowflake.region_of(snowflake.make_id('2026-01-01', 7, 42)) AS region,
        snowflake.make_id('2026-01-01', 7, 42) = snowflake.make_id('2026-01-01', 7, 42, 0) AS the_same;
 
--- make_id() uses the tick that contains the time
+-- make_id() uses the time unit (tick) that contains the given time
 SELECT d.* FROM unnest(ARRAY['2026-03-01 12:00:00.1239', '2026-03-01 12:00:00.123', '2026-03-01 14:00:00.123+02',
   '2025-01-01 00:00:00.0009']::timestamptz[]) AS at, LATERAL snowflake.decode(snowflake.make_id(at, 7, 42)) d;
 
@@ -95,6 +95,6 @@ SELECT snowflake.make_id('2026-01-01', 1, 0, -1);
 SELECT snowflake.make_id('2059-11-04 19:53:47.776+00', 0, 0);
 \echo SQLSTATE :SQLSTATE
 
--- The day on which ids get their 19th digit, as doc/clients.md has it
+-- Shows the day on which ids get a 19th digit, which doc/clients.md mentions
 SELECT snowflake.time_of(1000000000000000000) AT TIME ZONE 'UTC' AS "19 digits from", length(snowflake.max_id(snowflake.time_of(1000000000000000000) - interval '1 ms')::text) AS before,
        length(snowflake.min_id(snowflake.time_of(1000000000000000000) + interval '1 ms')::text) AS after;

@@ -51,7 +51,7 @@ SELECT snowflake.next_ids(60, 2147483647);
 SELECT snowflake.next_ids(60, NULL);
 \echo SQLSTATE :SQLSTATE
 
--- Calls in read-only transactions are refused, also if nothing would have to be written
+-- Calls that mint in a read-only transaction are refused, even if they would not have to write
 BEGIN READ ONLY;
 SELECT snowflake.next_id(60);
 \echo SQLSTATE :SQLSTATE
@@ -93,7 +93,7 @@ SELECT snowflake.observe(-1);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.observe(-9223372036854775808);
 \echo SQLSTATE :SQLSTATE
--- The next error messages contain the current time
+-- The error messages of the next calls contain the current time
 \set VERBOSITY sqlstate
 SELECT snowflake.observe(9223372036854775807);
 SELECT snowflake.observe(snowflake.make_id(now() + interval '1 hour', 1, 0));
@@ -111,12 +111,12 @@ EXCEPTION WHEN OTHERS THEN
   RAISE INFO '%', hint;
 END $$;
 
--- None of the refused calls has changed anything
+-- Shows that the refused calls have changed neither the ids nor the high-water mark
 SELECT snowflake.last_id() = :last AS last_id, last_value = :mark AS mark FROM snowflake.high_water;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 60;
 SELECT snowflake.next_id(60) > :last AS minting_goes_on;
 
--- An error in the middle of a statement: its earlier rows are rolled back, and their ids are not minted again
+-- If a statement fails in the middle, its rows are rolled back, but their ids are not minted again
 CREATE TABLE attempts (id bigint PRIMARY KEY, n int);
 INSERT INTO attempts SELECT snowflake.next_id(60 + CASE WHEN g = 50 THEN 9000 ELSE 0 END), g FROM generate_series(1, 100) g;
 \echo SQLSTATE :SQLSTATE

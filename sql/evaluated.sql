@@ -23,7 +23,7 @@ SELECT * FROM counted('UPDATE', 'INSERT INTO target SELECT n, 0 FROM src', 'UPDA
 SELECT * FROM counted('ADD COLUMN', 'CREATE TABLE added AS TABLE src', 'ALTER TABLE added ADD COLUMN id bigint DEFAULT snowflake.next_id(60)', 'INSERT INTO target SELECT n, id FROM added');
 SELECT * FROM counted('LATERAL that refers to the row', 'INSERT INTO target SELECT n, id FROM src, LATERAL (SELECT snowflake.next_id(60 + 0 * n) AS id) AS new');
 SELECT * FROM counted('ORDER BY ... LIMIT', 'INSERT INTO target SELECT n, snowflake.next_id(60) FROM src ORDER BY n LIMIT 3');
--- A statement calls next_id() once for all rows
+-- Tests forms in which a statement calls next_id() only once for all rows
 SELECT * FROM counted('scalar subquery', 'INSERT INTO target SELECT n, (SELECT snowflake.next_id(60)) FROM src');
 SELECT * FROM counted('UPDATE from a subquery', 'INSERT INTO target SELECT n, 0 FROM src', 'UPDATE target SET id = (SELECT snowflake.next_id(60))');
 SELECT * FROM counted('UPDATE of a row', 'INSERT INTO target SELECT n, 0 FROM src', 'UPDATE target SET (n, id) = (SELECT 7, snowflake.next_id(60))');
@@ -68,8 +68,8 @@ DROP TABLE src, target, log, added, expanded, joined;
 DROP FUNCTION counted, falsely_immutable, once, parted;
 DROP TYPE parts;
 
--- A foreign table whose default was imported mints on the near server. Without this default the far server mints, by
--- set_id().
+-- A foreign table whose default was imported mints on the near server. If no default was imported, the trigger set_id()
+-- mints on the far server.
 SELECT current_database() AS near \gset
 \getenv host PGHOST
 \getenv port PGPORT

@@ -22,7 +22,8 @@ SELECT created_at - now() BETWEEN interval '89 min' AND interval '90 min' AS cre
   FROM snowflake.explain_id(snowflake.make_id(now() + interval '90 min', 161, 0, region => 3));
 -- Explains ids that are days and years away
 SELECT age >= interval '3 days' AND age < interval '4 days' AS age, possible FROM snowflake.explain_id(snowflake.make_id(now() - interval '3 days', 1, 0, 3));
--- Explains ids of an origin that backfill() reserved: given, not given yet, and while the reservation cannot be read
+-- Explains ids of a region and shard that backfill() reserved: used ids, unused ids, and ids while the reservation
+-- cannot be read
 CREATE TABLE old (id bigint DEFAULT snowflake.next_id(161), made timestamptz);
 INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
 CREATE INDEX ON old (made) WHERE id IS NULL;
@@ -60,7 +61,7 @@ SELECT minting, reason, advice, clock BETWEEN now() - interval '1 s' AND clock_t
 \set VERBOSITY terse
 SELECT snowflake.next_id(252);
 SELECT last_refusal BETWEEN now() - interval '10 s' AND clock_timestamp() AS last_refusal, last_refusal_cause FROM snowflake.health;
--- health also works in a read-only transaction
+-- The view health can be read in a read-only transaction
 BEGIN READ ONLY;
 SELECT minting FROM snowflake.health;
 COMMIT;
@@ -74,7 +75,7 @@ SELECT minting, reason, covered_until, last_refusal, last_refusal_cause FROM sno
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT last_value AS mark FROM snowflake.high_water \gset
 SELECT snowflake.make_id(now() - interval '1 h', 7, 0, 3) AS id \gset
--- The seal is invalid, is of another layout, or differs from the settings
+-- The stored layout (seal) is invalid, is another layout, or differs from the settings
 SELECT setval('snowflake.seal', 17) IS NOT NULL AS lost;
 \c -
 SELECT minting, reason, advice FROM snowflake.health;
@@ -83,7 +84,7 @@ SELECT setval('snowflake.seal', :seal - 4) IS NOT NULL AS other_sequence_bits;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT setval('snowflake.seal_local', :seal - 8) IS NOT NULL AS both, setval('snowflake.seal', :seal - 8) IS NOT NULL AS both;
 SELECT minting, reason, advice FROM snowflake.health;
--- The id is explained by the layout of the database, which has two sequence bits fewer
+-- explain_id() uses the layout of the database, which has two sequence bits fewer than the default layout
 SELECT shard, possible, contradiction FROM snowflake.explain_id(:id >> 2);
 SELECT setval('snowflake.seal_local', :seal) IS NOT NULL AS put_back, setval('snowflake.seal', :seal) IS NOT NULL AS put_back;
 -- Shows health if the high-water mark is lost, unlogged, far ahead or locked, or if the sequence is gone
@@ -106,7 +107,8 @@ SELECT possible, contradiction FROM snowflake.explain_id(:id);
 ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high_water;
 SELECT minting, reason, advice FROM snowflake.health;
 SELECT snowflake.next_id(1) > 0 AS minted;
--- next_id() fails for each reason that health has shown above. Tests in t/ check the reasons that concern the clock.
+-- In this test next_id() has failed for each reason that health showed. The TAP tests check the reasons of health that
+-- concern the clock.
 \c :base
 DROP DATABASE regress_health;
 DROP EXTENSION snowflake_migrate;

@@ -1,5 +1,5 @@
--- Decoding in parallel workers and compiled by JIT gives the same results; minting in a parallel
--- operation is refused.
+-- Parallel workers and JIT do not change the results of functions that decode ids. Minting in a parallel operation is
+-- refused.
 SET timezone = 'UTC';
 CREATE TABLE decoded (id bigint NOT NULL);
 INSERT INTO decoded SELECT snowflake.make_id(timestamptz '2026-01-01' + g * interval '61.007 seconds', g % 256, g % 1024)
@@ -70,7 +70,7 @@ SELECT count(*) FROM decoded WHERE not_safe(id);
 RESET max_parallel_workers;
 SELECT snowflake.next_id(50) > 0 AS minting_goes_on;
 
--- The functions are compiled by JIT if the server supports JIT
+-- Queries that call the functions are compiled by JIT if the server supports JIT
 RESET max_parallel_workers_per_gather;
 RESET parallel_setup_cost;
 SET jit = on;

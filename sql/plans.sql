@@ -18,17 +18,17 @@ EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
 SELECT count(*), min(taken), max(taken) FROM pictures
  WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04');
--- created_within() with now() also becomes an index condition
+-- A condition with created_within() and now() becomes an index condition
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, now() - interval '1 day', now());
--- created_within() with parameters of a generic plan also becomes an index condition
+-- A condition with created_within() and parameters of a generic plan becomes an index condition
 SET plan_cache_mode = force_generic_plan;
 PREPARE of_day(timestamptz, timestamptz) AS
   SELECT count(*), min(taken), max(taken) FROM pictures WHERE snowflake.created_within(id, $1, $2);
 EXPLAIN (COSTS OFF) EXECUTE of_day('2025-03-05', '2025-03-06');
 EXECUTE of_day('2025-03-05', '2025-03-06');
 RESET plan_cache_mode;
--- created_within() with another table's column also becomes an index condition
+-- A condition with created_within() and another table's column becomes an index condition
 CREATE TABLE days (day timestamptz);
 INSERT INTO days VALUES ('2025-03-02'), ('2025-03-08'), ('2025-03-09');
 ANALYZE days;
@@ -132,7 +132,7 @@ DROP INDEX pins_by_shard;
 EXPLAIN (COSTS OFF)
 SELECT id FROM pins WHERE snowflake.shard_of(id) = 43 AND snowflake.created_within(id, '2025-01-01', '2050-01-01');
 SELECT count(*) FROM pins WHERE snowflake.shard_of(id) = 43 AND snowflake.created_within(id, '2025-01-01', '2050-01-01');
--- An id of another shard with the same time and sequence is another id
+-- Ids of two shards with the same time and sequence number are different ids
 INSERT INTO pins (id) VALUES (snowflake.make_id('2025-01-01', 41, 9)), (snowflake.make_id('2025-01-01', 42, 9));
 REINDEX TABLE pins;
 SELECT count(*) FROM pins WHERE snowflake.time_of(id) = '2025-01-01';

@@ -1,5 +1,5 @@
--- An ordinary role can do everything that it needs to insert, to read and to be dumped. The role cannot cause a
--- duplicate id, raise the high-water mark far ahead, or keep other roles from minting.
+-- An ordinary role can insert rows with ids, read them, and dump its tables. An ordinary role cannot cause a duplicate
+-- id, raise the high-water mark far ahead, or keep other roles from minting.
 CREATE ROLE regress_snowflake_user LOGIN;
 CREATE TABLE shared (id bigint PRIMARY KEY DEFAULT snowflake.next_id(65), who name DEFAULT current_user);
 GRANT SELECT, INSERT ON shared TO regress_snowflake_user;
@@ -8,14 +8,14 @@ SELECT snowflake.next_id(65) AS before \gset
 SELECT current_user AS boss \gset
 
 \c - regress_snowflake_user
--- The role can mint, also into tables of its own
+-- An ordinary role can mint ids, also into tables of its own
 INSERT INTO shared DEFAULT VALUES RETURNING id > :before AS minted;
 INSERT INTO shared SELECT FROM generate_series(1, 1000);
 CREATE TABLE own.t (id bigint PRIMARY KEY DEFAULT snowflake.next_id(), note text);
 SET snowflake.default_shard = 66;
 INSERT INTO own.t (note) VALUES ('mine'), ('mine too');
 SELECT cardinality(snowflake.next_ids(66, 1000)), snowflake.last_id() > :before AS last_id;
--- The role can decode ids, compute bounds and read the views
+-- An ordinary role can decode ids, compute bounds of ids and read the views
 SELECT region, shard, sequence >= 0 AS sequence FROM snowflake.decode(snowflake.last_id());
 SELECT snowflake.time_of(:before) = snowflake.time_of(snowflake.make_id(snowflake.time_of(:before), 1, 1)) AS decoded,
        snowflake.region_of(:before), snowflake.shard_of(:before), snowflake.sequence_of(:before) >= 0 AS sequence,
@@ -24,20 +24,20 @@ SELECT snowflake.time_of(:before) = snowflake.time_of(snowflake.make_id(snowflak
 SELECT bits FROM snowflake.layout;
 SELECT ids FROM snowflake.shard_stats WHERE shard = 66;
 SELECT count(*) FROM snowflake.clock_history;
--- The role can read and lock the sequences, as its own pg_dump does
+-- An ordinary role can read and lock the extension's sequences, as its own pg_dump does
 SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local;
 BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 LOCK TABLE own.t, shared IN ACCESS SHARE MODE;
 COPY (SELECT count(*) FROM own.t) TO stdout;
 COMMIT;
 
--- The role cannot call the administrator's functions
+-- An ordinary role cannot call the administrator's functions
 SELECT snowflake.observe(:before);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.accept_clock();
 SELECT snowflake.accept_clone();
 \echo SQLSTATE :SQLSTATE
--- The role cannot change the sequences
+-- An ordinary role cannot change the extension's sequences
 SELECT nextval('snowflake.high_water');
 \echo SQLSTATE :SQLSTATE
 SELECT setval('snowflake.high_water', 1);
@@ -55,7 +55,7 @@ LOCK TABLE snowflake.high_water IN ACCESS SHARE MODE;
 ROLLBACK;
 SELECT last_value FROM snowflake.high_water FOR UPDATE;
 DROP SEQUENCE snowflake.high_water;
--- The role cannot change the schema or the extension
+-- An ordinary role cannot change the schema snowflake or the extension
 CREATE FUNCTION snowflake.next_id(text) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 CREATE OR REPLACE FUNCTION snowflake.next_id(integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint';
 CREATE TABLE snowflake.t ();
@@ -65,7 +65,7 @@ DROP EXTENSION snowflake;
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO PUBLIC;
 CREATE FUNCTION own.observe(bigint) RETURNS void AS 'snowflake', 'snowflake_observe' LANGUAGE C;
--- The role cannot change the server's settings, not even for itself
+-- An ordinary role cannot change the server's settings, not even for itself
 ALTER SYSTEM SET snowflake.max_lead = 0;
 SET snowflake.reserve = 60000;
 SET snowflake.sequence_spread = 5;
@@ -75,7 +75,8 @@ ALTER ROLE regress_snowflake_user SET snowflake.max_lead = 0;
 ALTER ROLE regress_snowflake_user SET snowflake.default_shard = 66;
 SELECT set_config('snowflake.max_wait', '2147483647', false);
 
--- Settings that the role may change make no id twice and raise nothing far ahead, even at their limits
+-- Settings that an ordinary role may change cause no duplicate id and no id far ahead of the clock, even at their
+-- limits
 CREATE TABLE own.all_ids (id bigint);
 INSERT INTO own.all_ids SELECT unnest(snowflake.next_ids(66, 200000));
 SET snowflake.max_wait = 0;
@@ -91,11 +92,11 @@ END $$;
 RESET snowflake.max_wait;
 SELECT count(*) - count(DISTINCT id) AS duplicates FROM (SELECT id FROM own.all_ids UNION ALL SELECT id FROM own.t) s;
 SELECT last_value < extract(epoch FROM clock_timestamp()) * 1000 + 1200 AS mark_is_near FROM snowflake.high_water;
--- An id that the role invents has no effect on next_id()
+-- An id that an ordinary role invents has no effect on next_id()
 INSERT INTO own.all_ids VALUES (snowflake.make_id('2050-01-01', 66, 0)), (9223372036854775807);
 SELECT snowflake.next_id(66) < snowflake.min_id('2050-01-01') AS unimpressed;
 
--- A prepared transaction of the role that has read every sequence blocks no other role
+-- If an ordinary role has read every sequence in a prepared transaction, other roles can mint
 BEGIN;
 SELECT count(*) FROM snowflake.high_water, snowflake.seal, snowflake.seal_local, snowflake.clock_history;
 PREPARE TRANSACTION 'regress_snowflake_user';
@@ -106,14 +107,14 @@ SELECT snowflake.next_id(65) > :before AS minting_goes_on;
 SELECT count(*), count(DISTINCT id) AS ids, min(who), bool_and(id > :before) AS above FROM shared;
 ROLLBACK PREPARED 'regress_snowflake_user';
 
--- REVOKE takes effect, so a shard can be reserved for some roles
+-- If EXECUTE is revoked, a role cannot mint, so a shard can be reserved for some roles
 REVOKE EXECUTE ON FUNCTION snowflake.next_id(integer) FROM PUBLIC;
 SET SESSION AUTHORIZATION regress_snowflake_user;
 SELECT snowflake.next_id(66);
 \echo SQLSTATE :SQLSTATE
 RESET SESSION AUTHORIZATION;
 GRANT EXECUTE ON FUNCTION snowflake.next_id(integer) TO PUBLIC;
--- GRANT takes effect, so an operator can call the administrator's functions
+-- If EXECUTE is granted, a role can call the administrator's functions
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO regress_snowflake_user;
 SET SESSION AUTHORIZATION regress_snowflake_user;
 SELECT snowflake.observe(:before);

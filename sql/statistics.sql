@@ -6,15 +6,15 @@ CREATE DATABASE regress_statistics;
 \c regress_statistics
 CREATE EXTENSION snowflake;
 
--- Before anything is minted the counters are 0, with one row for each cause of a refusal
+-- Before the first id all counters are 0, and the view of refusals has one row for each cause
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since, ids, batches,
        borrowed_ticks, waits, wait_time, refusals, mark_extensions, mark_flushes, mark_flush_time, longest_mark_flush,
        commit_waits, commit_wait_time, rate, capacity
   FROM snowflake.database_stats;
 SELECT * FROM snowflake.refusals;
 
--- The counters include the ids of all shards, also the ids of this transaction. The first id makes the server write and
--- flush the high-water mark.
+-- The counters include the ids of all shards, and ids of the present transaction. The first id makes the server write
+-- and flush the high-water mark.
 BEGIN;
 SELECT count(snowflake.next_id(g % 7)) FROM generate_series(1, 700) g;
 SELECT cardinality(snowflake.next_ids(9, 5000)), cardinality(snowflake.next_ids(8, 300));
@@ -25,7 +25,8 @@ ROLLBACK;
 SELECT d.ids = s.ids AS ids, d.batches = s.batches AS batches, d.borrowed_ticks = s.borrowed AS borrowed, d.capacity = l.ids_per_second AS capacity
   FROM snowflake.database_stats d, snowflake.layout l,
        (SELECT sum(ids) AS ids, sum(batches) AS batches, sum(borrowed_ticks) AS borrowed FROM snowflake.shard_stats) s;
--- The rate is an average since stats_since. For the rate between two readings, subtract the counts of ids.
+-- The rate of ids is an average since the time stats_since. To compute the rate between two times, subtract the counts
+-- of ids at these times.
 SELECT rate BETWEEN 0.99 * ids / extract(epoch FROM clock_timestamp() - stats_since) AND 1.01 * ids / extract(epoch FROM now() - stats_since) AS rate, capacity,
        stats_since = (SELECT stats_since FROM snowflake.database_stats) AS since
   FROM snowflake.shard_stats WHERE shard = 9;
@@ -68,7 +69,7 @@ SELECT cause, refusals, last_at BETWEEN now() - interval '1 min' AND clock_times
   FROM snowflake.refusals WHERE refusals > 0 ORDER BY cause;
 SELECT refusals = (SELECT sum(refusals) FROM snowflake.refusals) AS all_causes FROM snowflake.database_stats;
 SELECT refusals FROM snowflake.shard_stats WHERE shard = 5;
--- Errors in the arguments, and waits that end well, do not count as refusals
+-- Calls with wrong arguments, and calls that succeed after a wait, do not count as refusals
 SELECT refusals AS before FROM snowflake.database_stats \gset
 SELECT snowflake.next_id(-1);
 SELECT snowflake.next_ids(1, 0);
@@ -88,19 +89,20 @@ SELECT cause, refusals FROM snowflake.refusals WHERE cause IN ('seal', 'mark_los
 SELECT setval('snowflake.seal', :seal) = :seal AS put_back;
 \set VERBOSITY default
 
--- Tests waits that belong to no shard: for a high-water mark that somebody has set ahead, and for another id
+-- Tests waits that are not counted for a shard: for a high-water mark that was set ahead, and for an id that is passed
+-- to next_id()
 SELECT waits AS before, wait_time AS before_ms FROM snowflake.database_stats \gset
 \c -
 SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + interval '900 ms') * 1000)::bigint) > 0 AS ahead, snowflake.next_id(1) > 0 AS minted;
 SELECT snowflake.next_id(2, after => snowflake.make_id(clock_timestamp() + interval '900 ms', 2, 0)) > 0 AS minted;
 SELECT waits - :before BETWEEN 2 AND 6 AS waits, wait_time - :before_ms > 300 AS wait_time FROM snowflake.database_stats;
 
--- Another database has its own counters
+-- Each database has its own counters
 \c :base
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since FROM snowflake.database_stats;
 \c regress_statistics
 
--- After reset_stats() counts begin at 0, last ids stay, and other sessions see the change
+-- After reset_stats() the counters of all sessions are 0, and the last ids stay
 SELECT max(last_id) AS last_id FROM snowflake.shard_stats WHERE shard = 9 \gset
 SELECT snowflake.reset_stats();
 SELECT clock_timestamp() - stats_since < interval '1 min' AS since, ids, batches, borrowed_ticks, waits, wait_time, refusals,

@@ -3,7 +3,7 @@ CREATE SCHEMA text_forms;
 SET search_path = text_forms;
 SET timezone = 'UTC';
 
--- Tests the ends of the range and the examples of the documentation
+-- Tests the least and the greatest id, and the examples of the documentation
 SELECT id, snowflake.to_base62(id)
   FROM unnest(ARRAY[0, 1, 61, 62, 1234, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
@@ -14,7 +14,7 @@ LANGUAGE sql IMMUTABLE AS $$
     FROM generate_series(0, width - 1) AS place
 $$;
 CREATE TABLE tried (id bigint PRIMARY KEY);
--- Tries every power of 2 and of 62 and its neighbours, numbers of every length, and ids of the layout
+-- Tests every power of 2 and of 62 with its neighbours, numbers of every length, and ids of the layout
 INSERT INTO tried
   SELECT DISTINCT id::bigint FROM (
     SELECT trunc(2::numeric ^ e) + d FROM generate_series(0, 63) e, generate_series(-2, 1) d
@@ -35,7 +35,7 @@ SELECT bool_and(base62 > before62) AS base62_sorts
 -- NULL in, NULL out
 SELECT snowflake.to_base62(NULL) IS NULL AND snowflake.from_base62(NULL) IS NULL AS nulls;
 
--- Every text that to_base62() would not write is refused
+-- from_base62() refuses every text that to_base62() would not write
 SELECT snowflake.to_base62(-1);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.to_base62(-9223372036854775808);
@@ -52,7 +52,7 @@ SELECT snowflake.from_base62('AzL8n0Y58m8');
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.from_base62('zzzzzzzzzzz');
 
--- For any text a reader returns an id that is written the same, or an error of its own
+-- For any text, from_base62() either returns an id with this text, or raises an error of snowflake
 CREATE FUNCTION outcome_of(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   id bigint;
@@ -87,7 +87,7 @@ SELECT bool_and(snowflake.to_base62(snowflake.from_base62(encoded)) = encoded) A
 -- Long texts are refused, too
 SELECT outcome_of('SELECT snowflake.from_base62(repeat(''0'', 1000000))') AS long62;
 
--- Look-ups by the text form use the key
+-- A query that looks up an id by its text form uses the index of the primary key
 CREATE TABLE posts (id bigint PRIMARY KEY, title text);
 INSERT INTO posts SELECT snowflake.min_id(timestamptz '2025-03-01' + n * interval '1 minute'), 'post ' || n FROM generate_series(1, 5000) n;
 VACUUM ANALYZE posts;
@@ -97,16 +97,16 @@ EXPLAIN (COSTS OFF) EXECUTE by_base62('00000000000');
 SELECT snowflake.to_base62(id) AS base62 FROM posts WHERE title = 'post 77' \gset
 EXECUTE by_base62(:'base62');
 RESET plan_cache_mode;
--- A look-up with a constant also uses the key
+-- If the text is a constant, the query uses the index of the primary key, too
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE id = snowflake.from_base62('0000009Zt7Q');
--- An index over the text form supports searches by its beginning
+-- An index on to_base62(id) supports searches by the beginning of the text
 CREATE INDEX posts_base62 ON posts (snowflake.to_base62(id) COLLATE "C");
 ANALYZE posts;
 EXPLAIN (COSTS OFF) SELECT title FROM posts WHERE snowflake.to_base62(id) COLLATE "C" LIKE '000A%';
 -- Under COLLATE "C" texts have the order of the ids
 SELECT array_agg(title ORDER BY snowflake.to_base62(id) COLLATE "C") = array_agg(title ORDER BY id) AS same_order FROM posts;
 
--- JSON: JavaScript rounds an id that is a number, and does not round a string
+-- JavaScript rounds ids in JSON that are numbers, but not ids that are strings
 SELECT to_json(9007199254740993) AS a_number, to_json(9007199254740993::text) AS a_string;
 CREATE TABLE notes (
   id bigint PRIMARY KEY,
@@ -121,7 +121,7 @@ SELECT body FROM notes WHERE public_id = '0augYQesYgy';
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT body FROM notes WHERE public_id = '0augYQesYgz';
--- A search by the view's own text column needs an index over the expression
+-- A search by the text column of a view needs an index on to_base62(id)
 CREATE INDEX ON notes (snowflake.to_base62(id));
 EXPLAIN (COSTS OFF) SELECT body FROM notes_json WHERE id = '0augYQesYgz';
 RESET enable_seqscan;

@@ -6,7 +6,7 @@ SET timezone = 'UTC';
 SELECT id, snowflake.to_uuid(id)
   FROM unnest(ARRAY[0, 1, 1024, 8388607, 8388608, 123456789012345678, 499712025023222784, 9223372036854775807]) AS id;
 
--- Reads 16 bytes as a number, and extracts some bits of the number
+-- Reads a value of 16 bytes as a number, and extracts some bits of the number
 CREATE FUNCTION number_of(uuid) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
   SELECT sum(get_byte(uuid_send($1), 15 - i) * trunc(256::numeric ^ i)) FROM generate_series(0, 15) i
 $$;
@@ -75,7 +75,8 @@ SELECT outcome_of(format('SELECT snowflake.from_uuid(%L)', encode(set_bit(uuid_s
   FROM (SELECT uuid FROM made ORDER BY id LIMIT 20 OFFSET 500) m, generate_series(0, 127) bit
  GROUP BY 1;
 
--- Searches by the UUID use the key. A column with the UUID has its own index, for tables that had UUIDs before.
+-- A search by the UUID uses the index of the primary key. A table that had UUIDs before can have a generated column
+-- with the UUIDs of its ids, and an index on this column.
 CREATE TABLE posts (id bigint PRIMARY KEY, uuid uuid GENERATED ALWAYS AS (snowflake.to_uuid(id)) STORED UNIQUE, title text);
 INSERT INTO posts (id, title) SELECT snowflake.min_id(timestamptz '2025-03-01' + n * interval '1 minute'), 'post ' || n FROM generate_series(1, 5000) n;
 VACUUM ANALYZE posts;

@@ -16,7 +16,7 @@ SELECT snowflake.time_of(0) = epoch AS epoch,
 -- shard_stats has no row for a shard that has not minted
 SELECT count(*) FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189;
 
--- Every id is counted, even if its transaction was rolled back. A batch counts as one call.
+-- Every id is counted, even if its transaction was rolled back. In shard_stats, a batch counts as one call.
 SELECT snowflake.next_id(180) AS a, snowflake.next_id(180) AS b \gset
 SELECT count(snowflake.next_id(180)) FROM generate_series(1, 1000);
 SELECT cardinality(snowflake.next_ids(180, 10)), cardinality(snowflake.next_ids(180, 5000));
@@ -29,7 +29,7 @@ SELECT shard, ids, batches, refusals FROM snowflake.shard_stats WHERE shard BETW
 SELECT s.last_id = snowflake.last_id() AS last_id, s.last_time = snowflake.time_of(s.last_id) AS last_time
   FROM snowflake.shard_stats s WHERE shard = 181;
 
--- Another session sees the same counters, and adds to these counters
+-- All sessions of a database share the counters of shard_stats
 \c -
 SET timezone = 'UTC';
 SELECT shard, ids, batches FROM snowflake.shard_stats WHERE shard BETWEEN 180 AND 189 ORDER BY shard;
@@ -43,14 +43,14 @@ SELECT snowflake.next_id(180);
 ROLLBACK;
 SELECT ids, refusals FROM snowflake.shard_stats WHERE shard = 180;
 
--- A burst of 20,000 ids needs 19 ticks more than the clock has passed
+-- A burst of 20,000 ids needs 20 time units (ticks), so it runs ahead of the clock
 SELECT cardinality(snowflake.next_ids(182, 20000));
 SELECT ids, batches, borrowed_ticks BETWEEN 1 AND 20 AS borrowed FROM snowflake.shard_stats WHERE shard = 182;
--- Single ids also run ahead of the clock
+-- Not only batches, but also single ids run ahead of the clock
 SELECT count(snowflake.next_id(183)) FROM generate_series(1, 50000);
 SELECT ids, borrowed_ticks BETWEEN 0 AND 49 AS borrowed FROM snowflake.shard_stats WHERE shard = 183;
 
--- 600,000 ids at once are six times as many as the lead allows, so the call waits
+-- A call for 600,000 ids waits, because max_lead allows only a sixth of them ahead of the clock
 SELECT cardinality(snowflake.next_ids(184, 600000));
 SELECT ids, batches, borrowed_ticks > 0 AS borrowed, waits > 0 AS waited, wait_time > 0 AS wait_time, refusals
   FROM snowflake.shard_stats WHERE shard = 184;
@@ -73,8 +73,8 @@ SELECT clock BETWEEN now() - interval '1 s' AND clock_timestamp() AS clock,
   FROM snowflake.health, snowflake.clock_history;
 SELECT to_timestamp(last_value / 1000.0) >= covered_until AS stored_is_not_below_it
   FROM snowflake.high_water, snowflake.health;
--- health shows the lead after a burst. The test repeats bursts, because a slow machine may miss the
--- lead.
+-- After a burst, health shows how far ids are ahead of the clock. The test repeats the burst, because on a slow machine
+-- the clock may catch up before health is read.
 DO $$
 BEGIN
   FOR i IN 1..100 LOOP
@@ -84,7 +84,7 @@ BEGIN
   RAISE 'ids are never ahead of the clock';
 END $$;
 
--- An idle database: the limit is behind the clock, and health shows no problem
+-- If a database is idle, its limit is behind the clock, and health shows no problem
 SELECT pg_sleep(1.6);
 SELECT minting, reason, covered_until, lead_ms FROM snowflake.health;
 SELECT snowflake.next_id(186) > :id AS minting_goes_on;
