@@ -8,7 +8,7 @@
 CREATE FUNCTION bench.counter(slot integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_counter' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.counter(integer) IS
-  'Measures the cost of a call. The function only counts in the memory of the backend';
+  'Measures the cost of calling a C function that only counts its calls in the memory of the backend';
 
 CREATE FUNCTION bench.clock(slot integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_clock' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -17,8 +17,8 @@ COMMENT ON FUNCTION bench.clock(integer) IS 'Measures the cost of a call that re
 CREATE FUNCTION bench.id(slot integer) RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_id' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.id(integer) IS
-  'Measures the cost of a call that reads the clock and runs a compare-and-swap in shared memory. The result is like '
-  'an id, but is not unique';
+  'Measures the cost of a call that reads the clock and runs a compare-and-swap in shared memory. The result has the '
+  'form of an id, but is not unique';
 
 CREATE FUNCTION bench.field(id bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'bench_field' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
@@ -76,8 +76,8 @@ CREATE FUNCTION bench.rate(called regprocedure, arguments bigint[], start timest
                            OUT calls bigint, OUT wall_ns bigint, OUT cpu_ns bigint)
   AS 'MODULE_PATHNAME', 'bench_rate' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.rate(regprocedure, bigint[], timestamptz, float8) IS
-  'Calls a function as often as possible from a start time. Sessions that run at the same time pass the same start '
-  'time';
+  'Calls the function "called" repeatedly for some seconds, and returns the number of calls, the elapsed time and the '
+  'CPU time. To measure several sessions together, pass the same start time in each session';
 
 CREATE FUNCTION bench.latency(called regprocedure, arguments bigint[], seconds float8)
   RETURNS TABLE (up_to_ns bigint, calls bigint)
