@@ -146,8 +146,9 @@ CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT
   AS 'snowflake', 'snowflake_from_base32'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base32(text, boolean) IS
-  'Returns the id of a result of to_base32(). Accepts upper and lower case, o for 0, i and l for 1, and hyphens '
-  'anywhere. If check_symbol is true, the text must have a check symbol. If not, a check symbol is an error';
+  'Converts a result of to_base32() back to the id. Accepts upper and lower case, o for 0, i and l for 1, and hyphens '
+  'anywhere. If check_symbol is true, the text must have a check symbol. If check_symbol is false, a text with a '
+  'check symbol is an error';
 
 CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text
   AS 'snowflake', 'snowflake_to_ulid'
@@ -159,7 +160,8 @@ CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
   AS 'snowflake', 'snowflake_from_ulid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_ulid(text) IS
-  'Returns the id of a result of to_ulid(). Accepts the same spellings as from_base32(). Any other ULID is an error';
+  'Converts a result of to_ulid() back to the id. Accepts the same spellings as from_base32(). Any other ULID is an '
+  'error';
 
 -- By default only the owner of the extension may call the alias functions, because from_alias() converts any alias to
 -- its id.
