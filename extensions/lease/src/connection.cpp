@@ -92,7 +92,7 @@ bool connect(const Deadline& deadline, Exchange* exchange) {
     if (!wait_to_go_on(event, deadline, exchange)) return false;
   }
   if (PQsetnonblocking(connection, 1) == 0) return true;
-  fail(exchange, "could not use the connection", PQerrorMessage(connection));
+  fail(exchange, "could not set the connection to nonblocking mode", PQerrorMessage(connection));
   return false;
 }
 

@@ -58,7 +58,8 @@ BEGIN
      request.until_ms NOT BETWEEN request.floor_ms AND 8796093022207 OR
      seal < 0 OR seal / 57500 % 35 = 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an argument of ask() is out of range',
-      DETAIL = 'Times are milliseconds since 1970, below 2^43; an incarnation is positive.',
+      DETAIL = 'A time is in milliseconds since 1970, and less than 2^43. An incarnation (the number of a server '
+               'run) is positive.',
       HINT = 'Do not call ask(), which only the lease workers of servers use.';
   END IF;
   IF (request.call = 'acquire' AND coalesce(cardinality(request.regions), 0) NOT BETWEEN 1 AND 64) OR
@@ -149,8 +150,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, bigint, bigint) IS
-  'Internal: answers the request of a server, records the server''s address and the time, and signs the rows. '
-  '`arrived` is the time at which the request arrived, by this database''s clock';
+  'Internal: answers the request of a server, records the server''s address and the time, and signs the rows. The '
+  'argument `arrived` is the time when the request arrived, by the clock of this database';
 
 -- The function ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. The
 -- function locks the fleet before it reads rows, because another request may change the rows while ask() waits for the
@@ -197,6 +198,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
                                         bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'For a server''s lease worker. The request acquire leases a free region of the server, or the region that this run '
-  'of the server holds already. The request renew extends the lease. The request give_back ends the lease at '
-  'highest_ms, the first time for which the server has issued no id. The request report records a static region';
+  'The lease worker of a server calls this function. The request acquire leases a free region of the server, or the '
+  'region that this run of the server holds already. The request renew extends the lease. The request give_back ends '
+  'the lease at highest_ms, the first time for which the server has issued no id. The request report records a static '
+  'region';

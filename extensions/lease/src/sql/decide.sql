@@ -7,7 +7,8 @@ CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, n
   SELECT least(request.clock_ms, now_ms)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.earlier_clock(snowflake_fleet.request, bigint) IS
-  'Internal: returns the earlier of two times: by the requesting server''s clock, and by this database''s clock';
+  'Internal: compares the clock of the server that sent the request with the clock of this database, and returns the '
+  'earlier time';
 
 CREATE FUNCTION snowflake_fleet.halt_if_behind(request snowflake_fleet.request) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -241,8 +242,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.admit(snowflake_fleet.request, bigint) IS
-  'Internal: refuses a server whose clock is ahead, or that requests a region of another server. If the server is not '
-  'refused, gives the requested regions to the server, and returns the status null';
+  'Internal: refuses a server that requests a region of another server, or whose clock is more than max_skew ahead of '
+  'the clock of this database. If the server is not refused, gives the requested regions to the server, and returns '
+  'the status null';
 
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint) RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -238,7 +238,7 @@ COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: returns the row of th
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
 COMMENT ON VIEW snowflake_fleet.health IS
-  'Shows whether this database grants leases. If not, shows the reason, the advice, and the time of the first sign. '
-  'If granting is true and there is a reason, the reason concerns one server. Either another server mints in the same '
-  'region, or no region of the server is free, or the server requests a region of another server, or the server''s '
-  'clock is ahead';
+  'Shows whether this database grants leases. If the database grants no leases, shows the reason, the advice, and the '
+  'time when the problem was first detected. If the column granting is true and the column reason is not null, the '
+  'reason concerns only one server. Either another server mints in the same region, or no region of the server is '
+  'free, or the server requests a region of another server, or the server''s clock is ahead';

@@ -40,8 +40,8 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.revoke_lease(integer, bigint, boolean) IS
   'Revokes the lease of a region. If you pass an incarnation (the number of a server run), only the lease of this '
   'server run is revoked. The lease is not renewed, and the region is free when the lease ends. The server that holds '
-  'the lease may mint until the lease ends, or until its next request. After that, the server leases another region '
-  'of its own regions';
+  'the lease may mint until the lease ends, or until its next request. When its lease has ended, this server leases '
+  'another of the regions that it may lease';
 
 CREATE FUNCTION snowflake_fleet.ahead_in_ms(ahead interval) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -248,9 +248,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_data_loss(timestamptz, boolean, boolean, boolean) IS
   'Confirms that leases may be lost. Call this function after this database was restored to an earlier time, or after '
   'a failover to a standby that may lack commits. The old lease server must be stopped permanently. The argument '
-  '`now` is the present time by a clock that the operator trusts. Servers keep their leases. But all leases end if '
-  'this database may have granted leases before the loss was detected. Returns the time at which the regions that no '
-  'server holds are free';
+  '`now` is the present time by a clock that the operator trusts. Servers keep their leases, unless this database may '
+  'have granted leases before the loss was detected. In this case, all leases end. Returns the time from which a '
+  'region that no server holds may be leased again';
 
 CREATE FUNCTION snowflake_fleet.guard_leases() RETURNS event_trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -263,7 +263,8 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has leases that have not ended',
-      DETAIL = format('The lease that ends last is that of %s. A new fleet would grant this region again.',
+      DETAIL = format('The lease that ends last is the lease of %s. A new fleet could lease this region to another '
+                      'server before this lease ends.',
                       snowflake_fleet.lease_text(held)),
       HINT = 'Stop all servers, wait until the leases have ended, and run the command again. Restore a dump into a '
              'new database.';
