@@ -3,8 +3,8 @@
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
-  'Internal: for adopt(): a statement and the role that runs it. If the statement only locks a relation for later '
-  'steps, also this relation';
+  'Internal: for adopt(): a statement, and the role that runs the statement. If the statement only locks a relation '
+  'for later steps, the value also contains this relation';
 
 CREATE FUNCTION snowflake.sequences_of(key snowflake.key_column) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -127,7 +127,8 @@ AS $$
    WHERE c.oid = key.relation ORDER BY s.n, s.statement
 $$;
 COMMENT ON FUNCTION snowflake.mint_steps IS
-  'Internal: for adopt(): the steps that make a column mint, and record the column in snowflake.adopted';
+  'Internal: for adopt(): the steps that set a default that mints ids, and record the column in the table '
+  'snowflake.adopted';
 
 CREATE FUNCTION snowflake.refuse_rights(steps snowflake.step[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -241,8 +242,8 @@ WHEN syntax_error_or_access_rule_violation OR feature_not_supported THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) IS
-  'Internal: for adopt(): runs the steps that lock relations, or the other steps. No step waits for a lock after a '
-  'point in time';
+  'Internal: for adopt(): runs either the steps that lock relations, or all other steps. Raises an error if a step '
+  'would have to wait for a lock after the given time';
 
 -- A relation can change until the relation is locked, so the plan is made again after all relations are locked. If a
 -- writer and the transaction of adopt() wait for each other, the writer may fail after deadlock_timeout. So one
@@ -282,7 +283,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.carry_out(snowflake.key_column[], snowflake.key_column[], integer, boolean, boolean,
   boolean, interval) IS
-  'Internal: for adopt(): runs adopt_steps() in one transaction. Waits shortly for locks, and tries again';
+  'Internal: for adopt(): runs adopt_steps() in one transaction. If a lock is not available after a short wait, '
+  'releases all locks and tries again later';
 
 CREATE PROCEDURE snowflake.adopt(relation regclass, shard integer, id_column name DEFAULT NULL,
                                  rewrite boolean DEFAULT false, drop_sequence boolean DEFAULT false,
@@ -307,9 +309,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt(regclass, integer, name, boolean, boolean, boolean, interval, boolean) IS
-  'Makes a column mint ids from now on. The column may be serial, bigserial, an identity column, a plain bigint, or '
-  'filled by another function. First checks the column, then changes it in one transaction with short waits for '
-  'locks. Tries again until the timeout. New ids are greater than old ids. If the column or a column that refers to '
-  'it is not bigint, pass rewrite => true to make these columns bigint. Views over these columns are then created '
-  'again. Pass published => true if the columns of subscribers are bigint. The sequence is kept without an owner, '
-  'unless drop_sequence is true. dry_run only shows the statements';
+  'Changes the default of a column, so that new rows get ids. The column may be serial, bigserial, an identity '
+  'column, a plain bigint, or filled by another function. First checks the column, then changes it in one transaction '
+  'with short waits for locks. Tries again until the timeout. New ids are greater than old ids. If the column or a '
+  'column that refers to it is not bigint, pass rewrite => true to make these columns bigint. Views over these '
+  'columns are then created again. Pass published => true if the columns of subscribers are bigint. The sequence is '
+  'kept without an owner, unless drop_sequence is true. dry_run only shows the statements';

@@ -242,7 +242,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_key IS
-  'Internal: for adopt(): raises an error if a column cannot be a key that mints';
+  'Internal: for adopt(): raises an error if a column cannot be a key whose default mints ids';
 
 CREATE FUNCTION snowflake.refuse_future_ids(relation regclass, attribute name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -269,7 +269,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
-  'Internal: for adopt(): raises an error if a column contains negative numbers or ids from the future';
+  'Internal: for adopt(): raises an error if a column contains negative numbers, or ids whose time is in the future';
 
 -- If a function has filled the column until now, the function continues to fill columns of other tables. Ids from a
 -- shared function may equal ids that next_id() mints.

@@ -86,8 +86,8 @@ AS $$
   SELECT NULL, ARRAY[m] FROM unnest(minting) AS m
 $$;
 COMMENT ON FUNCTION snowflake.transactions(snowflake.key_column[], snowflake.key_column[]) IS
-  'Internal: for adopt_schemas(): the transactions: first those that make columns wider, then those that make a key '
-  'mint';
+  'Internal: for adopt_schemas(): the transactions: first the transactions that make columns wider, then the '
+  'transactions that set a default that mints ids';
 
 CREATE FUNCTION snowflake.refuse_schemas(schemas name[], leave_out regclass[]) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -147,7 +147,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.plan IS
   'Internal: for adopt() and adopt_schemas(): the keys to mint, the columns to make wider, the lines of the dry run, '
-  'and what the application must change. If schemas is null, the plan is of the given keys';
+  'and what the application must change. If the argument schemas is null, returns the plan for the given keys';
 
 -- A procedure with a SET clause cannot commit, so adopt_schemas() has no SET clause and qualifies every name with its
 -- schema.
@@ -182,6 +182,6 @@ COMMENT ON PROCEDURE snowflake.adopt_schemas(name[], integer, regclass[], boolea
   interval) IS
   'Calls adopt() for all keys of schemas that a sequence fills. First makes all columns bigint that contain these '
   'ids, according to foreign keys and, unless by_name is false, to the names of columns. This needs one transaction '
-  'for each table, or for the tables that a view joins. Then makes each key mint. Commits after each transaction. '
-  'After an interruption, a repeated call continues. dry_run only shows all transactions, how long they hold locks, '
-  'and what the application must change';
+  'for each table, or for the tables that a view joins. Then changes the default of each key, so that new rows get '
+  'ids. Commits after each transaction. After an interruption, a repeated call continues. dry_run only shows all '
+  'transactions, how long they hold locks, and what the application must change';

@@ -296,7 +296,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Gives ids to rows without an id, oldest row first. The time of an id is that of another column. The ids have a '
-  'region that is reserved for this table, or a reserved shard if the layout has no regions. Commits each batch, and '
-  'does not wait for locked rows within a batch. If a call was interrupted, call backfill() again to continue. Rows '
-  'from before the epoch, from the future or without a time are skipped and counted';
+  'Gives ids to rows without an id, oldest row first. The time of an id is the time in another column of the row. The '
+  'ids have a region that is reserved for this table, or a reserved shard if the layout has no regions. Commits each '
+  'batch, and does not wait for locked rows within a batch. If a call was interrupted, call backfill() again to '
+  'continue. Rows from before the epoch, from the future or without a time are skipped and counted';

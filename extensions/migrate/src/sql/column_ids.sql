@@ -5,9 +5,9 @@ CREATE FUNCTION snowflake.ends_of(relation regclass, id_column name, OUT lowest 
   AS 'MODULE_PATHNAME', 'snowflake_ends_of'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE SET row_security = off;
 COMMENT ON FUNCTION snowflake.ends_of(regclass, name) IS
-  'Returns the smallest and the greatest integer in a column of a table and its child tables, or null if there is '
-  'none. Runs no code of the table''s owner. Reads a view or a foreign table with the rights of its owner, so the '
-  'caller must have these rights';
+  'Returns the smallest and the greatest integer in a column of a table and its child tables, or null if the column '
+  'contains no integer. Runs no code of the table''s owner. Reads a view or a foreign table with the rights of its '
+  'owner, so the caller must have these rights';
 
 CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample double precision, early bigint, mark bigint,
                                   OUT kind text, OUT region integer, OUT shard integer, OUT ids bigint,

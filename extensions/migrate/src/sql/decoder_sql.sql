@@ -33,5 +33,5 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.decoder_sql(name) IS
   'Returns a script of plain SQL for servers of PostgreSQL 14 or later without the extension. The script creates a '
-  'schema with functions that read ids of this database: decode(), bounds of time, base62, base32, UUID, ULID, '
-  'shard_for()';
+  'schema with functions that read ids of this database: decode(), the smallest and greatest ids of a time, base62, '
+  'base32, UUID, ULID, shard_for()';

@@ -84,7 +84,7 @@ CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_l
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.engine_words(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): returns the numbers of an engine, by the names of their placeholders in the '
+  'Internal: for generator_sql(): returns the numbers of an SQL engine, by the names of their placeholders in the '
   'templates';
 
 CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text
@@ -130,6 +130,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.generator_sql(integer, text, text, text, interval, interval, interval, boolean) IS
-  'Returns a script of SQL and PL/pgSQL for servers where the extension cannot be installed. The functions of the '
-  'script mint ids in a region and read ids. The layout is that of this database, or another layout in the form that '
-  'preview_layout() accepts. If pg_tle is true, the script installs the functions as a trusted language extension';
+  'Returns a script of SQL and PL/pgSQL for servers where the extension cannot be installed. The script creates '
+  'functions that mint ids in the given region, and functions that decode ids. The layout is the layout of this '
+  'database, or another layout in the form that preview_layout() accepts. If pg_tle is true, the script installs the '
+  'functions as a trusted language extension';

@@ -4,7 +4,8 @@ CREATE FUNCTION snowflake.refuse(state text, message text, detail text, hint tex
   AS 'MODULE_PATHNAME', 'snowflake_refuse'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.refuse IS
-  'Internal: for procedures: raises an error without CONTEXT. If the message is null, raises no error';
+  'Internal: for procedures: raises an error that has no CONTEXT lines. If the argument "message" is null, does '
+  'nothing';
 
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
@@ -33,7 +34,8 @@ CREATE FUNCTION snowflake.type_for_ids(type oid, typmod integer) RETURNS text
                        WHEN type = 'numeric'::regtype AND typmod > 0
                             AND ((typmod - 4) >> 16) - ((typmod - 4) & 2047) < 19 THEN 'numeric(19)' END);
 COMMENT ON FUNCTION snowflake.type_for_ids IS
-  'Internal: for adopt(): returns a type that stores all ids exactly if a numeric type does not, otherwise null';
+  'Internal: for adopt(): if a numeric type cannot store all ids exactly, returns a type that can; otherwise returns '
+  'null';
 
 CREATE FUNCTION snowflake.root_of(key snowflake.key_column) RETURNS regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -134,13 +136,13 @@ CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) R
   RETURN schema::regnamespace::text !~ '^("?pg_|information_schema$|snowflake(_fleet|_routing)?$)'
          AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = class AND objid = object AND deptype = 'e');
 COMMENT ON FUNCTION snowflake.is_of_application IS
-  'Internal: for adopt(): whether an object belongs to no extension and no system schema';
+  'Internal: for adopt(): returns whether an object belongs to no extension and no system schema';
 
 CREATE FUNCTION snowflake.names_id(name text) RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
   RETURN name ~* '(^|_)u?ids?$' OR name ~ '[a-z0-9](Id|ID)s?$';
 COMMENT ON FUNCTION snowflake.names_id(text) IS
-  'Internal: for adopt(): whether a name is like photo_id, photo_ids or photoId';
+  'Internal: for adopt(): returns whether a name is like photo_id, photo_ids or photoId';
 
 -- Columns whose ids no foreign key shows: polymorphic references, arrays, copies in audit and history tables.
 CREATE FUNCTION snowflake.named_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column

@@ -128,8 +128,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_origin(integer, integer, integer, snowflake.backfills) IS
-  'Internal: for backfill(): raises an error if this server mints in the region, if region and shard are reserved for '
-  'another column, or if ids of both exist';
+  'Internal: for backfill(): raises an error if this server mints in the region, if this region and shard are '
+  'reserved for another column, or if ids with this region and shard exist';
 
 -- If two sessions choose the same region and shard, the primary key refuses one row, and its session chooses again.
 CREATE FUNCTION snowflake.reserve_origin(relation regclass, id_column name, wanted_shard integer, wanted_region integer,

@@ -111,8 +111,8 @@ AS $$
   SELECT g.n, g.role, g.statement FROM snowflake.grants_on_view(object) AS g WHERE class = 'pg_class'::regclass
 $$;
 COMMENT ON FUNCTION snowflake.recreate_statements IS
-  'Internal: for adopt(): what creates a view, a trigger, a rule or a policy again, with indexes, states of triggers, '
-  'comments and privileges';
+  'Internal: for adopt(): the statements that create a view, a trigger, a rule or a policy again, with indexes, '
+  'states of triggers, comments and privileges';
 
 -- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. Like
 -- pg_dump, the other statements use the order of the list of privileges: a grantor receives the right to grant first.

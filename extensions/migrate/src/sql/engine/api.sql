@@ -30,8 +30,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
-  'Converts a range of times to the range of the ids with these times. The result is unbounded or empty if the range '
-  'of times is';
+  'Converts a range of times to the range of the ids with these times. If the range of times is unbounded or empty, '
+  'the result is also unbounded or empty';
 
 CREATE OR REPLACE FUNCTION snowflake_sql.id_after(at timestamptz) RETURNS bigint
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp
@@ -90,8 +90,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
-  'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. For times before '
-  '10889-08-02';
+  'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. The time of the id '
+  'must be before 10889-08-02';
 
 -- Returns a hash of the id, which is the upper 30 bits of a product of 64 bits.
 CREATE OR REPLACE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
@@ -232,7 +232,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
-  'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns how far ahead';
+  'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns by how much the '
+  'clock is ahead of the mark';
 
 -- The views of the SQL engine have the same columns as the views of the extension. Columns that the SQL engine cannot
 -- fill are null.
@@ -297,7 +298,8 @@ $$;
 COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake.health';
 CREATE OR REPLACE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'Shows whether this database mints ids. If not, shows the reason and the advice. The view always has one row';
+  'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. The '
+  'view always has one row';
 
 -- Revokes the privileges that ALTER DEFAULT PRIVILEGES, or an earlier run of the script, has granted.
 DO $privileges$
