@@ -230,7 +230,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
   'Internal: for drop_time_partitions(): sets lock_timeout to the time until a deadline, and returns whether the '
-  'deadline is still ahead';
+  'deadline is in the future';
 
 CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
   RETURNS void

@@ -82,7 +82,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
   'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them after one '
-  'copy. Rolls the copy back';
+  'copy. Then rolls back the creation of this copy';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
