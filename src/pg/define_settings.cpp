@@ -247,8 +247,9 @@ void define_lease_settings() {
   });
   define_string("snowflake.leased_regions",
                 "Sets the regions that this server may lease, one at a time.",
-                "Regions and ranges such as \"4,5\" or \"4-7\". Each server needs different "
-                "regions. Empty means that no region is leased.",
+                "The value is a list of regions and ranges of regions, such as \"4,5\" or \"4-7\". "
+                "Each server needs different regions. An empty value means that no region is "
+                "leased.",
                 &regions_setting, "", PGC_POSTMASTER, check_leased_regions);
   fix_leased_regions();
   define_int("snowflake.lease", "Sets the length of the lease of a region.",
@@ -305,15 +306,17 @@ void define_settings() {
       "(41/5+5/12) and js53 (38/7/8, tick 10 ms).",
       &layout_setting, "fleet", PGC_SUSET, check_layout);
   define_strictly("snowflake.tick", [] {
-    DefineCustomRealVariable(
-        "snowflake.tick", "Sets the unit of time in ids for the next CREATE EXTENSION.",
-        "1, 10, 100 or 1000 ms. 0 means the tick of the preset, or 1 ms without a preset.",
-        &tick_setting, 0, 0, 1000, PGC_SUSET, GUC_UNIT_MS | kSetInParallel, check_tick, nullptr,
-        nullptr);
+    DefineCustomRealVariable("snowflake.tick",
+                             "Sets the unit of time in ids for the next CREATE EXTENSION.",
+                             "The value must be 1, 10, 100 or 1000 ms. The value 0 means the tick "
+                             "of the preset, or 1 ms without a preset.",
+                             &tick_setting, 0, 0, 1000, PGC_SUSET, GUC_UNIT_MS | kSetInParallel,
+                             check_tick, nullptr, nullptr);
   });
   define_string("snowflake.epoch",
                 "Sets the time (epoch) from which ids count, for the next CREATE EXTENSION.",
-                "An ISO date, in UTC if it has no offset, or milliseconds since 1970 in 13 digits.",
+                "The value is an ISO date, in UTC if the date has no offset, or milliseconds since "
+                "1970 in 13 digits.",
                 &epoch_setting, "2025-01-01 00:00:00+00", PGC_SUSET, check_epoch);
   fix_layout();
 
@@ -322,10 +325,10 @@ void define_settings() {
       "Servers or databases that may mint the same shards need different regions. -1 means a "
       "leased region, see \"snowflake.leased_regions\". A change applies to new sessions.",
       &region_setting, "0", PGC_SUSET, check_region, assign_region);
-  define_string(
-      "snowflake.owned_shards", "Sets which shards this server or database may mint.",
-      "\"all\", or shards and ranges such as \"0-127,200\". A change applies to new sessions.",
-      &owned_setting, "all", PGC_SUSET, check_owned_shards, assign_owned_shards);
+  define_string("snowflake.owned_shards", "Sets which shards this server or database may mint.",
+                "The value is \"all\", or a list of shards and ranges of shards, such as "
+                "\"0-127,200\". A change applies to new sessions.",
+                &owned_setting, "all", PGC_SUSET, check_owned_shards, assign_owned_shards);
   if (process_shared_preload_libraries_in_progress)
     define_lease_settings();
   else if (origin_settings().region == kNoRegion)
@@ -340,10 +343,11 @@ void define_settings() {
              "The value must be at least two ticks. After a restart, minting pauses for at most "
              "this time.",
              &reserve_ms, 2, 3600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
-  define_int("snowflake.max_forward_jump",
-             "Sets how far the clock may be stepped forward before minting stops.",
-             "If the clock is right after a longer step, call snowflake.accept_clock().",
-             &max_forward_jump_s, 1, INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
+  define_int(
+      "snowflake.max_forward_jump",
+      "Sets how far the clock may be stepped forward before minting stops.",
+      "If minting stopped after a step but the clock is right, call snowflake.accept_clock().",
+      &max_forward_jump_s, 1, INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
   define_enum(
       "snowflake.on_clone",
       "Sets whether a cloned database mints ids before accept_clone() is called.",
@@ -366,8 +370,8 @@ void define_settings() {
   define_bool("snowflake.commit_wait",
               "Delays the commit of a transaction that minted ids, so that ids minted after the "
               "commit are greater on all servers.",
-              "The delay covers the error of this server's clock, and the error of other clocks, "
-              "\"snowflake.max_clock_error\".",
+              "The delay covers the error of this server's clock, and the error of other servers' "
+              "clocks, which is set in \"snowflake.max_clock_error\".",
               &commit_waits, PGC_USERSET);
   define_bool("snowflake.use_tsc",
               "Sets whether a clock reading is reused while the processor's counter shows that the "

@@ -43,11 +43,14 @@ void warn_cloned(const Moved& moved) {
 }
 
 void log_clone_accepted(const Moved& moved) {
-  ereport(LOG, (errmsg("accept_clone() was called: database \"%s\" now mints on this server",
-                       database_name()),
-                moved.any() ? errdetail("These parts changed since the last id was minted: %s.",
-                                        what_moved(moved))
-                            : errdetail("The database also minted its last ids on this server.")));
+  ereport(
+      LOG,
+      (errmsg("accept_clone() was called: database \"%s\" now mints on this server",
+              database_name()),
+       moved.any()
+           ? errdetail("These parts changed since the last id was minted: %s.", what_moved(moved))
+           : errdetail(
+                 "The last ids of the database before the call were also minted on this server.")));
 }
 
 }  // namespace snowflake::pg
