@@ -12,7 +12,8 @@ CREATE FUNCTION snowflake.accept_clock() RETURNS interval
   AS 'MODULE_PATHNAME', 'snowflake_accept_clock'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
-  'Confirms that the clock is right after a step. Returns how far the clock has moved';
+  'Confirms that the clock is right after a step. Returns by how much the clock has moved, compared with the time '
+  'since boot';
 
 CREATE FUNCTION snowflake.accept_clone() RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_accept_clone'

@@ -9,8 +9,8 @@ CREATE TABLE snowflake.adopted (
   at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   PRIMARY KEY (relation, attribute));
 COMMENT ON TABLE snowflake.adopted IS
-  'The columns whose default adopt() has changed to mint ids. If a column no longer needs ids, delete the row of the '
-  'column';
+  'The columns whose default was changed by adopt(), so that new rows get ids. If a column no longer needs ids, '
+  'delete the row of this column from the table';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
 -- A default can call next_id() through a domain or through a function with a BEGIN ATOMIC body, and pg_depend shows

@@ -40,13 +40,15 @@ CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'Returns a permanent shard for a number that is not an id. The shard is that of the decimal digits as a text';
+  'Returns a permanent shard for a number that is not an id. The result is the shard of a text that consists of the '
+  'decimal digits of the number';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
-  'Returns a permanent shard for a UUID. The shard is that of the 36 lower-case characters as a text';
+  'Returns a permanent shard for a UUID. The result is the shard of a text that consists of the 36 lower-case '
+  'characters of the UUID';
 
 CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'

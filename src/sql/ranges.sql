@@ -16,8 +16,8 @@ CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   AS 'MODULE_PATHNAME', 'snowflake_id_range'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.id_range(tstzrange) IS
-  'Converts a range of times to the range of the ids with these times. The result is unbounded or empty if the range '
-  'of times is';
+  'Converts a range of times to the range of the ids with these times. If the range of times is unbounded or empty, '
+  'the result is also unbounded or empty';
 
 CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id_before'

@@ -2,8 +2,8 @@ CREATE FUNCTION snowflake.settled_before() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_settled_before'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.settled_before() IS
-  'Returns an id below which no new row can appear in later snapshots. A requirement is that each transaction mints '
-  'the ids of its rows itself. Call the function in a separate statement before the query. If the id is unknown, the '
+  'Returns an id below which no new row can appear in later snapshots. Each transaction must mint the ids of its rows '
+  'itself. Call the function in a separate statement before the query that reads the rows. If the id is unknown, the '
   'result is NULL, and the view settled shows the reason';
 
 CREATE FUNCTION snowflake.settled(

@@ -18,8 +18,8 @@ CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   AS 'MODULE_PATHNAME', 'snowflake_to_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
-  'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. For times before '
-  '10889-08-02';
+  'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. The time of the id '
+  'must be before 10889-08-02';
 
 CREATE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_uuid'

@@ -114,8 +114,9 @@ COMMENT ON VIEW snowflake.lease IS
   'sessions use. The requested length is the age of this server run, at least a minute, and at most snowflake.lease. '
   'Also shows the last renewal and the failed renewals since then, the last contact, and how many ms this server''s '
   'clock was then ahead of the lease server''s clock. The column incarnation has the number of this server run, and '
-  'conflict has another server that mints in the same region. Also shows the last message. If the server only reports '
-  'a static region, the row has no lease. If snowflake.lease_conninfo is not set, the view has no row';
+  'conflict has another server that mints in the same region. Also shows the last message of the lease worker. If the '
+  'server only reports a static region, the row has no lease. If snowflake.lease_conninfo is not set, the view has no '
+  'row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.
@@ -133,9 +134,10 @@ COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'Shows whether this database mints ids. If not, shows the reason and the advice. Also shows the times and numbers '
-  'that were compared. If the database mints, a reason shows a problem that an operator must solve. The view always '
-  'has one row, even if all other functions fail';
+  'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. Also '
+  'shows the times and numbers that the view compares to find a reason. If the database mints ids although the column '
+  'reason is not null, an operator must solve the problem in this column. The view always has one row, even if all '
+  'other functions fail';
 
 
 CREATE FUNCTION snowflake.explain_id(
