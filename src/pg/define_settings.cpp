@@ -308,8 +308,8 @@ void define_settings() {
   define_strictly("snowflake.tick", [] {
     DefineCustomRealVariable("snowflake.tick",
                              "Sets the unit of time in ids for the next CREATE EXTENSION.",
-                             "The value must be 1, 10, 100 or 1000 ms. The value 0 means the tick "
-                             "of the preset, or 1 ms without a preset.",
+                             "The value is 1, 10, 100 or 1000 ms. The value 0 means the tick of "
+                             "the preset, or 1 ms without a preset.",
                              &tick_setting, 0, 0, 1000, PGC_SUSET, GUC_UNIT_MS | kSetInParallel,
                              check_tick, nullptr, nullptr);
   });
@@ -343,11 +343,10 @@ void define_settings() {
              "The value must be at least two ticks. After a restart, minting pauses for at most "
              "this time.",
              &reserve_ms, 2, 3600000, PGC_SIGHUP, GUC_UNIT_MS, nullptr, assign_reserve);
-  define_int(
-      "snowflake.max_forward_jump",
-      "Sets how far the clock may be stepped forward before minting stops.",
-      "If minting stopped after a step but the clock is right, call snowflake.accept_clock().",
-      &max_forward_jump_s, 1, INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
+  define_int("snowflake.max_forward_jump",
+             "Sets how far the clock may be stepped forward before minting stops.",
+             "If minting has stopped but the clock is right, call snowflake.accept_clock().",
+             &max_forward_jump_s, 1, INT_MAX, PGC_SIGHUP, GUC_UNIT_S);
   define_enum(
       "snowflake.on_clone",
       "Sets whether a cloned database mints ids before accept_clone() is called.",
