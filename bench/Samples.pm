@@ -24,7 +24,7 @@ sub read_all {
 
 sub has { my ($self, $part) = @_; return exists $self->{$part} }
 
-# Returns the measured values of a subject as a hash from the number of the run to the value. If the subject was not
+# Returns the measured values of a subject as a hash from the number of the run to the value. If a subject was not
 # measured, the hash is empty.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
@@ -46,7 +46,7 @@ sub of { my $self = shift; my %runs = $self->runs(@_); return summary(values %ru
 sub median { my $self = shift; my ($median) = $self->of(@_); return $median }
 
 # ratio PART, ABOVE, BELOW: divides the value of one subject by the value of another subject in the same run. Returns
-# the median, the minimum and the maximum of these ratios. ABOVE and BELOW are lists [subject, metric].
+# the median, the minimum and the maximum of the ratios of all runs. ABOVE and BELOW are lists [subject, metric].
 sub ratio {
   my ($self, $part, $above, $below) = @_;
   my %above = $self->runs($part, @$above);

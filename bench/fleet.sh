@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 #
 # Starts three servers for the parts of the benchmark that measure several servers. One server has the control database
-# and routes, and two servers have the data.
+# and routes queries, and two servers have the data.
 
 fleet_servers=(control a b)
 region_of() { case $1 in control) echo 1 ;; a) echo 2 ;; b) echo 3 ;; esac; }

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
-# moving.pl BIN HOST ROWS ADOPTED FILES: measures what the statements of doc/moving.md cost while clients write. First
-# the program calls adopt() for ADOPTED tables of ROWS rows, one table after the other. Then the program runs the
-# statements of the section "From UUIDs" on a table of ROWS rows, to which two other tables refer. In the meantime four
-# clients write 2,000 transactions per second together. The program prints the duration of each step, and the longest
-# wait of a client during the step.
+# moving.pl BIN HOST ROWS ADOPTED FILES: measures what the statements of doc/moving.md cost while clients write. The
+# first measurement calls adopt() for ADOPTED tables of ROWS rows, one table after the other. The second measurement
+# runs the statements of the section "From UUIDs" on a table of ROWS rows, to which two other tables refer. During the
+# measurements four clients write 2,000 transactions per second together. The output shows the duration of each step,
+# and the longest wait of a client during the step.
 use strict;
 use warnings;
 use FindBin;
@@ -17,7 +17,7 @@ $ENV{PGOPTIONS} = '-c search_path=public';
 
 sub sample { print join("\t", @_), "\n" }
 
-# Runs a statement. If the statement fails by a lock timeout, it is repeated, as doc/moving.md describes.
+# Runs a statement. Runs a statement, and repeats it after a lock timeout, as doc/moving.md describes.
 sub say_sql {
   my ($statement) = @_;
   $lock_timeout = $1, return if $statement =~ /^SET lock_timeout = '?(\w+)'?;/;
@@ -33,8 +33,7 @@ sub say_sql {
     close $err;
     return if $? == 0;
     die "$statement\n$said" if $said !~ /canceling statement due to lock timeout/;
-    # Waits before the next attempt, so that delayed writers can catch up. Without this pause, the next attempt would
-    # meet all waiting writers at once.
+    # Waits before the statement is repeated, so that delayed writers can catch up.
     sleep($attempt < 40 ? 0.05 * $attempt : 2);
   }
   die "no lock for:\n$statement";
@@ -89,7 +88,7 @@ sub stop_writers {
     open my $log, '<', $file or die;
     while (<$log>) {
       my (undef, undef, $us, undef, $s, $fraction) = split;
-      next if ($fraction // '') !~ /^\d+$/;    # pgbench had not written the end of this line
+      next if ($fraction // '') !~ /^\d+$/;    # skips a log line whose end pgbench has not written yet
       my $end = $s + $fraction / 1e6;
       for my $i (0 .. $#phases) {
         my (undef, $from, $to) = @{ $phases[$i] };

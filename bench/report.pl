@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # perl -I bench report.pl [--gate] OUT [README]: reads OUT/results and writes the report OUT/RESULTS.md. If README is
 # given, the program also replaces the text between two marks in README. The text of the report is in the templates
-# RESULTS.md.in and performance.md.in. This program computes the numbers and tables that replace the {{names}} in these
-# templates. If all values of a paragraph or section are missing, the report leaves the paragraph or section out. The
-# report marks a single missing value.
+# RESULTS.md.in and performance.md.in. The program computes the numbers and tables that replace the {{names}} in the
+# templates of the report. If all values of a paragraph or section are missing, the report leaves the paragraph or
+# section out. A single missing value is marked in the report.
 use strict;
 use warnings;
 use FindBin;
@@ -38,7 +38,7 @@ sub table {
     map { '| ' . join(' | ', @$_) . ' |' } @rows;
 }
 
-# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of these metrics. If a metric was not measured,
+# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of several metrics. If a metric was not measured,
 # returns an empty list.
 sub sum_of {
   my ($part, $subject, @metrics) = @_;
@@ -184,8 +184,8 @@ aim('ids of two threads of the core on separate words, relative to one thread', 
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# Checks a ratio against a limit for a machine that other programs also use. The limits are so wide that only a
-# regression exceeds them, not noise.
+# Checks a ratio against a limit for a machine that other programs also use. The limits of ratios are so wide that a
+# regression exceeds them, but noise does not.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;
@@ -211,8 +211,8 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject. Also returns the ratio of this cost to
-# the cost of the subject FLOOR.
+# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject. For each subject, returns the ratio of
+# its cost to the cost of the subject FLOOR, too.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }

@@ -69,8 +69,8 @@ take_samples() {
   sql -c 'SELECT * FROM bench.sample ORDER BY subject, metric, run' >>"$results"
 }
 
-# tps ARGUMENT...: prints the transactions per second that pgbench reports, without the time for connections. If a
-# duplicate key stopped a client, prints "duplicate".
+# tps ARGUMENT...: prints the transactions per second that pgbench reports, without the time for connections. Prints
+# "duplicate" if a client of pgbench stopped because of a duplicate key.
 tps() {
   if unprivileged "$bin/pgbench" -h "$place" -U bench -n -M prepared "$@" postgres \
     >"$work/pgbench.out" 2>"$work/pgbench.err"; then
@@ -91,9 +91,8 @@ busy_cpus() {
     END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
 }
 
-# note_when PART BUSY SECONDS: stores when and how a part was measured, because parts can be measured separately. The
-# values are the commit, the date, the form (full or quick), the number of CPUs in use by other programs, and the
-# duration.
+# note_when PART BUSY SECONDS: stores when and how a part was measured, because parts can be measured separately. Stores
+# the commit, the date, whether the run is full or quick, the number of CPUs that other programs use, and the duration.
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"

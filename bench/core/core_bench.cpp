@@ -1,13 +1,13 @@
-// Measures the core without PostgreSQL. Also measures the two operations that every generator
+// Measures the core without PostgreSQL. Measures the two operations that every generator of ids
 // needs: a clock read and a compare-and-swap. The benchmarks mint ids with the time of TickClock,
 // as in next_id().
 //
-// The benchmark `kernel_id` reads the kernel's clock for every id. Without the processor's time
-// stamp counter, the server also reads the kernel's clock for every id.
+// The benchmark `kernel_id` reads the kernel's clock for every id. On a machine without a usable
+// time stamp counter, the server reads the kernel's clock for every id, too.
 //
-// Every benchmark counts one id as one item. All threads share one shard counter (`_shared`), or
-// each thread has its own shard counter (`_own`). This file sums over the threads itself, because
-// releases of the benchmark library differ in what they divide by the number of threads.
+// Every benchmark counts an id as one item. All threads share one shard counter (`_shared`), or
+// each thread has its own shard counter (`_own`). The sums over all threads are computed here,
+// because releases of the benchmark library divide different values by the number of threads.
 
 #include <benchmark/benchmark.h>
 
@@ -21,7 +21,7 @@
 #include "core/shard.hpp"
 #include "core/tick_clock.hpp"
 
-// Counts the memory allocations of the whole process.
+// Counts how often the process allocates memory.
 extern "C" void* __libc_malloc(size_t size);
 static std::atomic<uint64_t> allocations;
 extern "C" void* malloc(size_t size) noexcept {
@@ -122,8 +122,8 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The attribute "flatten" is used as in next_id(). Without the attribute "flatten" a claim would be
-// returned through memory instead of registers.
+// The function has the attribute "flatten", like next_id(). Without the attribute "flatten" a claim
+// would be returned through memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);

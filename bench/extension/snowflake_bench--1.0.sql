@@ -58,8 +58,8 @@ CREATE FUNCTION bench.nanoid() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_nanoid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.nanoid() IS 'Returns a NanoID of 21 characters';
 
--- The functions for timing call a C function of one argument (an integer, or the OID of a sequence) in a C loop. Their
--- results therefore do not include the cost of the executor, the protocol and the client.
+-- The functions for timing call a C function of one argument (an integer, or the OID of a sequence) in a C loop. The
+-- measured times do not include the cost of the executor, the protocol and the client.
 
 CREATE FUNCTION bench.cpu_ns() RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

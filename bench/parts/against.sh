@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # Compares the cost of calls in another commit with the cost in this commit. Each commit has its own server, and the
-# measurement alternates between both servers. The costs of unchanged functions such as nextval() show whether the
-# results of both servers are comparable.
+# measurement alternates between both servers. If unchanged functions such as nextval() cost the same on both servers,
+# the results are comparable.
 begin_results against
 new_pg_config=$pg_config
 build_old() {
@@ -24,8 +24,8 @@ both() { local which; for which in old new; do at $which; "$@"; done; }
 build_old
 
 rounds=$(by_form 40 5)
-# Measures both servers in each round. The server that is measured first changes with each round. After all rounds the
-# results of both servers are collected.
+# Measures both servers in each round. In each round, another server is measured first. Collects the results of both
+# servers after the last round.
 measure_rounds() {
   local run which
   for run in $(seq 0 "$rounds"); do

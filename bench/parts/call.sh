@@ -1,13 +1,13 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # Measures the cost of a call from SQL in two ways. In the first measurement ids do not run ahead of the clock, because
-# its layout has more ids per millisecond than a loop can mint. In the second measurement ids run ahead of the clock. A
-# loop mints about forty times as many ids as the default layout has per shard and second. No call waits for the clock,
-# because ids may run 60 s ahead and each run has its own shard.
+# its layout has more ids per millisecond than a loop can mint. In the second measurement ids run ahead of the clock.
+# Its loop mints about forty times as many ids per second as a shard has in the default layout. No call waits for the
+# clock, because ids may run 60 s ahead and each run has its own shard.
 begin_results call
 runs="-c bench.runs=$(by_form 15 5)"
-# Runs both measurements with and without the processor's time stamp counter (TSC). If the machine's clock source is not
-# the TSC, no run uses the TSC.
+# Measures the cost of calls with and without the processor's time stamp counter (TSC). If the machine's clock source is
+# not the TSC, no run uses the TSC.
 for use_tsc in on off; do
   suffix=$([ $use_tsc = on ] || echo ', use_tsc off')
   start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"

@@ -1,18 +1,19 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures several sessions that mint at the same time. No call waits for the clock, because ids may run 60 s ahead.
+# Measures how many ids several sessions mint at the same time. No call waits for the clock, because ids may run 60 s
+# ahead.
 begin_results crowd
 start_server 'snowflake.layout = instagram' 'snowflake.max_lead = 60s' 'max_connections = 80'
 shard=0
 
-# together SUBJECT FUNCTION ARGUMENT...: calls FUNCTION in a C loop in one session for each ARGUMENT. All loops begin at
-# the same time. Stores the calls per second of all sessions together, and the mean CPU time per call.
+# together SUBJECT FUNCTION ARGUMENT...: calls FUNCTION in a C loop in one session for each ARGUMENT. The loops of all
+# sessions begin at the same time. Stores the calls per second of all sessions together, and the mean CPU time per call.
 together() {
   local subject=$1 function=$2 begin pids=() i=0 argument
   shift 2
   begin=$(sql -c "SELECT now() + '150 ms'")
   for argument in "$@"; do
-    i=$((i + 1))  # counts here, because the redirection below runs in a background process
+    i=$((i + 1))  # increases the counter here, because the next command runs in a background process
     sql -c "SELECT calls * 1e9 / wall_ns, cpu_ns::float8 / calls FROM bench.rate('$function', ARRAY[$argument]::bigint[], '$begin', $(by_form 0.3 0.2))" \
       >"$work/rate.$i" &
     pids+=($!)
@@ -52,7 +53,7 @@ for run in $(seq "$(by_form 2 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
-      shard=$((shard + 66))  # counts here, because a command substitution would lose the new value
+      shard=$((shard + 66))  # increases the counter here, because a command substitution would lose the new value
       sample "$name" "ids/s, $clients clients" "$run" \
         "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"

@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures the speed and the memory of two sessions that mint at full rate. Each session mints in 64 shards, of which
-# one is common to both sessions, and checks every id. The measurement is divided into slices of one transaction each.
-# The results show if a session becomes slower, or does not free the memory of a transaction.
+# Measures the speed and the memory of two sessions that mint at full rate. Each session mints in 64 shards, and checks
+# every id. Both sessions mint in one common shard. The measurement is divided into slices of one transaction each. The
+# results show if a session becomes slower, or does not free the memory of a transaction.
 begin_results endure
 start_server
 slices=$((endure / 10))
 [ "$slices" -ge 10 ] || slices=10
 seconds=$(awk "BEGIN { print $endure / $slices }")
 
-# memory_of PID: prints two numbers in KiB. In the first number (Pss), a shared page counts only with the share of this
-# process. In the second number (Rss), a shared page counts fully.
+# memory_of PID: prints two numbers in KiB. The first number (Pss) contains only this process's share of each shared
+# memory page. The second number (Rss) contains each shared memory page completely.
 memory_of() { as_root awk '/^Pss:/ { pss = $2 } /^Rss:/ { rss = $2 } END { print pss, rss }' "/proc/$1/smaps_rollup"; }
 measure_memory() {  # WHEN
   local pid pss rss all=0 leader

@@ -19,8 +19,8 @@ for server in a b; do
 done
 on control -f "$work/source/bench/sql/engines.sql"
 
-# by WHAT SERVER STATEMENT: measures how often per second one client can run STATEMENT on SERVER. In STATEMENT, :id is
-# an id of shard 3, whose rows are on the server "a".
+# by WHAT SERVER STATEMENT: measures how often per second one client can run STATEMENT on SERVER. The variable :id in
+# STATEMENT is an id of shard 3, whose rows are on the server "a".
 by() {
   local what=$1 server=$2 statement=$3
   unprivileged tee "$work/files/engines.sql" >/dev/null <<END

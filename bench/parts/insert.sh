@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures INSERT ... SELECT and COPY into tables with each kind of primary key. If the results of some kinds are
-# similar, these kinds are measured more often.
+# Measures INSERT ... SELECT and COPY into tables with each kind of primary key. Kinds of keys with similar results are
+# measured more often.
 begin_results insert
 start_server 'snowflake.max_lead = 60s'
 sql -f "$work/source/bench/sql/load.sql"
@@ -10,7 +10,7 @@ sql -c "COPY (SELECT i FROM generate_series(1, $rows) AS i) TO '$work/files/plai
   -c "COPY (SELECT i, i FROM generate_series(1, $rows) AS i) TO '$work/files/with_id'" \
   -c "COPY (SELECT unnest(snowflake.next_ids(255, $rows / 2)), 1
             UNION ALL SELECT unnest(snowflake.next_ids(255, $rows / 2)), 1) TO '$work/files/with_fetched_id'"
-# First loads rows without a measurement, because the first loads find no WAL files that PostgreSQL can recycle.
+# The first loads are not measured, because PostgreSQL has no old WAL files yet that it can recycle.
 for warm_up in 1 2; do sql -c "CALL bench.load('INSERT', 'supplied', '', $rows, 0, '$work/files')"; done
 sql -c 'TRUNCATE bench.sample'
 close="ARRAY['supplied', 'next_id', 'nextval cache 1', 'nextval cache 100']"
@@ -21,7 +21,7 @@ for run in $(seq "$(by_form 4 1)"); do
   if [ "$run" -gt "$(by_form 2 1)" ]; then load INSERT "$close" "$run"; continue; fi
   load INSERT "$all" "$run"
   load COPY "$copied" "$run"
-  # Repeats the load with the default value of "snowflake.max_lead".
+  # Repeats the measurement of loads with the default value of "snowflake.max_lead".
   sql -c "ALTER SYSTEM SET snowflake.max_lead = '1s'" -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
   sql -c "CALL bench.load('INSERT', 'next_id', ', default max_lead', $rows, $run, '$work/files')"
   sql -c 'ALTER SYSTEM RESET snowflake.max_lead' -c 'ALTER SYSTEM SET snowflake.use_tsc = off' -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Compares a server with a static region and a server that leases its region. These costs are measured on both servers:
+# Compares a server with a static region and a server that leases its region. On both servers this part of the benchmark
+# measures:
 #
 # - a single call
 # - calls while the lease server is stopped
@@ -60,8 +61,8 @@ for run in $(seq 0 "$(by_form 30 8)"); do
   done
 done
 
-# Measures the time to the first id after a restart, a crash and a failover. On both servers a call first waits until
-# the clock has passed the high-water mark, at most for "snowflake.reserve".
+# Measures the time to the first id after a restart, a crash and a failover. After a start, the first call on both
+# servers waits until the clock has passed the high-water mark, at most for "snowflake.reserve".
 make_pair 12s 'wal_level = replica'
 for run in $(seq "$(by_form 4 2)"); do
   for server in "${minting_servers[@]}"; do
@@ -92,8 +93,8 @@ for run in $(seq "$(by_form 4 2)"); do
   done
 done
 
-# Measures calls while the lease server is stopped for half of the duration of a lease. The lease was renewed just
-# before the stop.
+# Measures calls while the lease server is stopped for half of the duration of a lease. The lease is renewed just before
+# the lease server is stopped.
 on leased -o /dev/null -c 'SELECT snowflake.next_id(1)'
 until [ "$(on leased -c 'SELECT length_ms < 20000 AND until - clock_timestamp() > '"'11 s'"' FROM snowflake.lease')" = t ]; do sleep 0.2; done
 ctl lease_server stop -m immediate

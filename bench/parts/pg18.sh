@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures uuidv7() of PostgreSQL 18. If the installed server has another version, this part runs in a Debian root with
-# PostgreSQL 18, which scripts/roots.sh makes. If no root with PostgreSQL 18 is available, the results contain a note.
+# Measures uuidv7() of PostgreSQL 18. If the installed server is not PostgreSQL 18, the measurement runs in a Debian
+# root with PostgreSQL 18, which scripts/roots.sh makes. If no root with PostgreSQL 18 is available, the results contain
+# a note.
 begin_results pg18
 rm -f "$out/results/pg18.note"
 # shellcheck source=scripts/roots.sh

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures how fast one row is read by its id in a table with 16 to 256 partitions by shard. For comparison, measures a
-# plain table, hash partitions, and partitions that the planner cannot prune by the id.
+# Measures how fast one row is read by its id in a table with 16 to 256 partitions by shard. For comparison, measures
+# reading from a plain table, from hash partitions, and from partitions that the planner cannot prune by the id.
 begin_results route
 start_server "max_locks_per_transaction = 1024"
 rows=$(by_form 500000 100000)

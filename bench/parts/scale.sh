@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures costs that can grow with the number of shards and databases. No call waits for the clock, because ids may run
-# 60 s ahead.
+# Measures the cost of calls that can grow with the number of shards and databases. No call waits for the clock, because
+# ids may run 60 s ahead.
 begin_results scale
 start_server 'snowflake.max_lead = 60s' 'snowflake.layout = instagram'  # 8,192 shards
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures transactions that insert one row each, with pgbench. All settings of the extension have their default values,
-# and all clients mint in the same shard.
+# Measures transactions that insert one row each, with pgbench. In this measurement all settings of the extension have
+# their default values, and all clients mint in the same shard.
 begin_results single
 start_server 'max_connections = 80'
 keys=$(sql -c "SELECT place, name, type, replace(made_by, 'SHARD', '5') FROM bench.key

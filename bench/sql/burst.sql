@@ -39,7 +39,7 @@ $$;
 
 DELETE FROM bench.sample WHERE run = 0;
 
--- Checks that no call has waited, because a wait takes no CPU time and would not be visible.
+-- Checks that no call has waited, because the measured CPU time would not show a wait.
 DO $$
 BEGIN
   ASSERT (SELECT coalesce(sum(waits), 0) = 0 FROM snowflake.shard_stats), 'pacing was in the way';

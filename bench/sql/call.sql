@@ -1,6 +1,6 @@
 -- Measures the cost of a call whose ids do not run ahead of the clock.
 
--- Creates the SQL engine under other names than the extension's.
+-- Creates the functions of the SQL engine with names that differ from the extension's names.
 CREATE EXTENSION IF NOT EXISTS snowflake_migrate;
 SELECT replace(replace(snowflake.generator_sql(0), 'snowflake_sql', 'engine_sql'), 'snowflake', 'engine') \gexec
 
@@ -37,14 +37,14 @@ INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('decode', 'ns', 'snowflake.decode(i)', :rows / 10),
   ('settled_before', 'ns', 'snowflake.settled_before()', :rows / 10);
 
--- Without the counter, measures only functions that mint, and the alternatives to these functions.
+-- If the time stamp counter is not used, measures only functions that mint, and alternatives to these functions.
 DELETE FROM bench.subject WHERE :'suffix' <> '' AND name !~ '^(\(a column\)|C: cl|next_id|nextval)';
 UPDATE bench.subject SET metric = metric || :'suffix';
 
 SET snowflake.default_shard = 7;
 CALL bench.measure_calls(current_setting('bench.runs')::int);
 
--- Nothing was ahead of the clock.
+-- Shows that no shard was ahead of the clock.
 DO $$
 BEGIN
   ASSERT (SELECT coalesce(sum(borrowed_ticks), 0) = 0 FROM snowflake.shard_stats), 'not in step with the clock';

@@ -1,5 +1,4 @@
--- Sets up the router: PL/Proxy and postgres_fdw by the map, and the same foreign tables without
--- pruning.
+-- Sets up a router: PL/Proxy and postgres_fdw with the shard map, and the same foreign tables without pruning.
 CREATE EXTENSION plproxy;
 CREATE EXTENSION postgres_fdw;
 CALL snowflake_fleet.use_plproxy();

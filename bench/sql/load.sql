@@ -1,5 +1,5 @@
 -- Loads many rows into a fresh table by a query, COPY, COPY with a staging table, and COPY of rows that contain ids.
--- The client has fetched the ids of these rows in two batches before.
+-- The ids in the copied rows come from two batches that the client has requested before.
 
 CREATE PROCEDURE bench.load(how text, key_name text, suffix text, n integer, run integer, files text)
 LANGUAGE plpgsql AS $$
@@ -65,7 +65,8 @@ BEGIN
 END
 $$;
 
--- Runs INSERT or COPY once for each of the named keys. Each run begins with another key.
+-- Runs INSERT or COPY once for each of the named kinds of keys. Each run of the measurement begins with another kind of
+-- key.
 CREATE PROCEDURE bench.load_run(how text, names text[], n integer, run integer, files text) LANGUAGE plpgsql AS $$
 DECLARE
   key_name text;

@@ -1,5 +1,5 @@
--- Measures the costs of ids outside the database. The ids have 18 digits, like ids of today. A table contains the ids
--- in every form, so that the benchmark measures reading without the cost of writing the form.
+-- Measures the costs of text forms and UUIDs of ids. The measured ids have 18 digits, like ids of today. A table
+-- contains the ids in every form, so that converting a form to an id is measured without the opposite conversion.
 
 CREATE EXTENSION snowflake_alias;
 CREATE TABLE forms AS

@@ -1,5 +1,5 @@
--- Reads the rows of one day out of thirty, by the key alone and by a separate column with its own index. The ids are
--- made for times in the past, in order and evenly spread over 16 shards.
+-- Reads the rows of one day out of thirty, by the key alone and by a separate column with its own index. The ids of the
+-- rows have times in the past, in order, and are evenly spread over 16 shards.
 
 CREATE TABLE by_key (id bigint PRIMARY KEY, v integer);
 CREATE TABLE by_column (id bigint PRIMARY KEY, created_at timestamptz NOT NULL, v integer);

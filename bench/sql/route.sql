@@ -43,7 +43,8 @@ SELECT format($f$
           FROM (SELECT name FROM way UNION ALL SELECT 'plain') AS x (t)
         UNION ALL SELECT 'nothing', 'found := wanted & 1;') AS f (name, statement) \gexec
 
--- Measures the same statement with the id as a constant, which prunes once, when the statement is planned.
+-- Measures a statement that contains the id as a constant, so that partitions are pruned once, when the statement is
+-- planned.
 SELECT format($f$
   CREATE FUNCTION fetch_one_%1$s(times integer) RETURNS bigint LANGUAGE plpgsql AS $$
   DECLARE

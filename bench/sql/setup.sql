@@ -1,4 +1,4 @@
--- Sets up the database of each part: the compared generators, a place for samples, and the functions that time calls.
+-- Sets up a database for measurements: the compared generators, a table for samples, and the functions that time calls.
 
 CREATE EXTENSION snowflake;
 CREATE SCHEMA bench;
@@ -10,8 +10,9 @@ CREATE EXTENSION pgstattuple;
 CREATE SEQUENCE one;
 CREATE SEQUENCE hundred CACHE 100;
 
--- Creates Instagram's function as published in 2012, with its layout and the sequence modulo 1024. The first form, with
--- a statement for each step, is usually copied. The second form is a single expression.
+-- Creates Instagram's function as published in 2012, with its layout and the sequence modulo 1024. The first form of
+-- Instagram's function, with a statement for each step, is the form that is usually copied. The second form of
+-- Instagram's function is a single expression.
 CREATE SEQUENCE instagram_sequence;
 
 CREATE FUNCTION instagram() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
@@ -53,7 +54,7 @@ CREATE TABLE bench.key (
   place integer,
   name text PRIMARY KEY,
   type text,
-  made_by text          -- SHARD stands for a shard that no earlier run used
+  made_by text          -- SHARD stands for a shard that no earlier run of the measurement used
 );
 INSERT INTO bench.key VALUES
   (1, 'supplied', 'bigint', NULL),
@@ -82,7 +83,7 @@ CREATE FUNCTION bench.with_shard(expression text) RETURNS text LANGUAGE sql VOLA
               ELSE expression END
 $$;
 
--- Returns the CPU nanoseconds of a query whose result nobody fetches.
+-- Returns the CPU time of a query in nanoseconds, without fetching its result.
 CREATE FUNCTION bench.cost(query text) RETURNS float8 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   before bigint := bench.cpu_ns();
@@ -94,8 +95,8 @@ BEGIN
 END
 $$;
 
--- Lists the expressions that measure_calls() and similar procedures measure. SHARD is a shard as above, and NTH is the
--- number of the column, 1 to 10.
+-- Lists the expressions that measure_calls() and similar procedures measure. In an expression, SHARD stands for an
+-- unused shard, and NTH for the number of the column, 1 to 10.
 CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
 
 -- Measures the costs of calls, ten calls per row, for all subjects in turn. The argument `source` is a query for the
