@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 #
-# Runs scripts/demo --fleet, which sources this file. Three servers mint, one server is cloned, and another fails over.
-# The demo counts all ids and duplicates, first without and then with leased regions. The demo leaves no files or
-# processes.
+# Runs scripts/demo --fleet, which sources this file. In this demo three servers mint ids, one server is cloned, and
+# another fails over. The demo counts all ids and duplicate ids, first without and then with leased regions. The demo
+# leaves no files or processes.
 
 step "Building the lease server's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
@@ -27,7 +27,7 @@ launch() {
 }
 halt() { unprivileged "$bin/pg_ctl" stop -s -m "$2" -D "$1"; }
 
-# made SERVER SETTING...: makes a server from the files of one initdb. The server is not started.
+# made SERVER SETTING...: makes a server from the data directory that initdb made once. The server is not started.
 made() {
   local server=$1
   shift
@@ -39,8 +39,8 @@ copied() {  # SERVER SOURCE [OPTION...]: copies the server SOURCE to SERVER whil
   echo "port = ${port[$1]}" | unprivileged tee -a "$1/postgresql.conf" >/dev/null
 }
 
-# mint COUNT SERVER...: mints COUNT ids on each server, on all servers at the same time. The calls are spread over one
-# to two seconds, like the calls of real clients.
+# mint COUNT SERVER...: mints COUNT ids on each server, on all servers at the same time. The ids are minted over one to
+# two seconds, as by real clients.
 mint() {
   local count=$1 server clients=()
   shift
@@ -51,7 +51,8 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# begins TEXT: prints what the next step of the demo does. The function counted() adds the counts to the same line.
+# begins TEXT: prints what the next step of the demo does. The function counted() adds the numbers of ids and duplicates
+# to the same line.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again
@@ -63,7 +64,7 @@ counted() {
 numbers() { printf ' %9s ids %9s twice\n' "$1" "$2" | grouped_numbers; }
 grouped_numbers() { sed -E 's/ ([0-9 ]*[0-9])([0-9]{3}) (ids|twice)/\1,\2 \3/g'; }
 
-# story SETTING...: runs all steps of the demo on servers with these settings.
+# story SETTING...: runs all steps of the demo on servers with the settings SETTING.
 story() {
   local server
   ids_before=0 again_before=0
@@ -87,8 +88,8 @@ story() {
   mint 20000 north clone
   counted
 
-  # The standby has received all WAL up to the moment when its connection is cut. After the promotion, the clock of the
-  # standby is 5 s behind.
+  # The standby has received all WAL that was written before its connection is cut. After the promotion, the clock of
+  # the standby is 5 s behind.
   begins 'a failover of west, its tail lost, the clock 5 s behind'
   copied standby west -R
   launch standby
@@ -106,8 +107,8 @@ story() {
   printf '%s' "$plain"
 }
 
-# Mints leased ids while the lease server is stopped. The first lease of each server lasts longer than the whole
-# measurement.
+# Mints leased ids while the lease server is stopped. In this demo, the first lease of each server lasts longer than the
+# whole measurement.
 without_lease_server() {
   local gone second
   halt lease_server immediate

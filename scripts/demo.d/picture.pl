@@ -18,7 +18,7 @@ my $high = $until - $from + 0.5;
 sub across { return $frame{left} + ($frame{width} - $frame{left} - $frame{right}) * ($_[0] - $from) / ($until - $from); }
 sub up { return $frame{height} - $frame{bottom} - ($frame{height} - $frame{top} - $frame{bottom}) * $_[0] / $high; }
 
-# Return the server's clock and the time of the newest id, both in seconds since the start of the picture.
+# The two functions return the server's clock and the time of the newest id, in seconds since the start of the picture.
 sub clock { return $_[0]{offset} + $_[0]{at} - $from; }
 sub newest { return max(map { $_->{last} // 0 } @{ $_[0]{shards} }) - $recording->{began} - $from; }
 
@@ -34,7 +34,7 @@ sub text
 }
 sub seconds { return sprintf '%.3g s', abs $_[0]; }
 
-# Draws a step of the clock as a vertical line, by two points at the same time.
+# Draws a step of the clock as a vertical line between two points of the same time.
 my (@clock, $before);
 foreach my $sample (@samples)
 {

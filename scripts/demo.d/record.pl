@@ -2,9 +2,9 @@
 #
 #   perl -I t/lib record.pl BINDIR DIRECTORY > recording.json
 #
-# Starts the server with the data directory DIRECTORY/data and a simulated clock (t/lib/Snowflake/Clock.pm). Then
-# clients mint in four shards, the clock is stepped, and the views are read five times a second. The server still runs
-# when this program ends.
+# Starts the server with the data directory DIRECTORY/data and a simulated clock (t/lib/Snowflake/Clock.pm). While
+# clients mint in four shards and the clock is stepped, the program reads the views five times a second. The server
+# continues to run when the program ends.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ use Time::HiRes qw(sleep time);
 my ($bin, $directory) = @ARGV;
 my $INTERVAL = 0.2;
 
-# Lists the steps of the clock and a burst of ids, each with its time in seconds after the start.
+# Lists the steps of the clock and a burst of ids, each with its time in seconds after the start of the recording.
 my @EVENTS = (
 	{ at => 4, what => 'burst', seconds => 3 },
 	{ at => 10, what => 'step', by => -0.6 },
@@ -66,7 +66,7 @@ while ((my $now = time - $began) < $END)
 {
 	while (@EVENTS && $EVENTS[0]{at} <= $now)
 	{
-		push @samples, sample();    # the sample ends the previous phase
+		push @samples, sample();    # ends the previous phase of the recording by a sample
 		my $event = shift @EVENTS;
 		$event->{at} = time - $began;
 		$clock->step($event->{by}) if $event->{what} eq 'step';
@@ -95,7 +95,7 @@ print JSON::PP->new->canonical->encode({
 	bursting => $BURSTING, count => decode_json($count), server => decode_json($server), log => log_lines(),
 	began => $began });
 
-# Reads all values of the views in one row. The true time is read before and after the statement.
+# Reads all recorded values of the views in one row. The program reads the true time before and after the statement.
 sub sample
 {
 	my $before = time;

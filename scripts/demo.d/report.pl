@@ -1,5 +1,5 @@
-# Draws a recording of scripts/demo --report as an HTML page. The page loads no other file, has no script, and supports
-# light and dark colour schemes.
+# Draws a recording of scripts/demo --report as an HTML page. The HTML page loads no other file, contains no script, and
+# supports light and dark colour schemes.
 #
 #   perl report.pl recording.json > report.html
 #
@@ -56,7 +56,8 @@ sub of_shard
 	return $row ? $row->{$what} : undef;
 }
 
-# Returns the longest time in seconds without a new id. The result is only as exact as the interval between samples.
+# Returns the longest time in seconds without a new id. The error of the result is at most the interval between two
+# samples.
 sub longest_pause
 {
 	my ($last, @inside) = @_;
@@ -123,7 +124,8 @@ sub story_of
 
 # Drawing
 
-# Returns the axes of a chart. $frame->{x} computes the position of a time, and $frame->{y} the position of a value.
+# Returns the axes of a chart. The function $frame->{x} computes the position of a time, and $frame->{y} the position of
+# a value.
 sub frame
 {
 	my (%is) = @_;
@@ -150,7 +152,7 @@ sub line
 	return sprintf '<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>', $x1, $y1, $x2, $y2, $class;
 }
 
-# Draws a line through the points. An undefined value interrupts the line.
+# Draws a line through the points of a chart. A point without a value interrupts the line.
 sub curve
 {
 	my ($frame, $class, @points) = @_;
@@ -232,8 +234,8 @@ sub clock_drawing
 		my $before;
 		foreach my $sample (@samples)
 		{
-			# A step of the clock becomes a vertical line at its exact time, because the previous sample shows the clock
-			# before the step.
+			# A step of the clock becomes a vertical line at its exact time, because a sample was taken just before the
+			# step.
 			if (defined $before && abs($sample->{offset} - $before->{offset}) > 0.03)
 			{
 				my $event = first { $_->{at} > $before->{at} - 0.2 && $_->{at} <= $sample->{at} + 0.2 } @events;

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2154
 #
-# Runs scripts/demo --routing, which sources this file. Four servers run, and three of them have 16 shards. The demo
-# routes queries by id with packages of Debian, and moves a shard while clients write to it. The demo leaves no files or
-# processes.
+# Runs scripts/demo --routing, which sources this file. The demo runs four servers, of which three have 16 shards. The
+# demo sends queries to the server of their id with PL/Proxy and postgres_fdw, and moves a shard while clients write to
+# it. The demo leaves no files or processes.
 
-names=(control north west south)   # the server "control" has the shard map, and routes
+names=(control north west south)   # the server "control" has the shard map, and routes queries
 build_and_install "$demo/source/extensions/lease"
 build_and_install "$demo/source/extensions/routing"
 bin=$("$pg_config" --bindir)

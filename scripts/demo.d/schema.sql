@@ -15,15 +15,15 @@ CREATE TABLE template.likes (
   photo_id bigint NOT NULL REFERENCES template.photos);
 CALL snowflake.create_shards('template', '[0,16)');
 
--- The same rows could also be in one partitioned table, with a partition for every two shards.
+-- Stores the same rows in one partitioned table, as an alternative to schemas, with a partition for every two shards.
 CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), text text NOT NULL)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
   FROM generate_series(0, 7) AS r
 \gexec
 
--- Adds a primary key that mints ids to a table of pgbench -i. The script of pgbench names the columns that it inserts,
--- so the id comes from the column default.
+-- Adds a primary key that mints ids to a table of pgbench -i. The script of pgbench does not insert the new column, so
+-- the id comes from the column default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
 -- Shows every id in all shards, with its table and the shard of this table.

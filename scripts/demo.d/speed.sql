@@ -1,10 +1,10 @@
--- Measures how fast one session mints, including the cost of the query. A measurement of capacity would have to use 16
--- shards, because one shard can mint only 1,024,000 ids per second.
+-- Measures how fast one session mints, including the cost of the query. The query mints in 16 shards, because one shard
+-- can mint only 1,024,000 ids per second.
 CREATE TEMPORARY SEQUENCE plain;
 CREATE TEMPORARY TABLE speed (position int, what text, ids bigint, seconds float);
 
 
--- Each row makes sixteen calls of next_id(), so the loop over the rows takes only a small part of the time.
+-- The query calls next_id() sixteen times for each row, so producing the rows takes only a small part of the time.
 SELECT 'SELECT ' || string_agg(format('count(snowflake.next_id(%s))', shard), ', ') AS minting,
        'SELECT ' || string_agg('count(nextval(''plain''))', ', ') AS counting
   FROM generate_series(0, 15) AS shard \gset
