@@ -2,12 +2,12 @@
 #
 # Counts and prints the results of scripts/test, which sources this file.
 #
-# The stages of scripts/test run at the same time, each in a separate process. Every stage prints each result at once
-# and appends it to $work/counts. The variable $began is the value of $SECONDS when the current part of the stage
-# started.
+# The stages of scripts/test run at the same time, each in a separate process. A stage prints the result of each test
+# run at once, and appends the result to $work/counts. The variable $began contains the value that $SECONDS had when the
+# current part of the stage started.
 
-# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: prints one line with the result, and after a failure also the end of
-# the log. If the exit status is not 0 although no test failed, the result is a failure. A run without tests is also a
+# record STAGE NAME EXIT_STATUS LOG PASSED FAILED: prints one line with the result, and after a failure the end of LOG.
+# If EXIT_STATUS is not 0 although no test failed, the result is a failure. A run in which no test has run counts as a
 # failure.
 record() {
   local stage=$1 name=$2 status=$3 log=$4 passed=$5 failed=$6
@@ -52,8 +52,8 @@ once() {
   return "$result"
 }
 
-# Sets $passed and $failed to the numbers of lines that match two patterns in the output of a test tool. A skipped test
-# counts as failed, because a skipped test has not tested anything.
+# Sets $passed and $failed to the numbers of lines in the output of a test tool that match the patterns for passed and
+# failed tests. A skipped test counts as failed, because a skipped test has not tested anything.
 count() {
   passed=$(grep -Ec "$2" "$1" || true)
   failed=$(grep -Ec "$3" "$1" || true)

@@ -2,8 +2,9 @@
 #
 # Contains the stages of scripts/test, which sources this file. Each stage runs in a separate process.
 
-# use_tree NAME: sets $tree to a copy of the sources, which is made only once. Each compiler builds in its own copy.
-# Each stage that starts servers has its own copy, because the test files have fixed names.
+# use_tree NAME: sets $tree to the copy NAME of the sources, which the first call makes. Each compiler builds in a
+# separate copy of the sources. Each stage that starts servers has a separate copy of the sources, because the test
+# files have fixed names.
 use_tree() {
   tree=$work/$1
   [[ $1 != run/* ]] || tree=$runs/${1#run/}
@@ -106,16 +107,16 @@ stage_core() {
   done
 }
 
-jobs=$((2 * $(nproc)))    # two jobs for each CPU, because TAP tests mostly wait
+jobs=$((2 * $(nproc)))    # runs two TAP tests for each CPU, because TAP tests mostly wait
 
-# installcheck DIRECTORY MAKE_ARGUMENT...: runs `make installcheck` in the subdirectory DIRECTORY of $tree.
+# installcheck DIRECTORY MAKE_ARGUMENT...: runs `make installcheck` in DIRECTORY below the copied sources $tree.
 installcheck() {
   local directory=$1
   shift
   unprivileged make -C "$tree/$directory" -s PG_CONFIG="$tested" WERROR=-Werror "$@" installcheck
 }
 
-# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in the subdirectory DIRECTORY of $tree.
+# sql_tests STAGE DIRECTORY MAKE_ARGUMENT...: runs pg_regress in DIRECTORY below the copied sources $tree.
 sql_tests() {
   local stage=$1 directory=$2 log=$logs/$1-regress
   shift 2
@@ -125,7 +126,7 @@ sql_tests() {
   record "$stage" "pg_regress" "$status" "$log" "$passed" "$failed"
 }
 
-# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in the subdirectory DIRECTORY of $tree.
+# tap_tests STAGE DIRECTORY WHAT MAKE_ARGUMENT...: runs prove in DIRECTORY below the copied sources $tree.
 tap_tests() {
   local stage=$1 directory=$2 what=$3 log=$logs/$1-tap raw=$work/raw/$1
   shift 3
@@ -149,7 +150,7 @@ stage_tap() {
   local tree files=${names[tap]:-}
   install_into_copy || return 0
   use_tree run/tap
-  cp -p "$work/g++"/snowflake--*.sql "$tree"    # a TAP test compares these scripts with the installed scripts
+  cp -p "$work/g++"/snowflake--*.sql "$tree"    # for a TAP test that compares the installed scripts
   [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }
@@ -197,15 +198,15 @@ stage_routing() {
   record routing "a shard that moves under faults" "$status" "$log" "$passed" "$failed"
 }
 
-# Tests the metrics with the exporters and Prometheus from unpacked Debian packages. All programs listen only on
-# loopback.
+# Tests the metrics with the exporters and Prometheus from unpacked Debian packages. The exporters and Prometheus listen
+# only on loopback.
 stage_metrics() {
   local tree programs=$work/programs chromium=
   install_missing libpq-dev perl
   install_beside lease || return 0
   mkdir "$programs"
   unpack_packages "$programs" prometheus prometheus-postgres-exporter prometheus-sql-exporter check-pgactivity check-postgres
-  # In newer Debian, promtool is a separate package.
+  # In newer Debian suites, promtool is in a separate package.
   [ -x "$programs/usr/bin/promtool" ] || unpack_packages "$programs" promtool
   if { is_installed chromium || apt_knows chromium; } && (install_missing chromium fonts-dejavu-core); then chromium=$(command -v chromium)
   else say "metrics    did not check the report: chromium is not available here"
@@ -215,7 +216,8 @@ stage_metrics() {
     PATH="$programs/usr/bin:$programs/usr/lib/nagios/plugins:$PATH" SNOWFLAKE_CHROMIUM="$chromium"
 }
 
-# Runs the programs in test/clients/ against one server. SNOWFLAKE_CLIENTS lists the programs to run.
+# Runs the programs in test/clients/ against one server. The environment variable SNOWFLAKE_CLIENTS lists the client
+# programs to run.
 stage_clients() {
   local tree log=$logs/clients client wanted got=()
   install_into_copy || return 0
