@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 #
 # Contains functions that all scripts share: packages, an unprivileged user, and a private copy of PostgreSQL. Source
-# this file with `set -euo pipefail`. Apart from missing packages that the functions install, the system's PostgreSQL is
-# not changed.
+# this file with `set -euo pipefail`. The functions install missing packages, but do not change the system's PostgreSQL
+# otherwise.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# The variable $work contains the path of the script's temporary directory, or is empty. The script ignores an
-# environment variable "work" of the caller.
+# The variable $work contains the path of the script's temporary directory, or is empty. The value of $work does not
+# come from an environment variable of the caller.
 work=''
 
-# Sets one fixed locale, because the scripts parse the output of tools. Also unsets variables of the caller that select
-# a PostgreSQL server or pass options to make.
+# Sets one fixed locale, because the scripts parse the output of tools. Unsets environment variables that select a
+# PostgreSQL server or pass options to make.
 export LC_ALL=C.UTF-8
 for variable in "${!PG@}"; do [ "$variable" = PG_CONFIG ] || unset "$variable"; done
 unset variable MAKEFLAGS MFLAGS MAKELEVEL
@@ -29,7 +29,7 @@ as_root() {
 
 # Runs a command as an unprivileged user, because PostgreSQL refuses to run as root. If the script runs as root, the
 # unprivileged user is the account postgres, which Debian's package creates. If $temporary is set, temporary files are
-# created in that directory, because killed tests leave socket directories behind.
+# created in the directory $temporary, because killed tests leave socket directories behind.
 temporary=''
 unprivileged() {
   [ -z "$temporary" ] || local -x TMPDIR=$temporary
@@ -54,7 +54,7 @@ in_memory() {
   unprivileged test -w /dev/shm -a -x /dev/shm || return 1
   [ "$(df -k --output=avail /dev/shm | tail -1)" -ge "$kib" ] && [ "$(df --output=iavail /dev/shm | tail -1)" -ge 200000 ] || return 1
   [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((2 * kib)) ] || return 1
-  for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # the memory limit of a container
+  for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # the memory limit of the script's container
     [ ! -r "$limit" ] || [ "$(<"$limit")" = max ] || [ "$(<"$limit")" -ge $((kib << 11)) ] || return 1
   done
   echo /dev/shm
@@ -87,8 +87,8 @@ candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([^(]
 
 is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# apt_knows PACKAGE: succeeds if apt can install PACKAGE. If apt does not know PACKAGE, this function runs apt-get
-# update and tries again, because a new system has no package lists.
+# apt_knows PACKAGE: succeeds if apt can install PACKAGE. If apt does not know PACKAGE, apt_knows() runs apt-get update
+# and tries again, because a new system has no package lists.
 apt_knows() {
   command -v apt-cache >/dev/null || return 1
   [ -n "$(candidate "$1")" ] || { refresh_lists && [ -n "$(candidate "$1")" ]; }
@@ -104,9 +104,8 @@ refresh_lists() {
   alone update -qq >/dev/null || say "apt-get update had errors; continuing with the lists that it read"
 }
 
-# works PACKAGE: succeeds if the programs or libraries that the scripts need from PACKAGE work on this machine. These
-# programs may be installed from another source than Debian. apt may also have been interrupted while it installed
-# PACKAGE.
+# works PACKAGE: succeeds if the programs or libraries that the scripts need from PACKAGE work on this machine. PACKAGE
+# may be installed from another source than Debian, and an installation by apt may have been interrupted.
 works() {
   case $1 in
     perl) perl -MTest::More -MTime::HiRes -MFile::Temp -MGetopt::Long -e 1 ;;
@@ -118,7 +117,8 @@ works() {
   esac >/dev/null 2>&1
 }
 
-# install_missing PACKAGE...: installs the packages that are missing. If no package is missing, apt is not called.
+# install_missing PACKAGE...: installs the packages that are missing. The function does not call apt if no package is
+# missing.
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -142,9 +142,10 @@ install_missing() {
 # The time in seconds that the scripts wait until other programs release apt's lock.
 apt_timeout=1800
 
-# alone ARGUMENT...: runs apt-get as root. If another program uses apt, alone() prints a message and waits. A lock on
-# /var/lib/dpkg keeps other runs of these scripts from using apt. The function alone() does not check the locks of other
-# programs. If another program holds such a lock, apt-get fails with a message that names the lock.
+# alone ARGUMENT...: runs apt-get as root. If another program uses apt, the function alone() prints a message and waits.
+# A lock on /var/lib/dpkg keeps other runs of these scripts from using apt. The function alone() does not check the
+# locks of other programs. If another program holds its own lock on apt, apt-get fails with a message that names the
+# lock.
 alone() {
   # shellcheck disable=SC2016
   as_root bash -euc '

@@ -17,7 +17,7 @@ choose_postgres() {
   else
     choose_installed_server || choose_debians_own
   fi
-  # If the script runs as root, it starts servers as the account postgres. If PostgreSQL is not from Debian, the account
+  # Scripts that run as root start servers as the account postgres. If PostgreSQL is not from Debian, the account
   # postgres may be missing.
   [ "$(id -u)" != 0 ] || id postgres >/dev/null 2>&1 || install_missing postgresql-common
 }
@@ -39,7 +39,8 @@ cannot_be_used() {
     "server (headers and pgxs.mk are its development files), or set PG_CONFIG to the pg_config of another one."
 }
 
-# install_headers: installs the headers of the server of $pg_config. Fails if files for a build are still missing.
+# install_headers: installs the headers of the server of $pg_config. Fails if headers or other files for a build are
+# missing after the installation.
 install_headers() {
   local version
   version=$(pg_major)

@@ -2,7 +2,7 @@
 #
 # Makes Debian roots (directories for chroot) in which scripts build and test. A script sources this file after lib.sh.
 # Each Debian suite has a minimal root, which is created once and never changed. A work root is a copy of the minimal
-# root, in which packages are installed. Later runs use the same work root again.
+# root, in which packages are installed. Later runs of the script use the same work root again.
 
 roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
 versions_of_debian=(15 17 18)
@@ -37,9 +37,9 @@ choose_pristine() {
   mv "$pristine.part" "$pristine"
 }
 
-# copy_root NAME: sets $root to a copy of the minimal root. Services do not start by themselves in the copied root. The
-# apt of this root ignores the age of package lists, because a mirror of Debian unstable may be late. If a run was
-# interrupted while it installed packages in a root, copy_root() replaces this root.
+# copy_root NAME: sets $root to a copy of the minimal root. In the copied root, the installation of a package starts no
+# services. In the copied root, apt ignores the age of package lists, because a mirror of Debian unstable may be late.
+# copy_root() replaces a root in which the installation of packages was interrupted.
 copy_root() {
   root=$roots/$suite-$1
   [ ! -e "$root.installing" ] || { say "$suite: the last run was interrupted, so $root is made again"; rm -rf "$root" "$root.installing"; }
@@ -53,10 +53,11 @@ copy_root() {
 }
 
 # in_root COMMAND...: runs COMMAND in $root. COMMAND has separate namespaces for mounts and processes, so no mount and
-# no process remains after it. COMMAND also ends when this script ends, even if the script is killed.
+# no process remains after it. COMMAND ends when the script ends, even if the script is killed.
 in_root() {
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-  # Lets npm trust the same certificates as this machine, because a proxy may use a certificate that is not public.
+  # Lets npm in the root trust the certificates that this machine trusts, because a proxy may use a certificate that is
+  # not public.
   local trusted=/etc/ssl/certs/ca-certificates.crt npm_trusts=()
   [ ! -e "$trusted" ] || { cp -L "$trusted" "$root/etc/trusted-outside.crt"; npm_trusts=(NODE_EXTRA_CA_CERTS=/etc/trusted-outside.crt); }
   setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child --ipc sh -euc '
@@ -82,8 +83,8 @@ in_root_install() {
   rm "$root.installing"
 }
 
-# copy_sources DIRECTORY: makes a git clone in DIRECTORY, because `make dist` needs git. Then copies the working tree
-# over the clone, so that uncommitted changes are included.
+# copy_sources DIRECTORY: makes a git clone in DIRECTORY, because `make dist` needs git. The working tree is copied over
+# the clone, so that DIRECTORY includes uncommitted changes.
 copy_sources() {
   rm -rf "$1"
   if git -C "$source_dir" rev-parse --git-dir >/dev/null 2>&1; then
