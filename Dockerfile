@@ -1,4 +1,4 @@
-# Debian's PostgreSQL with the extension snowflake, to try it on other systems.
+# Builds an image with Debian's PostgreSQL and the extension snowflake, to try the extension on other systems.
 #
 #   docker build -t snowflake .
 #   docker run -d --name db -v snowflake:/var/lib/postgresql/data snowflake
@@ -6,7 +6,8 @@
 #
 # Connections over the network need a password: ALTER ROLE postgres PASSWORD '...', and -p 5432:5432.
 #
-# Clock steps of up to 30 days are accepted (snowflake.max_forward_jump): a laptop that wakes up steps its clock.
+# The server accepts clock steps of up to 30 days (snowflake.max_forward_jump), because a laptop that wakes up steps its
+# clock.
 
 FROM debian:trixie-slim AS build
 RUN apt-get update && \

@@ -8,7 +8,8 @@ ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_
 SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
 DATA_built = $(SCRIPTS_SQL) $(ENGINES)
 engine = $(srcdir)/extensions/migrate/src/sql/engine
-# An install script consists of these parts, in this order. Privileges come last, because they apply to all objects.
+# An install script consists of these parts, in this order. The part with privileges is the last one, because privileges
+# apply to all objects.
 snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
 	by_shard.sql shard_rows.sql adopted.sql drop_guard.sql run_as.sql settled.sql taken_over.sql privileges.sql)
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql shard_copies.sql uncopyable.sql create_shards.sql \
@@ -106,7 +107,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
 SERVER_HEADERS := $(shell $(PG_CONFIG) --includedir-server 2>/dev/null)
 
-# Reports a missing requirement in one line, before the compiler reports many.
+# Reports a missing requirement of the build in one line, because the compiler would report many errors.
 ifeq ($(PGXS),)
 $(error "$(PG_CONFIG)" cannot be run: set PG_CONFIG to the pg_config of a PostgreSQL server)
 endif
@@ -122,8 +123,8 @@ endif
 CXX_DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fvisibility=hidden -fvisibility-inlines-hidden \
 	-Wno-register
 # -Wno-unknown-warning-option is set because PostgreSQL passes the warning options of its own compiler, which another
-# compiler may not support. NO_PLACE removes the path of the build from the library, so that two builds of one commit
-# make the same library.
+# compiler may not support. The option NO_PLACE removes the path of the build from the library, so that two builds of
+# one commit make the same library.
 NO_PLACE = -ffile-prefix-map=$(abspath $(srcdir))=. -ffile-prefix-map=$(CURDIR)=.
 PG_CXXFLAGS = $(CXX_DIALECT) $(NO_PLACE) -Wextra -Wshadow -Wno-missing-field-initializers \
 	-Wno-unknown-warning-option $(WERROR)
@@ -131,8 +132,8 @@ PG_CPPFLAGS = -I$(srcdir)/src -isystem $(SERVER_HEADERS) \
 	-DSNOWFLAKE_VERSION='"$(EXTVERSION)"'
 
 # All tests start their own servers from the installed files. pg_regress starts a temporary server. If PostgreSQL was
-# built with TAP support, each file in t/ starts the servers that it needs. With SNOWFLAKE_PRELOAD=off, the servers do
-# not preload the library.
+# built with TAP support, each file in t/ starts the servers that it needs. If SNOWFLAKE_PRELOAD=off is set, the servers
+# of the tests do not preload the library.
 REGRESS_OPTS = --temp-instance=./tmp_check --temp-config=$(srcdir)/test/snowflake.conf \
 	$(if $(filter off,$(SNOWFLAKE_PRELOAD)),--temp-config=$(srcdir)/test/not_preloaded.conf) --load-extension=snowflake
 REGRESS = $(patsubst $(srcdir)/sql/%.sql,%,$(sort $(wildcard $(srcdir)/sql/*.sql)))
@@ -142,7 +143,7 @@ TAP_TESTS = yes
 EXTRA_CLEAN = build
 
 # No bitcode is built, because PostgreSQL's JIT inlines only functions of libraries whose names begin with $libdir/. The
-# SQL functions of this extension name the library differently: see doc/versions.md.
+# SQL functions of this extension refer to the library by another name: see doc/versions.md.
 override with_llvm = no
 include $(PGXS)
 
@@ -168,7 +169,7 @@ $(OBJS): $(wildcard $(srcdir)/src/*/*.hpp $(srcdir)/src/*/*/*.hpp) $(srcdir)/Mak
 sources = $(srcdir)/src
 include $(sources)/pg/precompiled.mk
 
-# Checks that the compiler supports C++20. The compiler is the one that built PostgreSQL, unless CXX is set.
+# Checks that the compiler supports C++20. Uses the compiler that built PostgreSQL, unless CXX is set.
 CXX20 = \#include <bit>\n\#include <concepts>\nconstinit int n = std::popcount(1u);\n
 $(OBJS): | cxx20
 cxx20:
@@ -176,11 +177,11 @@ cxx20:
 		{ echo '"$(CXX)" is missing or no C++20 compiler: install g++ 12 or later, or set CXX (clang++ 14 or later)' >&2; exit 1; }
 .PHONY: cxx20
 
-# Makes the directories for objects, which a build outside the source tree lacks (as for Debian packages).
+# Makes the directories for object files, because a build outside of the source tree, as for Debian packages, has none.
 $(shell mkdir -p $(sort $(dir $(OBJS) $(EXTENSION))))
 
-# Writes the archive of the current commit for PGXN. TZ is fixed because a zip file contains local times, and the
-# archive must have the same bytes everywhere.
+# Writes the archive of the current commit for PGXN. The variable TZ is set because a zip file contains local times, and
+# the archive must have the same bytes on each machine.
 dist_dir = dist
 dist:
 	mkdir -p $(dist_dir)

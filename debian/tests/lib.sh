@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 #
-# Contains functions for the tests of the installed packages, which source this file. The tests run as root, with their
-# own PostgreSQL cluster.
+# Contains functions for the tests of the installed packages, which source this file. The tests of the installed
+# packages run as root, with a PostgreSQL cluster of their own.
 set -euo pipefail
 
 fail() { echo "not ok: $*" >&2; exit 1; }
@@ -20,7 +20,7 @@ installed_versions() {
 packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
 
 # start_cluster: starts a cluster of PostgreSQL $postgres that listens only on its Unix socket and does not preload the
-# library. The cluster is removed when the script ends.
+# library. When the script ends, the cluster is removed.
 start_cluster() {
   pg_createcluster "$postgres" snowflake_test -- --no-sync >/dev/null
   trap 'pg_dropcluster --stop "$postgres" snowflake_test 2>/dev/null || true' EXIT
