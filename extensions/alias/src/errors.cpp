@@ -87,22 +87,19 @@ void error_key_line(const char* path, int line, const char* reason) {
 }
 
 void error_parallel_worker() {
-  ereport(ERROR,
-          (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-           errmsg("aliases and tokens cannot be made or read by a parallel worker"),
-           errdetail(
-               "The worker would have to read the key file again, and the file may have changed."),
-           errhint("Label the calling function PARALLEL RESTRICTED.")));
+  ereport(ERROR, (errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+                  errmsg("aliases and tokens cannot be made or read by a parallel worker"),
+                  errdetail("A parallel worker would have to read the key file again, and the file "
+                            "may have changed."),
+                  errhint("Label the calling function PARALLEL RESTRICTED.")));
 }
 
 void error_cipher() {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
-       errmsg("libcrypto could not compute AES or HMAC-SHA-256"),
-       errdetail(
-           "The library may be out of memory, or its configuration may exclude these algorithms."),
-       errhint("Check the configuration of OpenSSL.")));
+  ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+                  errmsg("libcrypto could not compute AES or HMAC-SHA-256"),
+                  errdetail("OpenSSL may be out of memory, or the configuration of OpenSSL may "
+                            "exclude these algorithms."),
+                  errhint("Check the configuration of OpenSSL.")));
 }
 
 void error_no_such_key(std::string_view name) {

@@ -83,10 +83,10 @@ const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
     const Key& other = keys.keys[i];
     const bool same_name = other.is_called(line.name);
     if (same_name && other.version == line.version)
-      return "An earlier line has the same name and version.";
+      return "An earlier line of the file has a key with the same name and version.";
     if (memcmp(other.cipher.check_value, key.cipher.check_value, sizeof(key.cipher.check_value)) ==
         0)
-      return "An earlier line has the same key.";
+      return "An earlier line of the file has the same key.";
     if (same_name) key.writes = false;
   }
   memcpy(key.name, line.name.data(), line.name.size());

@@ -107,8 +107,8 @@ my %wrong = (
 	"photos 0 $key{one}\nphö 1 $key{two}" => [ 2, 'A name has 1 to 63 characters' ],
 	"photos 5 $key{one}" => [ 1, 'A version is a digit, 0 to 4' ],
 	"photos 1 $key{one}0" => [ 1, '64 hexadecimal digits' ],
-	"photos 1 $key{one}\nphotos 1 $key{two}" => [ 2, 'An earlier line has the same name and version' ],
-	"photos 1 $key{one}\nposts 1 " . uc $key{one} => [ 2, 'An earlier line has the same key' ]);
+	"photos 1 $key{one}\nphotos 1 $key{two}" => [ 2, 'An earlier line of the file has a key with the same name and version' ],
+	"photos 1 $key{one}\nposts 1 " . uc $key{one} => [ 2, 'An earlier line of the file has the same key' ]);
 foreach my $lines (sort keys %wrong)
 {
 	my ($number, $reason) = @{ $wrong{$lines} };
