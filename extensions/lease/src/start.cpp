@@ -96,12 +96,14 @@ void snowflake_lease_install(void) {
   RegisterBackgroundWorker(&worker);
   if (is_registered(BackgroundWorkerList)) return;
   // A server with a static region can mint without the lease worker.
-  ereport(port->static_region == nullptr ? ERROR : WARNING,
-          (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-           errmsg("could not register the worker that leases regions"),
-           errdetail("\"max_worker_processes\" is %d, and other workers use all of these slots.",
-                     max_worker_processes),
-           errhint("Raise \"max_worker_processes\".")));
+  ereport(
+      port->static_region == nullptr ? ERROR : WARNING,
+      (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+       errmsg("could not register the worker that leases regions"),
+       errdetail(
+           "\"max_worker_processes\" is %d, and other background workers use all of these slots.",
+           max_worker_processes),
+       errhint("Raise \"max_worker_processes\".")));
 }
 
 }  // extern "C"
