@@ -95,10 +95,10 @@ void error_key_is_no_id(const char* relation, const char* column, int64_t key) {
        errmsg("value %lld in column \"%s\" of table \"%s\" is not a minted id",
               static_cast<long long>(key), column, relation),
        layout.contains(bits)
-           ? errdetail(
-                 "In layout %s, the value would have the time %s, within an hour of the "
-                 "epoch. Values of this hour are treated as plain numbers, which have no shard.",
-                 layout_bits_text(layout), time_text(layout.ms_of_tick(layout.tick_of(bits))))
+           ? errdetail("In layout %s, the value would have the time %s, within an hour of the "
+                       "epoch. Numbers whose time is within an hour of the epoch are treated as "
+                       "plain numbers, which have no shard.",
+                       layout_bits_text(layout), time_text(layout.ms_of_tick(layout.tick_of(bits))))
            : errdetail("Ids of layout %s are numbers from 0 to %lld.", layout_bits_text(layout),
                        static_cast<long long>(layout.last_id())),
        errhint("For keys that are not ids, use snowflake.set_id('%s', 'hash') in CREATE TRIGGER.",

@@ -97,8 +97,8 @@ void log_caught_up(int64_t lasted_ms) {
 void log_jumped_ahead(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock jumped ahead by %s", span_text(drift_ms)),
                             errdetail("The clock advanced %lld ms more than the time since boot. "
-                                      "\"snowflake.max_forward_jump\" is %d s. Minting stops soon, "
-                                      "until the clock is corrected or confirmed.",
+                                      "\"snowflake.max_forward_jump\" is %d s. Minting stops soon. "
+                                      "To continue, an operator must correct or confirm the clock.",
                                       static_cast<long long>(drift_ms), max_forward_jump_s),
                             errhint("%s", text_of(Blocker::clock_jumped).hint), hide_caller()));
 }
@@ -114,18 +114,17 @@ void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
 void log_clock_accepted(int64_t drift_ms) {
   ereport(LOG, (errmsg("snowflake accepts that the clock moved by %lld ms",
                        static_cast<long long>(drift_ms)),
-                errdetail("The movement is relative to the time since boot.")));
+                errdetail("The movement of the clock was measured against the time since boot.")));
 }
 
 void log_clock_believed(int64_t drift_ms) {
-  ereport(
-      LOG_SERVER_ONLY,
-      (errmsg("the clock was wrong when the server started, and is now accepted"),
-       errdetail(
-           "At server start, the clock was behind a high-water mark, and has now reached the mark. "
-           "The clock moved by %lld ms relative to the time since boot, and shows %s.",
-           static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
-       hide_caller()));
+  ereport(LOG_SERVER_ONLY,
+          (errmsg("the clock was wrong when the server started, and is now accepted"),
+           errdetail("When the server started, the clock was behind a high-water mark. The clock "
+                     "has now reached this mark. "
+                     "The clock moved by %lld ms relative to the time since boot, and shows %s.",
+                     static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
+           hide_caller()));
 }
 
 const char* clock_error_text(const ClockBounds& bounds) {
@@ -169,7 +168,8 @@ const char* reason_of(CounterUse use, int64_t cost_ns) {
       return psprintf("Reading the processor's counter takes %lld ns.",
                       static_cast<long long>(cost_ns));
     case CounterUse::unknown_source:
-      return "This clock source is not one of the sources that use the processor's counter.";
+      return "The kernel's clock source is not one of the sources that use the processor's "
+             "counter.";
     case CounterUse::not_constant:
       return "The processor does not have both flags constant_tsc and nonstop_tsc.";
     case CounterUse::slow:
