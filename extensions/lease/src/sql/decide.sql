@@ -220,7 +220,7 @@ CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
   UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest
 $$;
 COMMENT ON FUNCTION snowflake_fleet.next_number() IS
-  'Internal: returns the next number for an answer to a server. The numbers rise';
+  'Internal: returns the number of the next answer to a server. Each number is greater than the number before';
 
 CREATE FUNCTION snowflake_fleet.admit(request snowflake_fleet.request, now_ms bigint, OUT status text, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -124,8 +124,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_clock(snowflake_fleet.fleet, bigint) IS
-  'Internal: raises an error (55000) if the time of an operator''s call is earlier than the newest recorded time by '
-  'more than max_skew';
+  'Internal: raises an error (55000) if the time of a call is more than max_skew before the newest time that this '
+  'database has recorded';
 
 CREATE FUNCTION snowflake_fleet.replace_fleet(longest_ms bigint, skew_ms bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
