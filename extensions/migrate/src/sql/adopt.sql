@@ -35,7 +35,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.other_uses IS
   'Internal: for adopt(): the defaults and other objects that use a sequence, without the defaults of key columns. '
-  'Null if no other object uses the sequence';
+  'The result is null if no other object uses the sequence';
 
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
 -- OWNER TO the present owner changes nothing. The statement locks a view, a sequence or a foreign table, and no other
@@ -313,5 +313,6 @@ COMMENT ON PROCEDURE snowflake.adopt(regclass, integer, name, boolean, boolean, 
   'column, a plain bigint, or filled by another function. First checks the column, then changes it in one transaction '
   'with short waits for locks. Tries again until the timeout. New ids are greater than old ids. If the column or a '
   'column that refers to it is not bigint, pass rewrite => true to make these columns bigint. Views over these '
-  'columns are then created again. Pass published => true if the columns of subscribers are bigint. The sequence is '
-  'kept without an owner, unless drop_sequence is true. dry_run only shows the statements';
+  'columns are then created again. Pass published => true if the columns of subscribers are bigint. The old sequence '
+  'of the column is kept without an owner, unless drop_sequence is true. With dry_run => true, the call only shows '
+  'the statements';

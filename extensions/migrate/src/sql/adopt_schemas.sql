@@ -146,8 +146,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.plan IS
-  'Internal: for adopt() and adopt_schemas(): the keys to mint, the columns to make wider, the lines of the dry run, '
-  'and what the application must change. If the argument schemas is null, returns the plan for the given keys';
+  'Internal: for adopt() and adopt_schemas(): the keys that will get new defaults, the columns to make wider, the '
+  'lines of the dry run, and what the application must change. If the argument schemas is null, returns the plan for '
+  'the given keys';
 
 -- A procedure with a SET clause cannot commit, so adopt_schemas() has no SET clause and qualifies every name with its
 -- schema.
@@ -183,5 +184,5 @@ COMMENT ON PROCEDURE snowflake.adopt_schemas(name[], integer, regclass[], boolea
   'Calls adopt() for all keys of schemas that a sequence fills. First makes all columns bigint that contain these '
   'ids, according to foreign keys and, unless by_name is false, to the names of columns. This needs one transaction '
   'for each table, or for the tables that a view joins. Then changes the default of each key, so that new rows get '
-  'ids. Commits after each transaction. After an interruption, a repeated call continues. dry_run only shows all '
-  'transactions, how long they hold locks, and what the application must change';
+  'ids. Commits after each transaction. After an interruption, a repeated call continues. With dry_run => true, the '
+  'call only shows all transactions, how long they hold locks, and what the application must change';

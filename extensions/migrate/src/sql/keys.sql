@@ -9,7 +9,7 @@ COMMENT ON FUNCTION snowflake.refuse IS
 
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
-  'Internal: for adopt(): a column that contains ids. For child tables, the column of the topmost table';
+  'Internal: for adopt(): a column that contains ids. For a child table, this is the column of the topmost table';
 
 -- For a domain, uses the base type of the domain.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text

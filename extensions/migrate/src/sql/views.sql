@@ -169,4 +169,4 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
   'Internal: for adopt(): the objects and properties that prevent views from being dropped and created again without '
-  'a change. Null for a view without such a property';
+  'a change. The result is null for a view without such a property';
