@@ -18,8 +18,7 @@ COMMENT ON TABLE snowflake_fleet.map_state IS
 COMMENT ON COLUMN snowflake_fleet.map_state.version IS
   'The version of the map, which rises with each change. The new version is the time of the change in ms since 1970, '
   'or the last version plus 1 if that is greater';
-COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'Whether this map is a copy of the map in the control '
-                                                       'database';
+COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'True if this map is a copy of the map in the control database';
 COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'The time at which this database last changed its map';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
   'The last 1000 versions of the map before the present version. If the version of a copy is not among these '

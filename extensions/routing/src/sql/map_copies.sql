@@ -207,4 +207,4 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.pull_map(text) IS
   'Copies the map from the control database through extension dblink. Pass the connection string of the control '
-  'database. Returns whether the map was newer than the copy';
+  'database. Returns whether the map of the control database was newer than the copy in this database';

@@ -215,8 +215,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_shard(integer, name, integer) IS
-  'Call this function on the source. The function waits up to lock_ms for the transactions that write to a shard. '
-  'After the commit, all writes to the shard fail. Returns the argument for take_over()';
+  'Call this function on the server from which the shard moves (source). The function waits up to lock_ms for the '
+  'transactions that write to a shard. After the commit of the call, all writes to the tables of the shard fail on '
+  'this server. Returns the argument for take_over()';
 
 CREATE FUNCTION snowflake_fleet.fenced(schema name) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -298,9 +299,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
-  'Call this function on the target. The function sets the sequences, and makes new ids greater than the ids of the '
-  'fenced shard. If a subscription lacks rows that were committed before the shard was fenced, the function raises an '
-  'error. Returns the receipt for release_shard()';
+  'Call this function on the server to which the shard moves (target). The function sets the sequences, and makes new '
+  'ids greater than the ids of the fenced shard. If a subscription lacks rows that were committed before the shard '
+  'was fenced, the function raises an error. Returns the receipt for release_shard()';
 
 CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
