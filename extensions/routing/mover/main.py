@@ -52,7 +52,8 @@ def arguments():
         help="connection string with which the target connects to the source, if this program uses another one")
     add("--lock-timeout", type=int, default=300, metavar="MS", help="how long writers wait in one attempt (300)")
     add("--level-timeout", type=int, default=2000, metavar="MS", help="how long the target may need to catch up (2000)")
-    add("--shared-timeout", type=int, default=10, metavar="SECONDS", help="how long writers of shared tables wait (10)")
+    add("--shared-timeout", type=int, default=10, metavar="SECONDS",
+        help="how long writers of referenced tables in other schemas wait while rows are compared (10)")
     add("--wait", type=int, default=30, metavar="SECONDS", help="how long to wait for sessions of a killed program, "
         "for a control database that does not answer, and for each server to receive the map (30)")
     options = parser.parse_args()
