@@ -35,7 +35,8 @@ COMMENT ON FUNCTION bench.bytes(bigint) IS
 CREATE FUNCTION bench.uuidv7() RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_uuidv7' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.uuidv7() IS
-  'Returns a UUID of version 7 (RFC 9562), for servers without uuidv7(). The UUIDs of a session are in ascending order';
+  'Returns a UUID of version 7 (RFC 9562), for servers that do not have the function uuidv7(). The UUIDs of a session '
+  'are in ascending order';
 
 CREATE FUNCTION bench.ulid() RETURNS uuid
   AS 'MODULE_PATHNAME', 'bench_ulid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
