@@ -68,7 +68,8 @@ AS $$
      FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence) JOIN pg_class ON oid = s.sequence
     ORDER BY s.sequence)
 $$;
-COMMENT ON FUNCTION snowflake.lock_steps IS 'Internal: for adopt(): the locks on views, tables and sequences';
+COMMENT ON FUNCTION snowflake.lock_steps IS
+  'Internal: for adopt(): the statements that lock views, tables and sequences';
 
 -- Each table is rewritten once. A session compiles a PL/pgSQL function again after ALTER FUNCTION. Without it, the
 -- trigger functions of open sessions would expect the old types and fail.

@@ -55,7 +55,7 @@ BEGIN
   IF NOT (sample > 0 AND sample <= 100) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('sample %s is out of range', sample),
-      DETAIL = 'The sample is the percentage of the table''s pages to read: more than 0, at most 100.',
+      DETAIL = 'The sample is the percentage of the table''s pages to read, and must be more than 0 and at most 100.',
       HINT = 'Omit the sample to read every row.';
   END IF;
   IF sample < 100 AND kind IN ('v', 'f') THEN

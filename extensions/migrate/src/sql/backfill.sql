@@ -74,7 +74,7 @@ BEGIN
   IF batch NOT BETWEEN 1 AND 100000 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('batch size %s is out of range', batch),
-      DETAIL = 'A batch has 1 to 100,000 rows, which are locked at the same time.',
+      DETAIL = 'The batch size must be 1 to 100,000 rows, which are locked at the same time.',
       HINT = 'Omit the batch size to use 1,000 rows.';
   END IF;
   id := snowflake.column_of(relation, id_column);
@@ -227,8 +227,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.backfill_batch(regclass, name, name, integer, integer, timestamptz, boolean, integer) IS
-  'Internal: for backfill(): gives ids to one batch of rows. Returns the number of rows. Returns -1 if another '
-  'session has locked the next row, and 0 at the end';
+  'Internal: for backfill(): gives ids to one batch of rows. Returns the number of rows in the batch, -1 if another '
+  'session has locked the next row, or 0 if no more rows can get an id';
 
 CREATE FUNCTION snowflake.tell_backfill(relation regclass, id_column name, created_at name, utc boolean, done bigint)
   RETURNS void

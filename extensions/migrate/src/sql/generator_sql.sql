@@ -21,8 +21,8 @@ BEGIN
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('the SQL engine cannot mint ids of layout %s', l.bits),
-      DETAIL = format('A counter has 63 bits. The bits that follow the time bits cannot count %s ids and 262144 '
-                      'sessions in each tick.',
+      DETAIL = format('A counter of the SQL engine has 63 bits. The bits that follow the time bits cannot '
+                      'count %s ids and 262144 sessions in each tick.',
                       per_tick),
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN

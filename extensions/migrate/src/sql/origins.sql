@@ -48,12 +48,12 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('%sshard %s is out of range', coalesce('region ' || wanted_region || ', ', ''), wanted_shard),
       DETAIL = format('The layout has regions 0 to %s and shards 0 to %s.', l.regions - 1, l.shards - 1),
-      HINT = 'Pass a shard and a region that the layout has.';
+      HINT = 'Pass a shard and a region of the layout.';
   END IF;
   IF l.regions = 1 AND snowflake.owns_shard(wanted_shard) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server can mint new ids for shard %s', wanted_shard),
-      DETAIL = 'Because the layout has no regions, old rows need a shard without minted ids.',
+      DETAIL = 'Because the id layout has no regions, the ids of old rows need a shard in which no server mints.',
       HINT = 'Choose a shard without ids, remove the shard from "snowflake.owned_shards" on every server, reload the '
              'configuration, and connect again.';
   END IF;
@@ -104,7 +104,7 @@ BEGIN
   IF regions > 1 AND chosen = coalesce(own, chosen) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server mints in region %s', chosen),
-      DETAIL = 'The server may have minted ids of this region for past times.',
+      DETAIL = 'New ids for past times could be equal to ids that the server has minted in this region.',
       HINT = 'Omit the region, or pass a region in which no server mints.';
   END IF;
   SELECT coalesce(b.relation || '.' || quote_ident(b.id_column), 'late_id()') INTO used FROM snowflake.backfills AS b
@@ -112,7 +112,7 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('region %s, shard %s is reserved', chosen, wanted_shard),
-      DETAIL = format('This region and shard is reserved for %s.', used),
+      DETAIL = format('This combination of region and shard is reserved for %s.', used),
       HINT = CASE WHEN regions > 1 THEN 'Omit the region, or pass another region.' ELSE 'Pass another shard.' END;
   END IF;
   used := snowflake.column_of_origin(chosen, wanted_shard,
