@@ -24,8 +24,8 @@ COMMENT ON COLUMN snowflake_fleet.map_state.history IS
   'The last 1000 versions of the map before the present version. If the version of a copy is not among these '
   'versions, the copy was made from another history of the map';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
-  'In the control database, the version of a copy that is newer than this map, or null. If it is not null, this map '
-  'cannot be changed';
+  'In the control database, the version of a copy that is newer than this map, or null. If the value is not null, '
+  'this map cannot be changed';
 COMMENT ON COLUMN snowflake_fleet.map_state.timeline IS
   'The timeline of the control database when it last changed the map. With system_identifier and database, the '
   'timeline shows whether the database was restored, promoted or copied since then';
