@@ -10,7 +10,7 @@ CREATE TABLE snowflake.adopted (
   PRIMARY KEY (relation, attribute));
 COMMENT ON TABLE snowflake.adopted IS
   'The columns whose default was changed by adopt(), so that new rows get ids. If a column no longer needs ids, '
-  'delete the row of this column from the table';
+  'delete the row of this column from snowflake.adopted';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
 -- A default can call next_id() through a domain or through a function with a BEGIN ATOMIC body, and pg_depend shows
@@ -80,5 +80,5 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.adopted_columns() IS
   'Returns the columns of the table snowflake.adopted and their problems. A problem is that the column does not '
-  'exist, that its default does not mint ids, or that columns that refer to it are too narrow for ids. If there is no '
-  'problem, the problem is null';
+  'exist, that its default does not mint ids, or that columns that refer to it are too narrow for ids. For a column '
+  'without a problem, the result column problem is null';

@@ -55,7 +55,8 @@ CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text) IS
   'Returns a permanent shard for a text. The shards are evenly distributed: the shard is the first 32 bits of the '
-  'SHA-256 of the text in UTF-8, times the number of shards, divided by 2^32. Nondeterministic collations are an error';
+  'SHA-256 of the text in UTF-8, times the number of shards, divided by 2^32. A text with a nondeterministic '
+  'collation is an error';
 
 -- shard_for(key, shards) returns a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer

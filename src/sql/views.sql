@@ -111,12 +111,12 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Returns the row of the view snowflake.
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
   'Shows the lease of this server: the number of the fleet, the region, the end of the lease, and the end that '
-  'sessions use. The requested length is the age of this server run, at least a minute, and at most snowflake.lease. '
-  'Also shows the last renewal and the failed renewals since then, the last contact, and how many ms this server''s '
-  'clock was then ahead of the lease server''s clock. The column incarnation has the number of this server run, and '
-  'conflict has another server that mints in the same region. Also shows the last message of the lease worker. If the '
-  'server only reports a static region, the row has no lease. If snowflake.lease_conninfo is not set, the view has no '
-  'row';
+  'sessions use. The lease length that this server requests is the age of this server run, at least a minute, and at '
+  'most snowflake.lease. Also shows the last renewal and the failed renewals since then, the last contact, and how '
+  'many ms this server''s clock was then ahead of the lease server''s clock. The column incarnation has the number of '
+  'this server run, and conflict has another server that mints in the same region. Also shows the last message of the '
+  'lease worker. If the server only reports a static region, the row has no lease. If snowflake.lease_conninfo is not '
+  'set, the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.
