@@ -69,8 +69,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.sign_rows() IS
-  'Internal: signs the rows that this transaction has written. Each function that writes rows calls sign_rows() at '
-  'its end';
+  'Internal: stores a hash (signature) for the rows that this transaction has written. Each function that writes rows '
+  'calls sign_rows() at its end';
 
 CREATE FUNCTION snowflake_fleet.has_moved(OUT moved boolean, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -100,7 +100,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.has_moved() IS
-  'Internal: returns whether this database may lack the newest leases, and the reason';
+  'Internal: returns whether the newest leases may be missing in this database, and the reason';
 
 CREATE FUNCTION snowflake_fleet.require_settled(although_halted boolean DEFAULT false) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
