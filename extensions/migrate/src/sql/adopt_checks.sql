@@ -134,7 +134,7 @@ AS $$
    WHERE snowflake.wide_type(atttypid) IS NOT NULL GROUP BY k.relation ORDER BY k.relation
 $$;
 COMMENT ON FUNCTION snowflake.changes_of IS
-  'Internal: for adopt(): the actions of ALTER TABLE that make columns wider, for each table';
+  'Internal: for adopt(): the actions of ALTER TABLE that change the type of columns to bigint or bigint[], for each table';
 
 CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF pg_constraint
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -144,7 +144,8 @@ AS $$
            WHERE a.relation = conrelid AND a.attnum = ANY (conkey)
               OR a.relation = confrelid AND a.attnum = ANY (confkey))
 $$;
-COMMENT ON FUNCTION snowflake.foreign_keys_of IS 'Internal: for adopt(): the foreign keys of columns, on either side';
+COMMENT ON FUNCTION snowflake.foreign_keys_of IS
+  'Internal: for adopt(): the foreign keys that contain these columns, as referencing or as referenced columns';
 
 -- If the type of a foreign key's column changes, PostgreSQL compares the rows of the two tables again. The comparison
 -- runs as the owner of the changed table. If an id does not fit into a subscriber's integer column, the subscription

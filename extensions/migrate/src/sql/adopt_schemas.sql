@@ -64,7 +64,8 @@ AS $$
      AND NOT EXISTS (SELECT snowflake.hindrances(own.columns))
      AND NOT EXISTS (SELECT snowflake.narrow_calls(own.columns)) AND NOT EXISTS (SELECT snowflake.try_wide(own.columns))
 $$;
-COMMENT ON FUNCTION snowflake.columns_of_schemas IS 'Internal: for adopt_schemas(): the columns that become wider';
+COMMENT ON FUNCTION snowflake.columns_of_schemas IS
+  'Internal: for adopt_schemas(): the columns whose type will become bigint or bigint[]';
 
 -- Tables that one view reads are changed together, so that the view is created again only once.
 CREATE FUNCTION snowflake.transactions(changed snowflake.key_column[], minting snowflake.key_column[])

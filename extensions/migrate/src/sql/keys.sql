@@ -69,7 +69,7 @@ AS $$
     JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
 $$;
 COMMENT ON FUNCTION snowflake.attributes_of(snowflake.key_column[]) IS
-  'Internal: for adopt(): columns with their numbers and types, also in child tables';
+  'Internal: for adopt(): returns the attribute numbers and types of columns, also of the same columns in child tables';
 
 CREATE FUNCTION snowflake.attribute_of(key snowflake.key_column) RETURNS pg_attribute
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -77,7 +77,7 @@ AS $$
   SELECT a FROM pg_attribute AS a
    WHERE attrelid = key.relation AND attname = key.attribute AND attnum > 0 AND NOT attisdropped
 $$;
-COMMENT ON FUNCTION snowflake.attribute_of IS 'Internal: for adopt(): the row of a column in pg_attribute';
+COMMENT ON FUNCTION snowflake.attribute_of IS 'Internal: for adopt(): returns the row of a column in pg_attribute';
 
 CREATE FUNCTION snowflake.column_of(relation regclass, wanted name) RETURNS pg_attribute
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
