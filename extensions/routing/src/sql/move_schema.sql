@@ -40,7 +40,8 @@ CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid
   UNION ALL SELECT 'pg_trigger'::regclass, t.oid FROM pg_trigger AS t JOIN rel ON tgrelid = rel.oid
   UNION ALL SELECT 'pg_statistic_ext'::regclass, s.oid FROM pg_statistic_ext AS s JOIN rel ON stxrelid = rel.oid
 $$;
-COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS 'Internal: returns the objects of a schema that can be moved';
+COMMENT ON FUNCTION snowflake_fleet.parts_of(name) IS
+  'Internal: returns the objects of a schema that snowflake-move-shard can move';
 
 -- Returns the types of columns, including the base types of domains and the element types of arrays.
 CREATE FUNCTION snowflake_fleet.types_of(schema name) RETURNS TABLE (col text, type oid)
