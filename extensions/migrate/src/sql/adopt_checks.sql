@@ -134,7 +134,8 @@ AS $$
    WHERE snowflake.wide_type(atttypid) IS NOT NULL GROUP BY k.relation ORDER BY k.relation
 $$;
 COMMENT ON FUNCTION snowflake.changes_of IS
-  'Internal: for adopt(): the actions of ALTER TABLE that change the type of columns to bigint or bigint[], for each table';
+  'Internal: for adopt(): the actions of ALTER TABLE that change the type of columns to bigint or bigint[], for '
+  'each table';
 
 CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF pg_constraint
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
