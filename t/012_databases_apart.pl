@@ -161,8 +161,8 @@ mint('fickle');
 mint('prod');
 $ledger->check(300, 'ids are unique if the extension was dropped in a database without a slot');
 
-# The extension uses a segment of dynamic shared memory for each database. A server that allows few processes has few
-# segments, and parallel queries also need some.
+# The extension uses a segment of dynamic shared memory for each database. A server with a small max_connections has few
+# segments of dynamic shared memory, and parallel queries need some of them.
 my $small = Snowflake::Node->create('small', conf => <<~'CONF');
 	max_connections = 4
 	superuser_reserved_connections = 1

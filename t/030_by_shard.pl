@@ -1,5 +1,5 @@
-# Tests tables that are partitioned by shard, also under other layouts, after dumps, and with logical replication. Each
-# row is in the partition of its id's shard, or the insert fails.
+# Tests tables that are partitioned by shard, under several layouts, after dumps, and with logical replication. Each row
+# is in the partition of its id's shard, or the insert fails.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,6 +1,6 @@
 # Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. The
 # role that runs the script of generator_sql() owns the database, but has no other rights. The SQL engine mints and
-# decodes ids like the library, also after crashes, cancelled calls and clock steps.
+# decodes ids like the library, even after crashes, cancelled calls and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -109,7 +109,7 @@ foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagr
 	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "scripts/engine-sql refuses the options $options");
 }
 
-# Tests failing calls of the SQL engine that the regression tests above do not check.
+# Tests errors of the SQL engine that the regression tests do not check.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
 refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'next_id() refuses a shard out of range');
 refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'next_id() refuses a negative shard');

@@ -144,8 +144,8 @@ as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
 is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark of the dump');
 insert($plain, 'back');
 
-# CREATE EXTENSION does not replace an SQL engine that has another layout. The SQL engine also does not accept the
-# layout of a dump if its own layout differs.
+# CREATE EXTENSION does not replace an SQL engine that has another layout. Conversely, the SQL engine does not accept
+# the layout of a dump if its own layout differs.
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);
@@ -157,8 +157,8 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# If the owner replaces a table of the SQL engine by a view, reading the view would run the owner's code. CREATE
-# EXTENSION therefore fails if the schema snowflake contains such a view.
+# If the owner replaces a table of the SQL engine by a view, reading the view would run the owner's code. For this
+# reason CREATE EXTENSION fails if the schema snowflake contains a view instead of a table.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);

@@ -61,8 +61,8 @@ $node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snow
 is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'after the extension was created again, late_id() avoids the regions of existing ids');
 is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in both tables');
 
-# A dump contains the reserved regions and shards, the ids of late_id() and the high-water mark. In the reserved region
-# new ids are above all ids of the dump.
+# A dump contains the reserved regions and shards, the ids of late_id() and the high-water mark. If the restored
+# database mints in the reserved region, its new ids are above all ids of the dump.
 $node->start_with('snowflake.region = 29');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';

@@ -116,7 +116,7 @@ foreach my $lines (sort keys %wrong)
 	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
-# A session keeps its keys until the configuration is reloaded.
+# A session uses the keys that it has read until the configuration is reloaded.
 write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
@@ -172,7 +172,7 @@ $session->quit;
 sub memory_of
 {
 	my ($session) = @_;
-	no warnings 'portable';    # the session's addresses have more than 32 bits
+	no warnings 'portable';    # memory addresses of the session have more than 32 bits
 	my $file = $node->basedir . '/memory';
 	foreach (1 .. 5)
 	{

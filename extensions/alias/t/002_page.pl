@@ -1,5 +1,5 @@
-# Runs the statements of doc/outside.md in their order. Compares the example ids of doc/outside.md with results of the
-# server, and of the decoders in doc/examples. Compares the functions and the setting in doc/outside.md and in
+# Runs the SQL statements in doc/outside.md one after the other. Compares the example ids of doc/outside.md with results
+# of the server, and of the decoders in doc/examples. Compares the functions and the setting in doc/outside.md and in
 # doc/reference.md with the catalogue.
 
 use strict;
@@ -19,8 +19,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements run on the table of README.md, with the one row that the page shows. The argument $1 of a statement is
-# a text form of the row's id.
+# The statements of doc/outside.md run on the table that README.md creates, with one row. The argument $1 of a statement
+# is a text form of the row's id.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
@@ -69,7 +69,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 }
 is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'alias_keys() shows the check value of the page');
 
-# Returns the rows of the page's table whose header begins with $head.
+# Returns the rows of the table in doc/outside.md whose header begins with $head.
 sub rows
 {
 	my ($head) = @_;

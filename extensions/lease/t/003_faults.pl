@@ -103,8 +103,8 @@ push @ids, mint($server, 100, 'other');
 is(twice(@ids), 0, 'ids are unique after the worker was terminated');
 $server->stop;
 
-# The processes of the server that holds the fleet's only region are suspended until the lease has ended. Another server
-# with the same login role leases the region.
+# The processes of the server that holds the fleet's only region are suspended until the lease has ended. While these
+# processes are suspended, another server with the same login role leases the region.
 $lease_server->safe_psql('postgres', 'CREATE DATABASE narrow');
 $lease_server->install('narrow');
 $lease_server->safe_psql('narrow', q{

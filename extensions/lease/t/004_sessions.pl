@@ -50,8 +50,9 @@ $server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'hos
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-# The lease server grants shorter leases than the server requests. If the server renewed its lease by its own setting of
-# 6 s, each renewal would be late. On a busy machine some renewals may be late.
+# In this test the lease server grants shorter leases than the server requests. If the server renewed its lease by its
+# own setting of 6 s, each renewal would be late. Some renewals of the lease may be late, because the machine may be
+# busy.
 my $renewals = $server->safe_psql('postgres', <<'SQL');
 DO $$
 DECLARE seen timestamptz := until FROM snowflake.lease; now_until timestamptz; in_force int := 0; late int := 0;

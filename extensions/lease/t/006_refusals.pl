@@ -1,5 +1,5 @@
-# If a server cannot mint ids, tests the errors of next_id() and the reasons that health shows. In these tests a server
-# has no region, its lease has ended or begins later, or its database belongs to another fleet.
+# If a server cannot mint ids, tests the errors of next_id() and the reasons that health shows. The tested server has no
+# region, its lease has ended or begins later, or its database belongs to another group of servers (fleet).
 
 use strict;
 use warnings FATAL => 'all';
@@ -42,7 +42,7 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints');
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'health shows that the server mints');
 
-# The lease server is stopped until the lease has ended.
+# Stops the lease server until the lease of the other server has ended.
 $lease_server->stop;
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
 refused('the lease of the region has ended',

@@ -1,6 +1,6 @@
 # Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble". In
-# the commands of the page, the test replaces only names of machines, lengths of time and the time of day. Compares the
-# table of messages in doc/fleet.md with the source code.
+# the commands of doc/fleet.md, the test replaces only names of machines, lengths of time and the time of day. Compares
+# the table of messages in doc/fleet.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -41,8 +41,8 @@ sub adapted
 }
 
 # Arranges the files of a node as Debian's packages do, with the configuration outside of the data directory. The
-# server's configuration has a folder conf.d, and already preloads a library. Scripts replace the commands `runuser`,
-# `chown` and `systemctl`.
+# server's configuration has a folder conf.d, and already preloads a library. The test replaces the commands `runuser`,
+# `chown` and `systemctl` by scripts.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -204,8 +204,9 @@ like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# Runs the section "The lease server was promoted, or restored". To simulate a promotion, the test changes the stored
-# timeline. To simulate a restore, the test changes rows without a new signature.
+# Runs the section "The lease server was promoted, or restored". To simulate a promotion of the lease server, the test
+# changes the timeline that the lease server has stored. To simulate a restore, the test changes rows without a new
+# signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
@@ -223,7 +224,7 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# With a smaller max_skew, confirm_data_loss() also keeps the lease of a server that has just started.
+# The test uses a smaller max_skew, so that confirm_data_loss() keeps even the lease of a server that has just started.
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));

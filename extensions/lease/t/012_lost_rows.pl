@@ -49,7 +49,7 @@ is($twice, 0, 'ids of the original are unique');
 my $until = $original->safe_psql('postgres', 'SELECT snowflake.time_of(max(id)) FROM photos');
 $original->safe_psql('postgres', 'SELECT pg_switch_wal()');
 
-# Checks that a server which lacks some rows mints other ids while its clock passes the time of these rows.
+# Checks that a server which has lost some rows mints other ids while its clock passes the time of the lost rows.
 sub mints_through_lost_time
 {
 	my ($node, $what) = @_;

@@ -1,5 +1,5 @@
-# Tests warnings that the lease server sends with its answers. Most warnings of the lease server do not affect a lease.
-# Tests which messages of the lease server the leasing server writes to its log.
+# Tests warnings that the lease server sends when it answers a request for a lease. Most warnings of the lease server do
+# not affect a lease. Tests which messages of the lease server the leasing server writes to its log.
 
 use strict;
 use warnings FATAL => 'all';

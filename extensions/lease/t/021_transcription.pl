@@ -90,8 +90,8 @@ foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
-	# Counts requests with which servers give back a lease that is newer than their newest answer. An answer with the
-	# status "lost" ends no lease.
+	# Counts requests with which servers give back a lease that is newer than their newest answer. If the lease server
+	# answers "lost", the request has not ended a lease.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;

@@ -18,7 +18,7 @@ $lease_server->install;
 sub sql { my ($sql, $database, $node) = @_; return ($node // $lease_server)->safe_psql($database // 'postgres', $sql); }
 # Changes rows of the table region and signs the rows, as the functions of the lease server do.
 sub rewrite { return sql("BEGIN; UPDATE snowflake_fleet.region SET $_[0]; SELECT snowflake_fleet.sign_rows(); COMMIT"); }
-# Reads health as a monitoring role.
+# Reads the view health of the lease server as a monitoring role.
 sub health
 {
 	my ($columns, $database, $node) = @_;

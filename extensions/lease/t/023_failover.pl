@@ -1,5 +1,5 @@
-# Tests a lease server with standbys. After a failover or a restore of files, the lease server either has all leases, or
-# grants no lease.
+# Tests failovers and restores of a lease server that has standbys. After a failover or a restore of files, the lease
+# server either has all leases, or grants no lease.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,6 +1,6 @@
 # Tests that servers with a static region report it to the lease server. If two servers use the same static region, both
-# servers and the lease server show the conflict. A server that restarts does not cause a conflict. All servers continue
-# to mint.
+# servers and the lease server show the conflict. A server with a static region that restarts does not cause a conflict.
+# All servers continue to mint.
 
 use strict;
 use warnings FATAL => 'all';

@@ -108,7 +108,7 @@ is($b->safe_psql('postgres', "SELECT snowflake_fleet.with_timeouts('$_->[0]')"),
   foreach [ 'postgres://a?b:c?d@h:1/db?connect_timeout=3', 'postgres://a?b:c?d@h:1/db?', 'connect_timeout=3' ], [ 'postgresql://h', 'postgresql://h?', '' ];
 $a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pull_map() fails without dblink');
 
-# Several sessions change the map at the same time.
+# Tests several sessions that change the shard map at the same time.
 my @writers = map { $control->start_writer("SELECT snowflake_fleet.assign('[$_,$_]', 'a') FROM generate_series(1, 20);\n") } 100 .. 103;
 my %seen;
 $seen{$_}++ foreach map { @{ $control->finish_writer($_)->{ids} } } @writers;

@@ -157,8 +157,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the map can be pushed after map_recovered()');
 $a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has a copy of the map' }, 'map_recovered() fails in a copy of the map');
 
-# The map has changed more often than its history shows. A server whose copy is older than every version in the history
-# must accept the new map.
+# In this test the map has changed more often than the history of its versions shows. A server whose copy is older than
+# every version in the history must accept the new map.
 my $before = version($control);
 $fleet->control('DO $$ BEGIN FOR i IN 1 .. 1010 LOOP PERFORM snowflake_fleet.change_map(); END LOOP; END $$');
 is($fleet->control("SELECT cardinality(history), history[1] > $before FROM snowflake_fleet.map_state"), '1000|t', 'the history is limited to 1000 versions');

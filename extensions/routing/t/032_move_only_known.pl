@@ -172,8 +172,8 @@ like($mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target')->{output
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move_'"), '0', 'the role of the forgotten move is dropped');
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
-# The planner may run functions in the predicates of indexes. When the program counts the rows of the target's tables,
-# their owner may already have added an index whose predicate runs a function.
+# When PostgreSQL plans a query, functions in the predicates of indexes may run. When the program counts the rows of the
+# target's tables, their owner may already have added an index whose predicate runs a function.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

@@ -48,8 +48,8 @@ my %refusal = (sqlstate => 55006, message => 'schema shard_1 is being moved to a
 $north->refuses($_, \%refusal, "refused: $_") foreach @ddl;
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE shard_2.more (id int PRIMARY KEY)', 'CREATE TABLE public.more (id int)', 'CREATE TEMPORARY TABLE x ()', 'VACUUM FULL shard_1.users', 'ANALYZE shard_1.users', 'REINDEX TABLE shard_1.users',
   'TRUNCATE shard_1.photos', "DROP TABLE public.more", 'CREATE INDEX CONCURRENTLY ON shard_2.users (name)';
-# A rewrite of a table changes rows, but logical replication does not send these changes. The test disables the event
-# trigger snowflake_move_guard, because in some minor versions that trigger would also refuse the rewrite.
+# If ALTER TABLE rewrites a table, logical replication does not send the changed rows. The test disables the event
+# trigger snowflake_move_guard, because in some minor versions of PostgreSQL that trigger would refuse the rewrite.
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE');
 $north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!'", \%refusal, 'a rewrite of a table of the moving schema is refused');
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE public.other (n int)', 'ALTER TABLE public.other ALTER n TYPE int USING n + 1', 'DROP TABLE public.other', 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
@@ -104,7 +104,7 @@ foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', un
 }
 
 # When the program fences the schema, it detects DDL that a superuser has run without event triggers, and no row is
-# lost. DDL on schemas that are not moved succeeds.
+# lost. During a move, DDL on schemas that are not moved succeeds.
 my $off = 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE';
 my $on = 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); INSERT INTO shard_4.late SELECT generate_series(1, 500); $on", 'SELECT count(*) FROM shard_4.late', '500' ],

@@ -1,5 +1,5 @@
-# Tests servers that crash or do not respond during a move. In these cases snowflake-move-shard continues or ends with a
-# message, and reports every schema that is still closed for writers (fenced).
+# Tests servers that crash or do not respond during a move. After a server crash snowflake-move-shard continues or ends
+# with a message, and reports every schema that is still closed for writers (fenced).
 
 use strict;
 use warnings FATAL => 'all';

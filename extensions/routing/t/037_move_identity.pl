@@ -118,7 +118,7 @@ foreach my $what ([], ['--abort'])
 is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, 'the program explains that the restored target may lack rows');
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', 'the source keeps its rows if the target has lost its record');
 is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '--drop-source fails if the target has lost its record');
-# The operator decides that the source has the right rows.
+# In this test the operator decides that the source of the move has the right rows.
 $fleet->control("SELECT snowflake_fleet.move(2, 'b', 'a')");
 is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'when the map has the source again, --abort takes the move back');
 is(takes_writes($north, 2), '1', 'the source accepts writes after the move was ended');
@@ -210,7 +210,7 @@ sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, 
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
 # The control database is lost. The option --forget removes a move that has not closed the shard for writers (fenced
-# it). For a fenced shard, an operator must decide.
+# it). If the shard is fenced, an operator must decide which server keeps the shard.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -226,7 +226,8 @@ is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
-# Tests --forget after an operator has dropped the role of the move. The option --forget target must still succeed.
+# Tests --forget after an operator has dropped the role of the move. The option --forget must succeed for the target
+# although the role is missing.
 copied(13);
 my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");

@@ -1,5 +1,6 @@
-# Moves a shard between servers that lease their regions, while clients write to the shard. The source has a synchronous
-# standby. With max_lead = 0, an id that is minted during --check has a time between the start and the end of --check.
+# Moves a shard between servers that lease their regions, while clients write to the shard. The source of the move has a
+# synchronous standby. With max_lead = 0, an id that is minted during --check has a time between the start and the end
+# of --check.
 
 use strict;
 use warnings FATAL => 'all';

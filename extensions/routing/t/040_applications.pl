@@ -1,6 +1,7 @@
-# Tests applications while a shard moves. Some applications use the example router, which reads the map of the control
-# database or a copy of the map. Other applications use a router with PL/Proxy and postgres_fdw. The environment
-# variable SNOWFLAKE_MOVES is the number of moves, by default 1. Tests how the example router reads connection strings.
+# Tests whether applications work while a shard is moved to another server. Some applications use the example router,
+# which reads the map of the control database or a copy of the map. Other applications use a router with PL/Proxy and
+# postgres_fdw. The environment variable SNOWFLAKE_MOVES is the number of moves, by default 1. Tests how the example
+# router reads connection strings.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,5 @@
-# Runs the statements of doc/routing.md with psql in their order. In the statements of the page, the test replaces only
-# the names of machines.
+# Runs the SQL statements in doc/routing.md with psql, one after the other. In the statements of doc/routing.md, the
+# test replaces only the names of machines.
 
 use strict;
 use warnings FATAL => 'all';
@@ -105,7 +105,7 @@ like(shell(next_block($title)), qr/^(?=.*shard 5 is on the target)(?=.*3 of 3 se
 is($node{south}->safe_psql('app', 'SELECT name FROM shard_5.users'), 'Ann', 'the target has the rows of the moved shard');
 is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHERE id = $ann"), 'Ann|Ann', 'PL/Proxy and postgres_fdw find the row on the target');
 
-# The remaining sections of the page are run by scripts/citus and the tests of moves.
+# The other sections of doc/routing.md are run by scripts/citus and the tests of moves.
 delete @blocks{ grep { /Citus|Moving|move|The calls/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 

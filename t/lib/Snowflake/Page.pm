@@ -9,7 +9,7 @@ use Carp;
 use PostgreSQL::Test::Utils qw(slurp_file);
 use Time::HiRes qw(sleep);
 
-# Returns the title of each section of the page, with the section's blocks of SQL.
+# Returns the title of each section of a documentation page, with the section's blocks of SQL.
 sub blocks
 {
 	my ($file) = @_;

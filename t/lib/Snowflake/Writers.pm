@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils qw(append_to_file slurp_file);
 use Time::HiRes qw(sleep);
 
 # Starts the clients. The arguments are the server, the database and the pgbench scripts of the clients. Each
-# transaction runs a random script.
+# transaction of a client runs one of the scripts at random.
 sub start
 {
 	my ($class, $node, $database, @scripts) = @_;

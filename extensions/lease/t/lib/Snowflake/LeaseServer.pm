@@ -48,7 +48,7 @@ sub known
 	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term region floor_ms until_ms));
 }
 
-# Each server leases one of the regions in its configuration.
+# Each database server leases one of the regions in its configuration.
 our %regions = (alpha => '{0,1,2,3}', beta => '{4,5,6,7}', gamma => '{8,9}');
 
 sub question

@@ -1,4 +1,4 @@
-# Makes a control database and some servers with 16 shards. Each shard is a schema with tables.
+# Makes a control database and some servers with 16 shards. Each of these shards is a schema with tables.
 
 package Snowflake::Fleet;
 

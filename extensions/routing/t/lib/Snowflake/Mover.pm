@@ -100,7 +100,8 @@ sub leftovers
 	} $self->{fleet}->nodes;
 }
 
-# Compares the rows of a shard with the journals. Returns a few of the differences between rows and journals as text.
+# Compares the rows of a shard with the changes in the journals of all clients. Returns a few of the differences between
+# rows and journals as text.
 sub differences
 {
 	my ($self, $node, $shard, $expected) = @_;
