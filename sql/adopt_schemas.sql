@@ -277,7 +277,7 @@ SET client_min_messages = notice;
 CALL snowflake.adopt('notes', 5, rewrite => true, published => true, drop_sequence => true);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true, leave_out => '{by_id}');
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'issues'::regclass AND attnum > 0;
--- A key that is also a column of a composite foreign key is adopted
+-- A primary key that is part of a composite foreign key is adopted
 SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE relation ~ 'article';
 -- A partition that is a foreign table is changed together with its parent
 SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'remote_readers'::regclass AND attname = 'article_id';

@@ -71,7 +71,7 @@ SET snowflake.default_shard = 60;
 SELECT snowflake.next_id();
 \echo SQLSTATE :SQLSTATE
 RESET snowflake.default_shard;
--- Functions that only read also work in read-only transactions
+-- Functions that only read work in read-only transactions
 SELECT snowflake.last_id() = :last AS last_id, snowflake.shard_of(:last) AS shard,
        snowflake.min_id('2025-01-01') < :last AS bound FROM snowflake.layout, snowflake.health;
 RESET default_transaction_read_only;

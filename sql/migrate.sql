@@ -1,5 +1,5 @@
--- Tests refusals of the functions of snowflake_migrate, and that a refused call changes nothing. t/060 and t/061 test
--- these functions while clients write.
+-- Tests errors of the functions of snowflake_migrate, and that a failed call has no effect. t/060 and t/061 test the
+-- functions of snowflake_migrate while clients write.
 CREATE EXTENSION snowflake_migrate;
 CREATE EXTENSION snowflake_shards;
 SET timezone = 'UTC';

@@ -103,7 +103,7 @@ CREATE FUNCTION just_an_id() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake.ne
 SELECT count(DISTINCT new_photo('function ' || g)) FROM generate_series(1, 20) g;
 SELECT count(DISTINCT just_an_id()) FROM generate_series(1, 20) g;
 
--- Mints by prepared statements, also with generic plans
+-- Mints by prepared statements with custom plans and with generic plans
 PREPARE add_photo(text) AS INSERT INTO photos (note) VALUES ($1);
 EXECUTE add_photo('p1'); EXECUTE add_photo('p2'); EXECUTE add_photo('p3'); EXECUTE add_photo('p4');
 EXECUTE add_photo('p5'); EXECUTE add_photo('p6'); EXECUTE add_photo('p7'); EXECUTE add_photo('p8');

@@ -21,7 +21,7 @@ SELECT snowflake.shard_of(:id);
 \echo SQLSTATE :SQLSTATE
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
--- After such a restore every function fails, in this session and in other sessions
+-- After the restore of another layout every function fails, in this session and in other sessions
 \c -
 SET timezone = 'UTC';
 \set VERBOSITY terse

@@ -144,8 +144,8 @@ CALL snowflake.create_shards('more', '[0,1)', 'more_', partial => true);
 \set VERBOSITY default
 SELECT relname FROM pg_class WHERE relnamespace = 'more_0'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1;
 
--- The tables of a shard's schema refuse ids of other shards. Without this check an UPDATE over a router could set an id
--- of another shard. For such an id, the router would look for the row on another server.
+-- The tables of a shard's schema refuse ids of other shards. If tables accepted ids of other shards, an UPDATE over a
+-- router could set such an id. After such an UPDATE, the router would look for the row on another server.
 \set VERBOSITY terse
 INSERT INTO shard_4.users (id, name) VALUES (snowflake.next_id(5), 'elsewhere');
 \echo SQLSTATE :SQLSTATE

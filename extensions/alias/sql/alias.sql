@@ -71,7 +71,7 @@ SELECT in_radix(ff1('\x2B7E151628AED2A6ABF7158809CF4F3C', '', 10, 10, 123456789)
        in_radix(ff1('\x2B7E151628AED2A6ABF7158809CF4F3CEF4359D8D580AA4F7F036D6F04FC6A94', '\x3737373770717273373737', 36, 19,
                     (SELECT sum(i * trunc(36::numeric ^ (18 - i))) FROM generate_series(0, 18) i)), 36, 19) AS sample_9;
 
--- Derives a key for each purpose by HKDF-Expand
+-- Derives a separate key for each purpose, such as aliases, from a key of the key file, by HKDF-Expand
 CREATE FUNCTION derived(key bytea, purpose text) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
   SELECT hmac(convert_to('snowflake_alias ' || purpose, 'UTF8') || '\x01'::bytea, key, 'sha256')
 $$;
@@ -200,7 +200,7 @@ SELECT function, outcome, count(*) > 0 AS seen
           FROM generate_series(1, 3000), unnest(ARRAY['from_alias', 'from_token']) function) s
  GROUP BY 1, 2 ORDER BY 1, 2;
 
--- Searches by the alias use the primary key
+-- A query that searches by an alias uses the index of the primary key
 CREATE TABLE posts (id bigint PRIMARY KEY, title text);
 INSERT INTO posts SELECT 499712025023222784 + n * 1024, 'post ' || n FROM generate_series(1, 5000) n;
 VACUUM ANALYZE posts;

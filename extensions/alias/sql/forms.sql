@@ -1,5 +1,5 @@
--- Tests aliases of decimal digits, prefixes of aliases, and functions that return NULL for a wrong text. Runs after
--- alias.sql, whose functions compute FF1 in SQL.
+-- Tests aliases of decimal digits, prefixes of aliases, and functions that return NULL for a wrong text. The test uses
+-- functions of alias.sql, which compute the cipher FF1 in SQL.
 SET client_min_messages = warning;
 \set photos '\'\\x000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\''
 \set posts '\'\\x8fe07d5cbd1a2c8f5d4cbb1e8a3b1ec0f4f8f6dd3df7a1f4e8f6a0b9d1c2e3f4\''

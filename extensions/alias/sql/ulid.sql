@@ -16,7 +16,7 @@ SELECT count(*), bool_and(ulid = by_hand(snowflake.to_uuid(id))) AS by_hand, boo
        array_agg(id ORDER BY ulid COLLATE "C") = array_agg(id ORDER BY id) AS sorts
   FROM ulids;
 SELECT snowflake.to_ulid(NULL) IS NULL AND snowflake.from_ulid(NULL) IS NULL AS nulls;
--- A search by the ULID uses the primary key
+-- A query that searches by a ULID uses the index of the primary key
 CREATE TABLE posts (id bigint PRIMARY KEY);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;

@@ -53,7 +53,7 @@ SELECT snowflake_fleet.create_fleet(lease => '10 s', max_lead => '100 ms', max_s
 SELECT longest_ms, skew_ms, halted, seal, timeline,
        abs(term / 1048576 - extract(epoch FROM now()) * 1000) < 60000 AS term FROM snowflake_fleet.fleet;
 
--- Privileges from ALTER DEFAULT PRIVILEGES are revoked
+-- CREATE EXTENSION revokes privileges that ALTER DEFAULT PRIVILEGES granted
 CREATE TEMPORARY VIEW privileges AS
   SELECT o.name, a.grantee, a.privilege_type, a.is_grantable
     FROM (SELECT relname::text AS name, coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", relowner)) AS acl

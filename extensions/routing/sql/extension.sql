@@ -58,7 +58,7 @@ DROP EXTENSION snowflake_fleet;
 DROP EXTENSION snowflake_routing;
 (TABLE privileges_of_leases EXCEPT TABLE privileges);
 
--- Privileges from ALTER DEFAULT PRIVILEGES are revoked
+-- CREATE EXTENSION revokes privileges that ALTER DEFAULT PRIVILEGES granted
 CREATE ROLE generous_app;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO generous_app, pg_monitor, PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO generous_app WITH GRANT OPTION;
