@@ -93,7 +93,7 @@ def write(control, number, seed, journal_name, stop):
                     time.sleep(0.05)
                     continue
                 try:
-                    if number % 2:    # every second client uses explicit transactions and another isolation level
+                    if number % 2:    # every second client uses BEGIN with REPEATABLE READ, and COMMIT
                         there.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
                         result = there.execute(query, params).fetchall()
                         there.execute("COMMIT")
@@ -324,7 +324,8 @@ class Chaos:
                 self.moves += 1
                 return
             # A move is finished with --force, because a killed snowflake-move-shard has not compared the rows of source
-            # and target. The function verdict() counts the rows at the end.
+            # and target. After all moves, the function verdict() compares the rows with the changes that clients have
+            # committed.
             confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")

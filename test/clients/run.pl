@@ -17,8 +17,9 @@ ok(@clients > 0, 'SNOWFLAKE_CLIENTS names clients');
 @clients = grep { !/^reader-/ } @clients;    # readers.pl runs the readers
 unlike(slurp_file("$here/javascript/package-lock.json"), qr/"resolved"/, 'the lock file names no registry');
 
-# Creates a server that also listens on the loopback interface, because JDBC does not support Unix sockets. The
-# extension is installed in template1, so that a role with only CREATEDB can create test databases that contain it.
+# Creates a server that listens on a Unix socket and on the loopback interface, because JDBC does not support Unix
+# sockets. The extension is installed in template1, so that a role with only CREATEDB can create test databases that
+# contain it.
 my $node = Snowflake::Node->create('clients', conf => "listen_addresses = '127.0.0.1'\n");
 $node->append_conf('pg_hba.conf', 'host all all 127.0.0.1/32 trust');
 $node->start;

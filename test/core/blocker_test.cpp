@@ -76,8 +76,9 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// Blockers (states that prevent minting) have an order. If two blockers apply, blocker() must
-// return the earlier blocker. Blockers that depend on the same fact cannot apply at the same time.
+// States that prevent minting (blockers) have an order of importance. If two blockers apply,
+// blocker() must return the earlier blocker. Blockers that depend on the same fact cannot apply at
+// the same time.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {

@@ -115,9 +115,9 @@ constexpr int64_t free_from(const LeasedRegion& region) noexcept {
                                                  : region.until_ms;
 }
 
-// Chooses a free region for a server. The lease server prefers the region that was given back last,
-// if the server can mint ids in this region at once. The lease server's second choice is the region
-// that has been unused for the longest time.
+// Chooses a free region for the server that requests a lease. The lease server prefers the region
+// that was given back last, if the server can mint ids in this region at once. The lease server's
+// second choice is the region that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -286,7 +286,8 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
     return lease_detail::give_back(fleet, regions[place], request, clock_ms);
   const std::span<const int32_t> asked =
       renews ? std::span<const int32_t>(&request.region, 1) : own;
-  // Two servers can exchange regions, because release() comes before bind().
+  // Regions are first released and then bound, so that two servers can exchange their configured
+  // regions.
   if (!renews)
     lease_detail::release(regions, own, request.server,
                           lease_detail::earlier_clock(request, clock_ms));

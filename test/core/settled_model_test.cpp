@@ -1,5 +1,5 @@
-// Tests settle() in every interleaving of claims, commits, snapshots and readers. Rows that appear
-// later must not have ids below the result of settle().
+// Tests settle() in every interleaving of claims, commits, snapshots and readers. Rows that become
+// visible later must not have ids below the result of settle().
 #include "settled_model.hpp"
 
 namespace snowflake_interrupted {
@@ -217,8 +217,8 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A session registers its transaction as prepared before the session clears its slot. A second
-// session commits the prepared transaction.
+// A session registers its transaction as prepared before the session clears its slot. In this
+// schedule, a second session commits the transaction that the first session has prepared.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

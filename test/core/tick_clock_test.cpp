@@ -30,8 +30,8 @@ struct Machine {
   static inline bool instant = false;  // a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;
 
-  // Records which times the wall clock has shown lately. The recorded span is a little longer than
-  // TickClock may use a clock reading.
+  // Records which times the wall clock has shown in the last moments. The recorded span is a little
+  // longer than TickClock may use a clock reading.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});

@@ -31,7 +31,7 @@ is(system("$^X scripts/demo.d/report.pl $directory/recording.json > $directory/r
 my $recording = decode_json(slurp_file("$directory/recording.json"));
 my $page = slurp_file("$directory/report.html");
 
-# Checks that the recording contains the events in their order.
+# Checks that the recording of the demo contains all events in the right order.
 my @samples = @{ $recording->{samples} };
 cmp_ok(scalar @samples, '>', 40, 'the recording has more than 40 samples');
 my $ids = $samples[-1]{total}{ids};

@@ -46,7 +46,8 @@ reports_ok('check_pgactivity', '-s', @$_, '-h', $host, '-p', $port, '-F', 'nagio
 reports_ok('check_postgres', "--action=$_", "--host=$host", "--port=$port", '--dbname=app', '--output=nagios')
   foreach qw(sequence bloat autovac_freeze txn_wraparound last_vacuum last_analyze);
 
-# Lists queries of other monitoring programs. Each query returns the relations that the monitoring program would report.
+# Lists the queries with which other monitoring programs check relations. Each query returns the relations that the
+# monitoring program would report.
 my %formula = (
 	'half of the range is used' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND last_value >= max_value / 2},
 	'the share of the range' => q{SELECT sequencename FROM pg_sequences WHERE schemaname = 'snowflake' AND (last_value - min_value) * 100.0 / (max_value - min_value) > 50},

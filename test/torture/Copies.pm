@@ -56,7 +56,7 @@ sub ask_standby
 }
 
 # Makes another server the main server of the run, and restarts all clients there. The clock of the other server may be
-# wrong for a while.
+# wrong before the torture run corrects it.
 sub move
 {
 	my ($w, $to, $fork, $mode, $hold) = @_;
@@ -262,8 +262,8 @@ sub dump_restore
 	return "pg_dump restored into a new server, clock $behind s";
 }
 
-# Makes a copy of a database in the same server. The copied high-water mark must be above all ids of the original
-# database.
+# Copies a database with CREATE DATABASE and TEMPLATE in the same server. The copied high-water mark must be above all
+# ids of the original database.
 sub template
 {
 	my ($w) = @_;

@@ -1,6 +1,6 @@
-# Makes the servers for scripts/torture --fleet. Some servers lease one of two regions, and one server has a static
-# region. One of the leasing servers has a standby. The lease server has a standby of its own. The base class World has
-# the clocks, the clients, and the list of events for the checker.
+# Makes the servers for the torture test that scripts/torture --fleet starts. Some servers lease one of two regions, and
+# one server has a static region. One of the leasing servers has a standby. The lease server has a standby of its own.
+# The base class World has the clocks, the clients, and the list of events for the checker.
 package Fleet;
 
 use strict;
@@ -105,8 +105,8 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# Returns one of the choices at random. In a short torture run always returns the last choice, which must be the hardest
-# one.
+# Returns one of the given values at random. In a short torture run, returns the last value, which must make the hardest
+# test.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }

@@ -180,7 +180,7 @@ sub clock_step
 	$step = bearable($group, $step);
 	$w->set_clock($group->{node}, $step);
 	sleep $hold / 2;
-	# Restarts the server in some runs, because the lease server must also detect the wrong clock of a restarted server.
+	# At random, restarts the server, because the lease server must detect the wrong clock of a restarted server, too.
 	my $renewed = rand() < 0.3;
 	$w->relive($group, 'kill', $step) if $renewed;
 	sleep $hold / 2;
@@ -203,7 +203,7 @@ sub clock_jitter
 	return "clock jitter of $amplitude s on all servers";
 }
 
-# Lets a server observe an id of another server. All later ids of the server must be above the observed id, in every
+# Passes an id of another server to observe(). All later ids of the server must be above the observed id, in every
 # region.
 sub observe
 {

@@ -43,8 +43,9 @@ sub background
 	  or POSIX::_exit(127);
 }
 
-# Drops and creates the extension. While the server runs, the new high-water mark must be above all ids that were minted
-# before. DROP EXTENSION ... CASCADE removes defaults that mint ids, but not their tables.
+# Drops and creates the extension. If the server was not restarted, the high-water mark of the new extension must be
+# above all ids of the dropped extension. DROP EXTENSION with CASCADE removes defaults that mint ids, but not their
+# tables.
 my $drop_create = <<'SQL';
 DROP EXTENSION snowflake CASCADE;
 CREATE EXTENSION snowflake;
@@ -167,7 +168,7 @@ sub write_all_data
 }
 
 # Restores the seal (the stored layout) of another database with disabled triggers, as pg_restore --disable-triggers
-# does. The restored database must stop minting, also after a crash.
+# does. The restored database must not mint ids, even after a crash.
 sub disable_triggers
 {
 	my ($w) = @_;
@@ -216,8 +217,9 @@ sub async_create
 	return "DROP and CREATE EXTENSION with asynchronous commits, then SIGKILL of the server, clock $step s";
 }
 
-# Raises the high-water mark, as a restored dump does. The raised high-water mark must never become lower again. After a
-# session has read the raised high-water mark, all new ids must be above this high-water mark.
+# Raises the high-water mark to a later time, as the restore of a dump does. The raised high-water mark must never
+# become lower again. After a session has read the raised high-water mark, all new ids must be above this high-water
+# mark.
 sub raise_mark
 {
 	my ($w) = @_;
@@ -308,7 +310,7 @@ sub connections
 }
 
 # Observes a generated id that is slightly ahead of the clock, within "snowflake.max_lead". Every later id must be
-# greater than the observed id, also after a crash.
+# greater than the observed id, even after a crash.
 sub observe
 {
 	my ($w) = @_;
@@ -370,9 +372,9 @@ sub oid_reuse
 }
 
 # Causes several faults in a separate database. Faults in the separate database must not affect the other databases of
-# the server. The high-water mark of the separate database is a day ahead of the clock, and calls fail. DROP EXTENSION
-# is rolled back, and the database is copied. The last fault mints ids in the separate database as far ahead of the
-# clock as "snowflake.max_lead" permits.
+# the server. The high-water mark of the separate database is a day ahead of the clock, and calls fail. Other faults
+# roll back DROP EXTENSION in the separate database, and copy this database. The last fault mints ids in the separate
+# database as far ahead of the clock as "snowflake.max_lead" permits.
 sub next_door
 {
 	my ($w) = @_;

@@ -302,8 +302,8 @@ sub stop_clients
 }
 
 # Call crash_begins() before a crash, and pass its result to continue_after() before the server starts. Before
-# PostgreSQL 17 the SQL engine cannot flush its high-water mark. An id that was returned shortly before a crash may
-# therefore be minted again, unless a committed transaction used this id.
+# PostgreSQL 17 the SQL engine cannot flush its high-water mark. For this reason an id that was returned shortly before
+# a crash may be minted again, unless a committed transaction used the id.
 sub crash_begins
 {
 	my ($self) = @_;

@@ -16,7 +16,7 @@
 //   observed     what a server mints after observe(id) is greater than the id
 //
 // If servers lease their regions, the rule "order" compares only time and sequence number, because
-// a shard continues in another region. Each result of a call must follow these rules:
+// a shard continues in another region. The ids that one call has returned must follow these rules:
 //
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
@@ -27,7 +27,7 @@
 //
 //   neighbour    no call failed, and none took longer than half a second
 //
-// The driver writes the manifest during the run:
+// The torture program writes the manifest during the run:
 //
 //   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION
 //                                        REGION is -1 if it is leased
@@ -94,8 +94,8 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// An id must have the configured region. If regions are leased, a line of history with a static
-// region must use this region, and no other line may use it.
+// Each id must have the region in the server's configuration. If regions are leased, a line of
+// history with a static region must use this region, and no other line may use it.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;

@@ -3,7 +3,7 @@
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //   [max_wait=MS]
 //
-// Runs until SIGTERM. Errors are expected during faults, and are counted. Internal errors, unique
+// Runs until SIGTERM. During faults, errors are expected and only counted. Internal errors, unique
 // violations and a server that does not respond are never expected. The client writes unexpected
 // errors to FILE.violations, and the run fails.
 
@@ -185,7 +185,7 @@ class Client {
   }
 
   // Inserts into a table whose default mints ids, in transactions that end in different ways. The
-  // ids of a transaction that is rolled back also count as returned.
+  // ids of a transaction count as returned even if the transaction is rolled back.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);

@@ -90,5 +90,5 @@ ok($w->settles(30), 'every database mints after the last fault');
 $w->stop_clients($_) for $w->groups;
 $w->main->stop;
 
-Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # the server with the full disk may panic
+Verdict::give($w, may_crash => qr/_full\d+\.log$/);    # a server whose disk is full may stop with a PANIC
 done_testing();

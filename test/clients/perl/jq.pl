@@ -29,7 +29,7 @@ cmp_ok(scalar(keys %distinct), '<', 100, 'trap: jq makes one number of many ids'
 my $strings = rows('SELECT json_agg(id::text ORDER BY id) FROM photos');
 is_deeply(output_of($strings, 'jq', '-r', '.[]'), $as_text, 'json_agg(id::text) is exact');
 
-# awk rounds ids too, because awk also computes with double precision.
+# The program awk computes with double precision, and rounds ids like jq.
 %distinct = map { $_ => 1 } @{ output_of(join("\n", @$as_text), 'awk', '{ printf "%d\n", $1 + 0 }') };
 cmp_ok(scalar(keys %distinct), '<', 100, 'trap: awk rounds too if it computes');
 

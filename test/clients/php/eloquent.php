@@ -1,5 +1,5 @@
 <?php
-// Eloquent reads an incrementing key by INSERT ... RETURNING. Rows with a null key, which insert() sends, need the
+// Eloquent reads an incrementing key by the clause RETURNING. Rows with a null key, which insert() sends, need the
 // trigger set_id().
 
 use Illuminate\Database\Capsule\Manager;

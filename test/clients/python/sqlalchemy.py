@@ -64,7 +64,8 @@ with Session(engine) as session:
     ok(len(inserts) == 1, "in one INSERT", len(inserts))
 
 
-# Tests adopt() on an application whose primary keys had the type Integer. The models of the application stay unchanged.
+# Tests adopt() on an application whose primary keys had the type Integer. The application's models in Python stay
+# unchanged.
 class Comment(Base):
     __tablename__ = "comments"
     id = Column(Integer, primary_key=True)

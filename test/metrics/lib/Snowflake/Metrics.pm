@@ -205,8 +205,8 @@ sub firing
 	return \%firing;
 }
 
-# start_prometheus CONFIG, RULES: starts Prometheus with these texts as configuration and alert rules. Returns the
-# address of Prometheus.
+# start_prometheus CONFIG, RULES: starts Prometheus with the texts CONFIG as configuration and RULES as alert rules.
+# Returns the address of Prometheus.
 sub start_prometheus
 {
 	my ($config, $rules) = @_;
