@@ -28,11 +28,11 @@ sub has { my ($self, $part) = @_; return exists $self->{$part} }
 # measured, the hash is empty.
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
-  my $subjects = $self->{$part} // {};    # prevents the lookup below from adding missing keys
+  my $subjects = $self->{$part} // {};    # prevents the next expression from adding missing keys to the hash
   return %{ ($subjects->{$subject} // {})->{$metric} // {} };
 }
 
-# Returns the median, the minimum and the maximum of a list. If the list is empty, returns an empty list.
+# Returns the median, the minimum and the maximum of a list. The result is empty if the given list of values is empty.
 sub summary {
   my @sorted = sort { $a <=> $b } @_;
   return () unless @sorted;

@@ -7,7 +7,7 @@ fleet_servers=(control a b)
 region_of() { case $1 in control) echo 1 ;; a) echo 2 ;; b) echo 3 ;; esac; }
 where() { echo "host=$work/run port=$((5540 + $(region_of "$1"))) user=bench dbname=postgres"; }
 
-# on SERVER ARGUMENT...: runs psql with these arguments on SERVER.
+# on SERVER ARGUMENT...: runs psql with each ARGUMENT on SERVER.
 on() {
   local server=$1
   shift

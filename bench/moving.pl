@@ -72,7 +72,7 @@ sub start_writers {
 }
 
 # Prints two values for each phase: the longest transaction that overlapped the phase, and the rate of transactions that
-# ended in the phase. Fails if a writer reported an error.
+# ended in the phase. The program fails if a client that writes has reported an error.
 sub stop_writers {
   my ($prefix) = @_;
   sleep 3;    # waits because pgbench loses log lines that are still in its buffer

@@ -1,9 +1,9 @@
 #!/usr/bin/perl
 # perl -I bench report.pl [--gate] OUT [README]: reads OUT/results and writes the report OUT/RESULTS.md. If README is
-# given, the program also replaces the text between two marks in README. The text of the report is in the templates
-# RESULTS.md.in and performance.md.in. The program computes the numbers and tables that replace the {{names}} in the
-# templates of the report. If all values of a paragraph or section are missing, the report leaves the paragraph or
-# section out. A single missing value is marked in the report.
+# given, the program replaces the measured values between two marks in README. The text of the report is in the
+# templates RESULTS.md.in and performance.md.in. The program computes the numbers and tables that replace the {{names}}
+# in the templates of the report. If all values of a paragraph or section are missing, the report leaves the paragraph
+# or section out. A single missing value is marked in the report.
 use strict;
 use warnings;
 use FindBin;
@@ -38,8 +38,8 @@ sub table {
     map { '| ' . join(' | ', @$_) . ' |' } @rows;
 }
 
-# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of several metrics. If a metric was not measured,
-# returns an empty list.
+# sum_of PART, SUBJECT, METRIC...: returns the sum of the medians of several metrics. The result is empty if one of the
+# metrics was not measured.
 sub sum_of {
   my ($part, $subject, @metrics) = @_;
   my @values = map { $samples->median($part, $subject, $_) // return } @metrics;

@@ -129,7 +129,7 @@ template <class Clock, bool own>
   Shard& counter = counter_of(state, own);
   Clock clock;
   Layout layout = kLayout;
-  benchmark::DoNotOptimize(layout);  // hides the layout from the compiler, as in the server
+  benchmark::DoNotOptimize(layout);  // keeps the layout from being a constant, as in the server
   const Meter meter;
   for (auto _ : state) {
     const Claim claim = counter.claim(layout, bounds_at(layout, clock.ms()), 1);

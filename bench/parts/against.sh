@@ -24,8 +24,8 @@ both() { local which; for which in old new; do at $which; "$@"; done; }
 build_old
 
 rounds=$(by_form 40 5)
-# Measures both servers in each round. In each round, another server is measured first. Collects the results of both
-# servers after the last round.
+# Each round of the comparison measures the servers of both commits. The two servers take turns in being measured first.
+# Collects the results of both servers after the last round.
 measure_rounds() {
   local run which
   for run in $(seq 0 "$rounds"); do

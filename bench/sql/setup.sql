@@ -72,7 +72,7 @@ INSERT INTO bench.key VALUES
   (13, 'KSUID, text', 'text COLLATE "C"', 'bench.ksuid_text()'),
   (14, 'NanoID', 'text COLLATE "C"', 'bench.nanoid()');
 
--- Stores samples and the measured subjects.
+-- The tables store the measured values (samples) and the names of what was measured.
 
 CREATE UNLOGGED TABLE bench.sample (subject text, metric text, run integer, value float8);
 
@@ -95,8 +95,8 @@ BEGIN
 END
 $$;
 
--- Lists the expressions that measure_calls() and similar procedures measure. In an expression, SHARD stands for an
--- unused shard, and NTH for the number of the column, 1 to 10.
+-- Lists the expressions whose cost measure_calls() and similar procedures measure. In an expression, SHARD stands for
+-- an unused shard, and NTH for the number of the column, 1 to 10.
 CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
 
 -- Measures the costs of calls, ten calls per row, for all subjects in turn. The argument `source` is a query for the
