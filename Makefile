@@ -8,8 +8,8 @@ ENGINES = $(foreach layout, fleet wide instagram twitter js53, snowflake_engine_
 SCRIPTS_SQL = $(EXTENSION:%=%--$(EXTVERSION).sql)
 DATA_built = $(SCRIPTS_SQL) $(ENGINES)
 engine = $(srcdir)/extensions/migrate/src/sql/engine
-# An install script consists of these parts, in this order. The part with privileges is the last one, because privileges
-# apply to all objects.
+# Lists the parts of which the SQL script of the extension consists, in their order. The part with privileges is the
+# last one, because privileges apply to all objects.
 snowflake_parts = $(addprefix src/sql/, take_over.sql state.sql mint.sql decode.sql ranges.sql admin.sql views.sql text_forms.sql \
 	by_shard.sql shard_rows.sql adopted.sql drop_guard.sql run_as.sql settled.sql taken_over.sql privileges.sql)
 snowflake_shards_parts = $(addprefix extensions/shards/src/sql/, shard_template.sql shard_copies.sql uncopyable.sql create_shards.sql \

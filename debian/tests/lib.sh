@@ -20,7 +20,7 @@ installed_versions() {
 packaged_version() { dpkg-query -W -f '${source:Upstream-Version}' "postgresql-$postgres-snowflake"; }
 
 # start_cluster: starts a cluster of PostgreSQL $postgres that listens only on its Unix socket and does not preload the
-# library. When the script ends, the cluster is removed.
+# library. When the script ends, the test cluster is removed.
 start_cluster() {
   pg_createcluster "$postgres" snowflake_test -- --no-sync >/dev/null
   trap 'pg_dropcluster --stop "$postgres" snowflake_test 2>/dev/null || true' EXIT

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 #
 # Runs scripts/demo --fleet, which sources this file. In this demo three servers mint ids, one server is cloned, and
-# another fails over. The demo counts all ids and duplicate ids, first without and then with leased regions. The demo
-# leaves no files or processes.
+# another fails over. The demo counts all ids and duplicate ids, first without and then with leased regions. When the
+# demo ends, it leaves no files or processes.
 
 step "Building the lease server's extension and the worker that leases"
 build_and_install "$demo/source/extensions/lease"
@@ -11,7 +11,7 @@ export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warnin
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 declare -A port=([lease_server]=5501 [north]=5502 [west]=5503 [south]=5504 [clone]=5505 [standby]=5506)
 
-# on SERVER ARGUMENT...: runs psql with these arguments on SERVER.
+# on SERVER ARGUMENT...: runs psql with each ARGUMENT on SERVER.
 on() {
   local server=$1
   shift

@@ -28,8 +28,8 @@ my @EVENTS = (
 	{ at => 25.5, what => 'step', by => -7200 });
 my $END = 29;
 
-# Sets the number of transactions per second in each shard, with one id per transaction. In shard $BURSTING, one client
-# mints batches.
+# Sets the number of transactions per second in each shard, with one id per transaction. In shard number $BURSTING, one
+# client mints batches.
 my %RATE = (1 => 300, 2 => 120, 3 => 30);
 my $BURSTING = 5;
 
@@ -134,7 +134,7 @@ sub ask
 	die "psql has ended: $sql\n";
 }
 
-# Runs pgbench without the simulated clock.
+# Runs pgbench with this machine's clock instead of the simulated clock.
 sub load
 {
 	my ($name, $sql, @options) = @_;

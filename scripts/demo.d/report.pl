@@ -283,7 +283,7 @@ sub lead_drawing
 	});
 }
 
-# Draws the ids per second of one shard. The chart of each shard has its own scale.
+# Draws the ids per second of one shard. The vertical axis of each shard's chart has its own scale.
 sub rate_drawing
 {
 	my ($shard, $colour) = @_;

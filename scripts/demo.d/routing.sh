@@ -2,7 +2,7 @@
 #
 # Runs scripts/demo --routing, which sources this file. The demo runs four servers, of which three have 16 shards. The
 # demo sends queries to the server of their id with PL/Proxy and postgres_fdw, and moves a shard while clients write to
-# it. The demo leaves no files or processes.
+# it. When the demo ends, it leaves no files or processes.
 
 names=(control north west south)   # the server "control" has the shard map, and routes queries
 build_and_install "$demo/source/extensions/lease"
@@ -11,7 +11,7 @@ bin=$("$pg_config" --bindir)
 export PGHOST=$demo PGDATABASE=postgres PGOPTIONS='-c client_min_messages=warning'
 [ "$(id -u)" != 0 ] || export PGUSER=postgres
 
-# on SERVER ARGUMENT...: runs psql with these arguments on SERVER.
+# on SERVER ARGUMENT...: runs psql with each ARGUMENT on SERVER.
 on() {
   local server=$1
   shift
