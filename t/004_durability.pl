@@ -52,9 +52,9 @@ $node->safe_psql('postgres', "LOAD 'snowflake'; ALTER SYSTEM SET snowflake.reser
 $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 
-# A call that writes the high-water mark leaves no lock and no transaction id in its transaction. The first call after a
-# server start writes the high-water mark. Later calls write the high-water mark when the clock has caught up with the
-# ids.
+# After a call has written the high-water mark, its transaction has no transaction id, and no lock remains. The first
+# call after a server start writes the high-water mark. Later calls write the high-water mark when the clock has caught
+# up with the ids.
 $node->clock->set(0);
 $ledger->new_server_run;
 $node->restart;

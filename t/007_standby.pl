@@ -1,5 +1,5 @@
-# Tests which functions work on a streaming standby. Ids must stay unique if the standby is promoted while its clock is
-# behind.
+# Tests which functions of snowflake work on a streaming standby. Ids must stay unique if the standby is promoted while
+# its clock is behind.
 
 use strict;
 use warnings FATAL => 'all';

@@ -72,8 +72,8 @@ stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# If a misspelt "snowflake.owned_shards" were accepted, the server would own all shards. The name of a setting can have
-# upper-case letters.
+# If a misspelt "snowflake.owned_shards" were accepted, the server would own all shards. Upper-case letters in the name
+# of a setting are accepted.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",

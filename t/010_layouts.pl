@@ -11,7 +11,7 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Each layout has a database of its own. Before the test of each layout, the clock is set back a little further.
+# Each tested layout has a separate database. For each further layout, the test sets the clock back a little more.
 sub start_with
 {
 	my ($settings, $database) = @_;

@@ -80,7 +80,7 @@ $node->crash($ledger, +61);    # with this reserve, the high-water mark can be 6
 mint('prod');
 mint('staging');
 
-# Copies a database with the option TEMPLATE of CREATE DATABASE. The copied database may have to wait until the clock
+# Copies a database by CREATE DATABASE with the option TEMPLATE. The copied database may have to wait until the clock
 # reaches its own high-water mark, but no other database has to wait.
 undisturbed(
 	'a template copy',
@@ -144,7 +144,7 @@ foreach my $way (
 }
 
 # A dropped high-water mark is kept in shared memory even if the database has no slot of its own there. Three other
-# databases use all slots in shared memory.
+# databases use all slots for databases in shared memory.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

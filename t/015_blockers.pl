@@ -126,9 +126,9 @@ sub holds
 	return;
 }
 
-# Tests a state in which calls wait instead of failing. Compares a session that minted ids before the state began with a
-# new session. The hash %step contains a name, the reason that health() must show, and the code of "make" and "undo".
-# The element "for" of %step names the wait event that one session must show.
+# Tests a state of the database in which calls wait instead of failing. Compares an old session, which minted ids before
+# the state began, with a new session. The hash %step contains a name, the reason that health() must show, and the code
+# of "make" and "undo". The element "for" of %step names the wait event that one session must show.
 sub waits
 {
 	my (%step) = @_;

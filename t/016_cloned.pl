@@ -50,7 +50,7 @@ sub at_home
 	return;
 }
 
-# Tests changes that do not copy the database.
+# Tests changes of a server that do not copy the database.
 
 at_home('a new database');
 my $home = $node->safe_psql('postgres', $remembered);

@@ -99,7 +99,7 @@ is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
 	'0|t', 'over the updates ids are unique and ascending');
 
-# Checks that the snapshot of the catalogue shows every difference. Each statement of the list is a mistake that an
+# Checks that the comparison of two catalogues detects every difference. Each statement of the list is a mistake that an
 # update script could make.
 my @mistakes = (
 	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',

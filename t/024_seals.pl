@@ -119,8 +119,8 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)), (SELEC
 adopted('looked');
 $pooled->quit;
 
-# Restores a dump in a transaction that is rolled back. Other sessions wait for a transaction that takes over the layout
-# of a dump.
+# Restores a dump with another layout in a transaction that is rolled back. Other sessions wait for a transaction that
+# takes over the layout of a dump.
 make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
@@ -165,8 +165,8 @@ foreach my $use (sort keys %uses)
 	$node->refuses("SET ROLE app; $adopt", $refused, "$use: a dump with another seal is refused", $use);
 	$node->refuses('SELECT snowflake.next_id(1)', $refused, "$use: after the refused dump next_id() fails", $use);
 }
-# A generated column decodes ids while rows are restored. A database that has decoded ids cannot take over the layout of
-# a dump.
+# During the restore, a generated column decodes the ids of the restored rows. A database that has decoded ids cannot
+# take over the layout of a dump.
 $node->safe_psql('twitter', 'ALTER TABLE photos ADD shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED');
 dump_of('twitter', 'plain');
 make('computed');

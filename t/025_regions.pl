@@ -54,7 +54,7 @@ is(health('x'), 't||', 'health reports nothing while one database mints');
 $node->safe_psql('y', 'SELECT snowflake.next_id(6)');
 is(health('y'), 't||', 'health reports nothing while the databases mint different shards');
 $node->safe_psql('y', 'SELECT snowflake.next_id(5)');
-alter('postgres', 'region', 1);    # this database has not minted ids
+alter('postgres', 'region', 1);    # the database postgres has not minted ids
 my $statement = 'ALTER DATABASE y SET snowflake.region = 2';
 is(health('x'), "t|another database mints the same ids|Database \"y\" mints shard 5 in the same region. If the ids of the two databases must differ, run $statement, and connect again.",
 	'health of the first database names the second one, and the statement that separates them');

@@ -33,8 +33,8 @@ foreach my $writer (@writers)
 }
 $ledger->check(20_000, 'ids of sessions that load the library at the same time are unique');
 
-# The first session loads the library in a transaction that is rolled back. The second session ends within a
-# transaction.
+# The first session loads the library in a transaction that is rolled back. The second session loads the library in a
+# transaction, and ends within this transaction.
 $node->mint($ledger, 'BEGIN; SELECT snowflake.next_id(1); ROLLBACK; SELECT snowflake.next_id(1)');
 my $leaving = $node->session;
 $ledger->record('leaving', $leaving->query_safe('BEGIN; SELECT snowflake.next_id(1)'));
@@ -87,7 +87,7 @@ chmod 0700, $segments or die $!;
 $node->mint($ledger, $mint, 'crowded');
 $ledger->of('crowded')->check(200, 'the next call succeeds when there is room for shared memory');
 
-# Tests sessions that have not used the extension. An event trigger loads the library before a command that the library
+# Tests sessions that have not loaded the library. An event trigger loads the library before a command that the library
 # may refuse.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint) PARTITION BY HASH (id snowflake.by_shard);
@@ -105,8 +105,8 @@ $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '425
   'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
 $first->query_safe('ROLLBACK');
-# Mints ids that are ahead of the clock. A session that has not loaded the library drops the high-water mark while the
-# high-water mark is ahead of the clock.
+# Mints so many ids that they are ahead of the clock. A session that has not loaded the library drops the high-water
+# mark while the high-water mark is ahead of the clock.
 $node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
 my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
 $node->safe_psql('crowded', 'DROP EXTENSION snowflake');

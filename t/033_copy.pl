@@ -149,8 +149,8 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# A trigger makes a plan while COPY runs. The session caches the plan of the trigger, and uses the plan again after the
-# COPY.
+# While COPY runs, its trigger makes a plan for a statement that mints ids. The session caches the plan of the trigger,
+# and uses the plan again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)

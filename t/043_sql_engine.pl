@@ -82,7 +82,7 @@ foreach my $file (qw(burst decode observe plans text_forms uuid))
 	ok($out eq $expected, "sql/$file.sql has the expected output with the SQL engine") or diag(join "\n", grep { index($expected, $_) < 0 } split /\n/, $out);
 }
 
-# scripts/engine-sql prints the script without a server.
+# The program scripts/engine-sql prints the script of the SQL engine without a server.
 my $program = "$suite/scripts/engine-sql";
 foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter', 5 ], [ 'js53', 0 ])
 {

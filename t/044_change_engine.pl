@@ -102,8 +102,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# The planner evaluates index predicates and expressions of statistics. Index predicates and expressions of statistics
-# must run as the owner of the table, even if a superuser runs CREATE EXTENSION.
+# Planning a query evaluates index predicates and expressions of extended statistics. Index predicates and expressions
+# of statistics must run as the owner of the table, even if a superuser runs CREATE EXTENSION.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;

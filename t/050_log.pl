@@ -179,7 +179,7 @@ $news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'Minting st
 is(count_of('LOG:  the ids of layout'), 1, 'the log reports the end of the layout once');
 $node->stop;
 $node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
-$clock->set(2_835_201_217 - time);    # ten seconds before the layout ends at 2059-11-04 19:53:47.776
+$clock->set(2_835_201_217 - time);    # ten seconds before the last time of the layout, 2059-11-04 19:53:47.776
 $node->start;
 $node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
 	message => 'the id layout has no time values left', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');

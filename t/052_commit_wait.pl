@@ -21,8 +21,8 @@ my $ahead = Snowflake::Node->create_running('ahead', conf => "snowflake.region =
 my $behind = Snowflake::Node->create_running('behind', conf => "snowflake.region = 2\n$conf", clock => -0.9);
 $_->safe_psql('postgres', 'CREATE TABLE t (id bigint)') foreach $ahead, $behind;
 
-# Commits an id on the first server, and after that mints an id on the second server. Returns the second id minus the
-# first id.
+# Commits an id on the first server, and after that mints an id on the second server. Returns the difference between the
+# second id and the first id.
 my $first = $ahead->session;
 my $second = $behind->session;
 $_->query_safe('SELECT snowflake.next_id(1)') foreach $first, $second;

@@ -106,8 +106,8 @@ LIKE
 }
 
 # Tests adopt() while another session has locked the table that adopt() changes. Between its attempts adopt() releases
-# its locks, so that other sessions can write. When adopt() fails, its error names the other session. A cancelled call
-# of adopt() has changed nothing, and the next call succeeds.
+# its locks, so that other sessions can write. If adopt() fails because of a lock, its error names the session that
+# holds the lock. A cancelled call of adopt() has changed nothing, and the next call succeeds.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -236,7 +236,8 @@ is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY
 	'public.comments public.flags public.photos public.tags', 'application: adopted_columns() shows all keys, without a problem');
 
 # An upgrade of the application restores the default nextval() of a column that was adopted. A query in doc/moving.md
-# reports adopted columns whose default no longer mints ids. The query works in a restored dump, too.
+# reports adopted columns whose default no longer mints ids. After a dump is restored, the query reports the same
+# columns.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
 like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint ids/, 'upgrade: the statement of the page reports the column');

@@ -88,8 +88,8 @@ sub next_block
 	return splice(@{ $blocks{$page} }, $at, 1)->[1];
 }
 
-# Runs the statements in the next code block of a page. Returns each statement of the block with its comment and its
-# result.
+# Runs the statements in the next code block of a page. Returns each statement of a page's code block with its comment
+# and its result.
 sub say_block
 {
 	my ($page) = @_;
@@ -221,7 +221,7 @@ foreach my $page (sort keys %page)
 	is(join(', ', @wrong), '', "$page: the programs and options on the page exist");
 }
 
-# Checks that the files that a page names exist. A page can name a file by the end of its path
+# Checks that each file that a documentation page names exists. A page can name a file by the end of its path
 # (`pg/checks/seal_check.cpp`), and a test by the beginning of its path (`t/005`).
 my @files;
 find({ no_chdir => 1, wanted => sub {

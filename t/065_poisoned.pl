@@ -25,7 +25,7 @@ sub call
 
 sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
 
-# Makes the functions of role joe. The function attack() tries to make joe a superuser.
+# Makes the functions with which role joe attacks a superuser. The function attack() tries to make joe a superuser.
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE ROLE joe LOGIN;

@@ -1,5 +1,6 @@
-# Tests a lock on each relation of the extension. A call that mints ids waits for a lock if and only if health() shows
-# that the database does not mint. A prepared transaction keeps its lock after a restart.
+# Tests calls while another transaction has locked a relation of the extension, for each relation. A call that mints ids
+# waits for a lock if and only if health() shows that the database does not mint. A prepared transaction keeps its lock
+# after a restart.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,8 +20,8 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'the extension has five sequences');
 cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'the extension has at least three tables');
 
-# Returns whether a statement waits for the lock. A statement that waits for the lock fails after lock_timeout, because
-# the test never releases the lock.
+# Returns whether a statement waits for the lock that the test holds. A statement that waits for the lock fails after
+# lock_timeout, because the test never releases the lock.
 sub waits
 {
 	my ($sql) = @_;

@@ -56,8 +56,8 @@ is(held(), 'nothing', 'the view settled shows that nothing is held back');
 like(sql('SET ROLE reader; SELECT snowflake.settled_before(), s.settled_before IS NOT NULL FROM snowflake.settled s'), qr/^\d+\|t$/, 'every role may call settled_before()');
 like(sql('BEGIN READ ONLY; SELECT snowflake.settled_before()'), qr/^\d+$/, 'settled_before() works in a read-only transaction');
 
-# A transaction is open while other transactions commit later ids. A consumer that continues after the greatest visible
-# id would skip the rows of the open transaction.
+# One transaction stays open while other transactions commit later ids. A consumer that continues after the greatest
+# visible id would skip the rows of the open transaction.
 my $writer = $node->session;
 my $pid = $writer->query_safe('SELECT pg_backend_pid()');
 my $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -103,8 +103,8 @@ comes_to_be_settled(sql('SELECT id FROM t WHERE n = 1'), 'a procedure that has c
 $blocker->query_safe('SELECT pg_advisory_unlock(7)');
 $node->finish_writer($call);
 
-# The rows of a commit that waits for a standby are not visible yet. The function settled_before() does not wait for
-# such a commit, and its result is below the ids of the transaction.
+# The rows of a commit that waits for a standby are not visible yet. The function settled_before() does not wait for a
+# delayed commit, and its result is below the ids of the transaction.
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
@@ -161,7 +161,7 @@ is(sql('SELECT gid FROM pg_prepared_xacts'), 'explicit', 'the prepared transacti
 sql("ROLLBACK PREPARED 'explicit'");
 is(sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), '0', 'without a prepared transaction there is no advisory lock');
 
-# Terminates and kills sessions while their transactions are open.
+# Tests sessions that are terminated or killed while their transactions are open.
 $writer = $node->session;
 $pid = $writer->query_safe('SELECT pg_backend_pid()');
 $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');

@@ -19,8 +19,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements of doc/outside.md run on the table that README.md creates, with one row. The argument $1 of a statement
-# is a text form of the row's id.
+# The statements of doc/outside.md run on the table that README.md creates, with one row. If a statement of the page has
+# the argument $1, the test passes a text form of the row's id.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");

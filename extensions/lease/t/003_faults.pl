@@ -63,7 +63,8 @@ $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = ''\n"
 $lease_server->reload;
 is(scalar(mint($server, 10)), 10, 'the server mints when the lease server no longer waits for a standby');
 
-# If a database is dropped and created again with the clock set back, the new ids are greater than the old ids.
+# If a database is dropped and created again while the clock is set back, its ids are greater than the ids of the
+# dropped database.
 my @ids;
 sub goes_on_when_recreated
 {

@@ -25,7 +25,7 @@ $lease_server->safe_psql('theirs', q{SELECT snowflake_fleet.add_server('alpha')}
 my $server = Snowflake::Node->create('server',
 	conf => "snowflake.max_wait = 20s\nsnowflake.reserve = 3s\nsnowflake.leased_regions = '0-3'\nsnowflake.lease = 6s\nsnowflake.max_skew = 1s\nsnowflake.lease_conninfo = '$fleet{ours}'\n");
 
-# Checks that next_id() fails, and that health shows the same reason.
+# Checks that next_id() fails, and that health shows the reason of the error.
 sub refused
 {
 	my ($reason, $error, $name, $database) = @_;

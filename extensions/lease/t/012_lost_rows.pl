@@ -1,5 +1,5 @@
-# Tests a server that is recovered to an earlier time while its original still runs, and an asynchronous failover. In
-# both tests, the clocks of the recovered server and of the promoted standby are behind. The recovered server and the
+# Tests an asynchronous failover, and a copy of a server that is recovered to an earlier time while the original runs.
+# In both tests, the clocks of the recovered server and of the promoted standby are behind. The recovered server and the
 # promoted standby lease other regions than the original, so no id repeats, not even the id of a lost row.
 
 use strict;

@@ -97,7 +97,7 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
 renewed('the lease is renewed after the clock was set back');
 
-# The test suspends the postmaster, so that no new lease worker starts. After the lease has ended, health shows that no
+# The test suspends the postmaster, so that no new lease worker starts. When the lease has ended, health shows that no
 # lease worker runs.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
@@ -157,7 +157,7 @@ $standby->start;
 is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the background worker "snowflake lease" is not running', 'the view lease of a standby shows that no worker is running');
 $standby->stop;
 
-# If the granted lease is shorter than "snowflake.max_lead", the server does not repeat its request at once.
+# A server whose granted lease is shorter than "snowflake.max_lead" waits before it repeats its request.
 $lease_server->safe_psql('postgres', 'CREATE DATABASE short');
 $lease_server->install('short');
 $lease_server->safe_psql('short', q{

@@ -24,8 +24,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# The clock of the server is stepped while its request for a renewal waits. A renewal of the lease that began before the
-# clock step does not confirm the new time, so next_id() fails.
+# The test steps the clock of a leasing server while its request for a renewal waits. A renewal of the lease that began
+# before the clock step does not confirm the new time, so next_id() fails.
 my $operator = $lease_server->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $lease_server->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})

@@ -65,8 +65,8 @@ like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: 
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'the script fails if it runs a second time');
 
-# If the fleet has the wrong layout, an operator can call create_fleet() again. A second call of create_fleet() fails if
-# a server may have minted an id.
+# If create_fleet() was called with the wrong layout, an operator can call create_fleet() again. A second call of
+# create_fleet() fails if a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
 like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
@@ -123,7 +123,7 @@ foreach my $setting ('synchronous_commit', 'fsync')
 	$lease_server->reconfigure($setting => 'on');
 }
 
-# A server whose role was renamed or removed gets an error that explains the change.
+# If the role of a server was renamed or removed, the server gets an error that explains the change.
 sql('ALTER ROLE beta RENAME TO other');
 like($lease_server->ask(call => 'acquire', server => 'other', incarnation => 9)->{error}, qr/42501: role other is not a server of this fleet\nDETAIL: .*added under the name beta, and was renamed(?s:.*)HINT: .*RENAME TO beta/, 'the error explains that the role was renamed');
 sql('ALTER ROLE other RENAME TO beta');

@@ -1,4 +1,4 @@
-# Tests the map of shards: the calls that change it, its version, and its copies on other servers.
+# Tests the shard map: the calls that change the map, the version of the map, and its copies on other servers.
 
 use strict;
 use warnings FATAL => 'all';

@@ -31,8 +31,8 @@ sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
 # Each step of a move has a name, a function that takes a lock which snowflake-move-shard needs, and the output that
-# shows the step. The locks delay the commit of a change of the map, because the program first rehearses the change and
-# rolls it back.
+# shows the step. Before snowflake-move-shard changes the map, it tries the change and rolls it back. The locks delay
+# the commit of the real change.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -117,7 +117,7 @@ $north->safe_psql('postgres', "COMMIT PREPARED 'p'");
 is($mover->finish($move)->{status}, 0, 'the move continues when the prepared transaction is committed');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'the target has the rows of transactions that began before the fence');
 
-# While the schema is fenced, no role can write to its tables.
+# While the schema is closed for writers (fenced), no role can write to its tables.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
@@ -185,7 +185,7 @@ like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/ano
 release();
 is($mover->finish($move)->{status}, 0, 'the first program moves the shard');
 
-# If the target has not yet applied all changes when the schema is fenced, the target does not take over, and writers
+# If the target is behind when the schema is closed for writers (fenced), the target does not take over, and writers
 # continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");

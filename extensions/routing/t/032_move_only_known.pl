@@ -84,8 +84,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_1');
 like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'a move is refused if the source has no schema of the shard');
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
 
-# On the target an ordinary role has created a function with the name of an extension's function. When the schema is
-# created, the ordinary role's function runs as the role of the move and not as a superuser.
+# On the target an ordinary role has created a function with the name of an extension's function. When the move creates
+# the schema on the target, the ordinary role's function runs as the role of the move, not as a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON SCHEMA public TO tenant;

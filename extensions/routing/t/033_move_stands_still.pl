@@ -117,8 +117,8 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	$writer->query_safe("INSERT INTO shard_$shard.photos (user_id) SELECT 1 WHERE false; LOCK shard_$shard.photos IN ROW EXCLUSIVE MODE");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b');
 	$mover->wait_for($move, qr/writers or other locks did not end/);
-	# REINDEX waits for the transaction in which the program tries to lock the table. REINDEX and the move then block
-	# each other (a deadlock), so PostgreSQL ends one of the two transactions.
+	# REINDEX waits for the transaction in which snowflake-move-shard tries to lock the table. REINDEX and the move then
+	# block each other (a deadlock), so PostgreSQL ends one of the two transactions.
 	while ((my $error = $north->error_of($ddl)) !~ /^no error/)
 	{
 		die $error if $error !~ /40P01/;

@@ -27,7 +27,7 @@ $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->r
 sub hold
 {
 	my ($node, $sql) = @_;
-	# Sets the timeouts when the connection starts, because the first statement may come too late.
+	# The options of the connection set the timeouts, because the first statement of a session may come too late.
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
 	$session->query_safe('BEGIN');
@@ -118,7 +118,8 @@ foreach my $back ('', 'soon')
 }
 
 # The control database crashes during the commit of the map, so snowflake-move-shard cannot detect whether the map has
-# changed. In this case snowflake-move-shard prints the state of the move and the command to run next.
+# changed. If the commit of the map is in doubt, snowflake-move-shard prints the state of the move and the command to
+# run next.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);

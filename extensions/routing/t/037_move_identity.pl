@@ -75,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# Tests a source that is restored from a snapshot of its disk, with its replication slots. After the restore the target
-# must contain only the restored rows and later rows.
+# Tests a source that is restored from a snapshot of its disk, with its replication slots. After the source was
+# restored, the target must contain only the restored rows and later rows.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -201,7 +201,7 @@ foreach my $case (@missing)
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
-	# If the lost server returns, --forget succeeds on this server, too.
+	# If the lost server runs again, snowflake-move-shard --forget succeeds on it, too.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
 	is($result->{status}, 0, '--forget of the other server succeeds when the server is back') or diag($result->{output});
 	clean($lost, $lost->name);

@@ -1,6 +1,6 @@
 # Describes each member of an extension in one line, to compare two databases of a server. The line of a member contains
-# its definition, owner, privileges and comment, and whether dumps include its data. The values of sequences are not
-# included.
+# its definition, owner, privileges and comment, and whether dumps include its data. The lines about sequences do not
+# contain their values.
 
 package Snowflake::Catalogue;
 

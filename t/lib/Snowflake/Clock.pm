@@ -70,8 +70,8 @@ sub freeze
 	return;
 }
 
-# Writes the offset of the clock to the mapped file. If the clock stands still, the file contains the time of the clock,
-# too. Both are in seconds.
+# Writes the error of the server's clock to the mapped file. If the clock stands still, the file contains the time of
+# the clock, too. Both are in seconds.
 sub _write
 {
 	my ($self, @seconds) = @_;

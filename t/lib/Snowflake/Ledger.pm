@@ -17,7 +17,7 @@ sub new
 		shard_bits => $bits{shard_bits} // 13,
 		others => {},     # database => ledger
 		holder => {},     # id => session
-		last => {},       # the last id of each session and shard
+		last => {},       # the last id that each session received in each shard
 		highest => {},    # the highest id of each shard in all server runs
 		floor => {},      # the highest id of each shard in the earlier server runs
 		faults => [],

@@ -271,8 +271,8 @@ sub error_of
 	return $code == 0 ? "no error; returned \"$out\"" : $err;
 }
 
-# Checks the error of a statement that must fail. The hash %expected contains the SQLSTATE, and patterns for message,
-# detail and hint.
+# Runs a statement that must fail, and checks its error. The hash %expected contains the SQLSTATE, and patterns for
+# message, detail and hint.
 sub refuses
 {
 	my ($self, $sql, $expected, $name, $database) = @_;
@@ -375,8 +375,8 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Waits until a query returns true. If the server stops while psql connects, psql ends without reading the query. The
-# query is repeated in this case.
+# Repeats a query until it returns true. If the server stops while psql connects, psql ends without reading the query.
+# After such a failure of psql the query is repeated.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;

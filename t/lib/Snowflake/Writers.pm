@@ -1,5 +1,5 @@
-# Runs four clients that write until they are stopped. Each statement of a client is a transaction, and the first error
-# is kept.
+# Runs four clients that write until they are stopped. Each statement of a client is a transaction. The first error of
+# the clients is kept.
 
 package Snowflake::Writers;
 

@@ -1,6 +1,7 @@
 // Simulates another machine, disk and clock source for a server into which a test preloads this
 // library. The server reads the files that describe the machine from the directory in
-// SNOWFLAKE_MACHINE. A file that is missing in this directory does not exist for the server.
+// SNOWFLAKE_MACHINE. If a file is missing in this directory, the file does not exist for the
+// server.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
