@@ -120,7 +120,7 @@ CREATE POLICY mine ON badge AS RESTRICTIVE FOR UPDATE TO regress_app, regress_re
 CREATE POLICY "all on it" ON badge USING (holder IN (SELECT id FROM customer_list));
 COMMENT ON POLICY mine ON badge IS 'own';
 
--- Makes functions that declare integers, as in applications
+-- Makes functions with variables of type integer, as in real applications
 CREATE FUNCTION film_in_stock(p_film_id integer) RETURNS SETOF integer LANGUAGE sql AS 'SELECT inventory_id FROM person.inventory WHERE film_id = $1';
 CREATE FUNCTION audit() RETURNS trigger LANGUAGE plpgsql AS 'DECLARE n int; BEGIN n := NEW.rental_id; RETURN NULL; END';
 CREATE TRIGGER audit AFTER INSERT ON rental FOR EACH ROW EXECUTE FUNCTION audit();
@@ -191,7 +191,7 @@ SELECT count(*) FROM customer_list;
 SELECT count(*) FROM "Sales".totals;
 RESET ROLE;
 
--- A second call of adopt_schemas() finds nothing to change
+-- A second call of adopt_schemas() changes no column
 CALL snowflake.adopt_schemas('{person,Sales}', 5);
 -- If an upgrade of the application changes columns back, another call of adopt_schemas() adopts these columns again
 SET client_min_messages = warning;
@@ -259,8 +259,8 @@ SELECT refusal($$CALL snowflake.adopt_schemas('{absent}', 5)$$) UNION ALL SELECT
  UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', NULL)$$);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
 
--- Published tables are adopted if the subscribers can store bigint. Columns with ids of several tables (polymorphic
--- references) are listed if they are in other tables.
+-- Tables that logical replication publishes are adopted if the subscribers can store bigint. Columns with ids of
+-- several tables (polymorphic references) are listed if they are in other tables.
 SET client_min_messages = error;
 CREATE TABLE notes (id serial PRIMARY KEY);
 CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);

@@ -1,7 +1,7 @@
 -- next_id(shard, after) returns an id that is greater than an id that was minted elsewhere. A hybrid logical clock
 -- follows the rule of next_id(shard, after) for messages that it receives. The function next_id_near(id) mints in the
--- shard of another id. The region of this server is 3. Ids of other servers are up to 90 ms ahead of this server's
--- clock; max_lead is 100 ms.
+-- shard of another id. The server that runs the test has region 3. Ids of other servers are up to 90 ms ahead of this
+-- server's clock; max_lead is 100 ms.
 SELECT snowflake.next_id(240) AS first \gset
 
 -- The ids after which next_id() mints are from lower, equal and higher regions and shards, at both ends of a tick. Each

@@ -8,7 +8,7 @@ SET datestyle = ISO;
 CREATE TABLE photos (id bigint PRIMARY KEY, caption text);
 SELECT count(*) FROM snowflake.audit('photos');
 
--- audit() reports nothing about ids that this database minted
+-- audit() shows no finding for ids that this database minted
 INSERT INTO photos SELECT snowflake.next_id(231 + n % 3) FROM generate_series(1, 900) AS n;
 SELECT a.region, a.shard, a.ids, a.oldest = snowflake.time_of(a.least_id) AND a.newest = snowflake.time_of(a.greatest_id) AS times,
        (a.least_id, a.greatest_id) = (SELECT min(id), max(id) FROM photos WHERE snowflake.shard_of(id) = a.shard) AS bounds, minted_by, finding
@@ -36,7 +36,7 @@ INSERT INTO comments VALUES (NULL, 'a'), (NULL, 'b');
 SELECT region, shard, ids, minted_by, finding FROM snowflake.audit('comments', 'photo_id');
 SELECT region, shard, ids, finding FROM snowflake.audit('comments_a', 'photo_id');
 
--- Ids that backfill() gave count as the database's own
+-- audit() treats ids that backfill() made like ids that the database has minted
 CREATE TABLE old (id bigint DEFAULT snowflake.next_id(231), made timestamptz);
 INSERT INTO old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 50) AS n;
 CREATE INDEX ON old (made) WHERE id IS NULL;
@@ -81,7 +81,7 @@ SELECT * FROM snowflake.audit('slow', 'id');
 \echo SQLSTATE :SQLSTATE
 RESET statement_timeout;
 
--- Tests tables and columns that audit() refuses
+-- Tests tables and columns for which audit() fails
 SELECT * FROM snowflake.audit('photos', 'caption');
 SELECT * FROM snowflake.audit('photos', 'nothing');
 SELECT * FROM snowflake.audit('comments');

@@ -9,7 +9,7 @@ LANGUAGE sql AS $$
             FROM unnest($1) WITH ORDINALITY AS u (id, n)) s
 $$;
 
--- A new session has no last id
+-- In a new session last_id() fails
 SELECT snowflake.last_id();
 \echo SQLSTATE :SQLSTATE
 
@@ -30,7 +30,7 @@ SELECT snowflake.last_id() = ids[1000000] AS last_is_last,
        snowflake.time_of(ids[1000000]) <= clock_timestamp() + interval '100 ms' AS within_the_lead
   FROM batches;
 
--- Requests single ids and batches of one shard in turn
+-- Requests a single id and a batch of the same shard in turn
 INSERT INTO batches (ids) VALUES (snowflake.next_ids(202, 10)), (ARRAY[snowflake.next_id(202)]),
   (snowflake.next_ids(202, 2000)), (ARRAY[snowflake.next_id(202)]), (snowflake.next_ids(202, 1));
 INSERT INTO batches (ids) SELECT snowflake.next_ids(202, 1 + g % 50) FROM generate_series(1, 500) g;

@@ -10,7 +10,7 @@ SELECT to_char(at, 'SS.US') AS at, snowflake.decode(snowflake.min_id(at)) AS min
                     '2026-03-01 12:00:00.124']::timestamptz[]) AS at;
 
 -- min_id(t) is the smallest id whose time is t or later. max_id(t) is the greatest id whose time is t or earlier. The
--- ids just outside of both bounds do not match.
+-- nearest ids below min_id(t) and above max_id(t) do not match.
 CREATE VIEW times AS
   SELECT timestamptz '2026-03-01 12:00:00.100' + ms * interval '1 ms' + us * interval '1 us' AS at
     FROM generate_series(0, 3) ms, unnest(ARRAY[0, 1, 500, 999]) us;

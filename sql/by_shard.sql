@@ -33,12 +33,12 @@ SELECT * FROM misplaced WHERE id >= 0;
 UPDATE photos SET id = snowflake.make_id('2026-02-01', 6, 0) WHERE id = snowflake.make_id('2026-01-01', 0, 0)
   RETURNING tableoid::regclass AS partition;
 SELECT tableoid::regclass AS partition, count(*) FROM photos WHERE caption = 'minted' GROUP BY 1 ORDER BY 1;
--- A partition refuses rows of another partition
+-- If a row is inserted into the wrong partition, the partition refuses the row
 INSERT INTO photos_3 VALUES (snowflake.make_id('2026-02-01', 4, 0));
 \echo SQLSTATE :SQLSTATE
 INSERT INTO photos_3 VALUES (snowflake.make_id('2026-02-01', 11, 0));
 
--- The primary key covers all partitions
+-- The primary key is unique over all partitions
 INSERT INTO photos VALUES (snowflake.make_id('2026-02-01', 6, 0), 'twice');
 \echo SQLSTATE :SQLSTATE
 INSERT INTO photos VALUES (snowflake.make_id('2026-02-01', 6, 0), 'upserted'), (snowflake.make_id('2026-02-01', 7, 0), 'new')
@@ -86,7 +86,7 @@ SELECT condition, partitions_read('SELECT * FROM photos WHERE ' || condition)
     'id IS NULL', 'id = NULL', 'id = 9223372036854775807', 'id = (SELECT 5120)', 'id = 5120 AND caption IS NULL',
     'id > 5120']) AS condition;
 SELECT partitions_read('DELETE FROM likes WHERE id = 5120'), partitions_read('UPDATE likes SET id = id WHERE id IN (-1, 0)');
--- Queries find the same rows with and without pruning
+-- Queries find the same rows with and without partition pruning
 CREATE TABLE sample AS SELECT id FROM photos WHERE id <> -1 ORDER BY hashint8(id) LIMIT 1000;
 INSERT INTO sample VALUES (-1), (0), (1023), (1024), (9223372036854775807), (-9223372036854775808);
 ANALYZE sample;

@@ -124,7 +124,7 @@ PREPARE TRANSACTION 'regress_commit_wait';
 \echo SQLSTATE :SQLSTATE
 SELECT count(*) FROM committed;
 SELECT count(*) FROM pg_prepared_xacts;
--- The session continues after a refused commit
+-- A session continues after its commit was refused
 SET snowflake.clock_error = '1ms';
 SELECT mint_and_commit(178, 1);
 CALL is_past('101 ms');

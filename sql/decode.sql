@@ -1,5 +1,5 @@
 -- Tests ids and their fields in the default layout: 41 bits of time in milliseconds since
--- 2025-01-01, 5 bits of region, 8 bits of shard, 10 bits of sequence. The region of this server is 3.
+-- 2025-01-01, 5 bits of region, 8 bits of shard, 10 bits of sequence. The server that runs the test has region 3.
 SET timezone = 'UTC';
 SET datestyle = ISO;
 

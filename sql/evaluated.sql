@@ -44,7 +44,7 @@ SELECT * FROM counted('SELECT DISTINCT', 'INSERT INTO target SELECT DISTINCT 1, 
 CREATE UNIQUE INDEX by_n ON target (n);
 SELECT * FROM counted('ON CONFLICT', 'INSERT INTO target (n) SELECT n FROM src', 'INSERT INTO target (n) SELECT n FROM src ON CONFLICT DO NOTHING');
 DROP INDEX by_n;
--- Tests forms that return another id than the row's
+-- Tests statements that return an id which differs from the id of the inserted row
 SELECT * FROM counted('(...).*', 'CREATE TYPE parts AS (a bigint, b bigint)', 'CREATE FUNCTION parted(bigint) RETURNS parts LANGUAGE sql AS ''SELECT $1, $1''',
   'CREATE TABLE expanded AS SELECT (parted(snowflake.next_id(60))).*', 'INSERT INTO target (id) SELECT unnest(ARRAY[a, b]) FROM expanded');
 SELECT * FROM counted('FROM instead', 'CREATE TABLE joined AS SELECT p.* FROM parted(snowflake.next_id(60)) AS p', 'INSERT INTO target (id) SELECT unnest(ARRAY[a, b]) FROM joined');

@@ -66,7 +66,7 @@ BEGIN READ ONLY;
 SELECT minting FROM snowflake.health;
 COMMIT;
 
--- Shows health in every wrong state, in a separate database
+-- Shows health in each state in which a database cannot mint, in a separate database
 SELECT current_database() AS base \gset
 CREATE DATABASE regress_health;
 \c regress_health

@@ -16,7 +16,7 @@ SELECT version, superuser, trusted, relocatable, schema, comment FROM pg_availab
  WHERE name = 'snowflake' AND installed;
 
 -- Shows how functions are declared: only functions that mint ids or read the clock are volatile. Functions that mint
--- are unsafe in parallel workers. Functions that take a shard are not strict, because a NULL shard is an error.
+-- ids are declared PARALLEL UNSAFE. Functions that take a shard are not strict, because a NULL shard is an error.
 SELECT p.oid::regprocedure AS function, provolatile AS volatile, proparallel AS parallel, proisstrict AS strict,
        prosecdef AS definer, proconfig IS NOT NULL AS config, proretset AS set, l.lanname AS language
   FROM pg_proc p JOIN pg_language l ON l.oid = prolang
@@ -38,8 +38,8 @@ SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
 \c regress_snowflake
 SET client_min_messages = warning;
--- Creates and drops the three extensions in every order. CASCADE creates the missing extensions, and snowflake is
--- dropped last.
+-- Creates and drops the three extensions in every order. CREATE EXTENSION with CASCADE creates the missing extensions,
+-- and snowflake is dropped last.
 DO $$
 DECLARE
   names CONSTANT text[] := '{snowflake,snowflake_shards,snowflake_migrate}';

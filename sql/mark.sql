@@ -1,6 +1,6 @@
--- Tests what a superuser may do to the high-water mark. The server uses a raised high-water mark, repairs a lowered
--- one, and refuses to mint if the sequence no longer survives a crash. TAP tests check that the high-water mark is
--- durable.
+-- Tests changes that a superuser makes to the high-water mark. The server uses a raised high-water mark, repairs a
+-- lowered one, and refuses to mint if the sequence no longer survives a crash. TAP tests check that the high-water mark
+-- is durable.
 SET timezone = 'UTC';
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake;
@@ -43,7 +43,7 @@ SELECT snowflake.next_id(210) > :a AS above;
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
 -- If a dump of another server has raised the high-water mark, sessions use the new value when they extend it the next
--- time. Ids of every shard are above the raised high-water mark.
+-- time. New ids of every shard are above the raised high-water mark.
 SELECT snowflake.next_id(210) > :a AS minted;
 SELECT pg_sleep(1.3);
 SELECT setval('snowflake.high_water', now + 1500) AS raised FROM clock_ms \gset
@@ -77,8 +77,8 @@ ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.observe(:a);
 \echo SQLSTATE :SQLSTATE
 COMMIT;
--- When this transaction has committed, the sequence has other storage with a value that is too low. The next call
--- corrects the value.
+-- When this transaction has committed, the sequence has other storage with a value that is too low. The next call of
+-- next_id() corrects the value of the high-water mark.
 ALTER SEQUENCE snowflake.high_water RESTART WITH 99999999;
 SELECT snowflake.next_id(210) > :a AS after_commit;
 SELECT * FROM verdict;

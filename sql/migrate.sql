@@ -225,7 +225,8 @@ SELECT regexp_replace(r, 'events_\d+(_\d+)*|''\d+''|clock shows [^|]*\.', '...',
   LATERAL refusal('CALL snowflake.' || called) AS r;
 SELECT count(*) AS left_behind FROM pg_inherits WHERE inhparent = 'clash'::regclass;
 
--- A partition is dropped if all of its ids are older than the limit. By default the statements are only shown.
+-- A partition is dropped if all of its ids are older than the limit. By default the statements that drop partitions are
+-- only shown.
 CREATE TABLE windows (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
 SELECT format('CREATE TABLE w_%s PARTITION OF windows FOR VALUES FROM (%L) TO (%L) %s', to_char(m, 'MM'), snowflake.min_id(m), snowflake.min_id(m + '1 month'), CASE to_char(m, 'MM') WHEN '05' THEN 'PARTITION BY HASH (id)' END)
   FROM generate_series(timestamptz '2025-05-01', '2025-08-01', '1 month') AS m \gexec
@@ -445,7 +446,7 @@ ROLLBACK;
 SELECT snowflake.late_id(clock_timestamp(), 17) <> snowflake.late_id(clock_timestamp(), 17) AS others, snowflake.next_id(17) > (SELECT max(id) FROM snowflake.late_ids) AS later;
 SELECT DISTINCT e.minted_by, e.possible FROM snowflake.late_ids AS l, LATERAL snowflake.explain_id(l.id) AS e;
 SELECT relation, region, shard, last_position FROM snowflake.backfills WHERE table_oid IS NULL;
--- backfill() fails if a trigger skips rows
+-- The procedure backfill() fails if a trigger skips rows
 CREATE TABLE guarded (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON guarded (created_at);
 INSERT INTO guarded VALUES (NULL, '2026-01-01');
@@ -453,7 +454,7 @@ CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; E
 CREATE TRIGGER keep BEFORE UPDATE ON guarded FOR EACH ROW EXECUTE FUNCTION keep();
 \set VERBOSITY default
 CALL snowflake.backfill('guarded', 'id', 'created_at', 243);
--- backfill() fails if a trigger removes the new ids
+-- The procedure backfill() fails if a trigger removes the new ids
 CREATE TABLE kept (id bigint DEFAULT snowflake.next_id(243), created_at timestamptz);
 CREATE INDEX ON kept (created_at);
 INSERT INTO kept VALUES (NULL, '2026-01-01');

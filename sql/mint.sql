@@ -148,8 +148,8 @@ SELECT count(DISTINCT id) AS ids, min(id) > :drawn AS above_the_old FROM drawn;
 SELECT snowflake.next_id(102) AS id INTO TEMP picked FROM generate_series(1, 3);
 SELECT count(DISTINCT id) FROM picked;
 
--- A new column whose default is next_id() gives each row its own id. PostgreSQL evaluates only non-volatile defaults
--- once for all rows.
+-- A new column whose default is next_id() gives each row its own id. For a new column, PostgreSQL evaluates a default
+-- once for all rows only if it is not volatile.
 CREATE TABLE old (note text);
 INSERT INTO old SELECT 'row ' || g FROM generate_series(1, 2500) g;
 ALTER TABLE old ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(100);

@@ -40,14 +40,14 @@ SELECT count(*) FROM decoded, LATERAL snowflake.decode(id) d WHERE d.shard = 77;
 SELECT count(*) > 0 AS layout FROM decoded, snowflake.layout WHERE snowflake.shard_of(decoded.id) < layout.shards;
 SELECT count(*) > 0 AS status FROM decoded, snowflake.health WHERE snowflake.time_of(decoded.id) < health.clock;
 
--- A parallel index build evaluates the expression in workers
+-- When an index is built in parallel, workers evaluate the indexed expression
 SET max_parallel_maintenance_workers = 2;
 CREATE INDEX decoded_by_shard ON decoded (snowflake.shard_of(id));
 SET enable_seqscan = off;
 SELECT count(*) FROM decoded WHERE snowflake.shard_of(id) = 77;
 RESET enable_seqscan;
 
--- A statement that mints uses no workers
+-- The planner uses no parallel workers for a statement that mints ids
 CREATE TABLE filled (id bigint PRIMARY KEY DEFAULT snowflake.next_id(50), of bigint);
 INSERT INTO filled (of) SELECT id FROM decoded WHERE snowflake.sequence_of(id) < 100;
 SELECT count(*) = (SELECT count(*) FROM decoded WHERE snowflake.sequence_of(id) < 100) AS filled FROM filled;

@@ -42,7 +42,7 @@ SELECT * FROM snowflake.layout;
 SELECT * FROM snowflake.shard_stats;
 SELECT backward_steps >= 0 AS steps FROM snowflake.clock_history;
 \set VERBOSITY default
--- Functions in other databases do not fail
+-- The functions in other databases of the server do not fail
 \c :home
 SELECT snowflake.next_id(220) > 0 AS minting_goes_on;
 \c regress_snowflake
@@ -74,8 +74,9 @@ SELECT setval('snowflake.seal_local', :seal) = :seal AS as_it_was, setval('snowf
 SELECT snowflake.next_id(220);
 \echo SQLSTATE :SQLSTATE
 
--- A dump inserts its seal as a row. If the seal of the dump equals the seal of the database, the seal is accepted and
--- not stored. Another seal stops minting in the database, even if the restoring role is only the owner of a table.
+-- When a dump is restored, it inserts its layout (seal) as a row. If the seal of the dump equals the seal of the
+-- database, the seal is accepted and not stored. Another seal stops minting in the database, even if the restoring role
+-- is only the owner of a table.
 SELECT setval('snowflake.seal', :seal) = :seal AS as_it_was;
 INSERT INTO snowflake.dumped_seal VALUES (:seal);
 SELECT snowflake.next_id(220) > :id AS minting_goes_on, count(*) AS rows FROM snowflake.dumped_seal;

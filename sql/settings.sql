@@ -42,9 +42,8 @@ SET snowflake.epoch = '2020-01-01';
 SET snowflake.defualt_shard = 5;
 \echo SQLSTATE :SQLSTATE
 
--- Tests each kind of invalid value once. Unit tests check all other invalid values (shard_set_test, layout_parse_test,
--- epoch_test).
--- The list of owned shards
+-- Tests one example of each kind of invalid value. Unit tests check all other invalid values (shard_set_test,
+-- layout_parse_test, epoch_test). The list of owned shards
 ALTER SYSTEM SET snowflake.owned_shards = '5-2';
 \echo SQLSTATE :SQLSTATE
 ALTER SYSTEM SET snowflake.owned_shards = 'x';
@@ -111,7 +110,7 @@ ALTER SYSTEM RESET snowflake.layout;
 ALTER SYSTEM RESET snowflake.tick;
 ALTER SYSTEM RESET snowflake.epoch;
 
--- Tests a setting of a database and of a role
+-- Tests a setting that is stored for a database, and a setting that is stored for a role
 CREATE ROLE regress_snowflake_shard;
 ALTER ROLE regress_snowflake_shard SET snowflake.default_shard = 70;
 SELECT current_database() AS home \gset

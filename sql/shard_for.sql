@@ -26,7 +26,8 @@ EXECUTE by_key('1234');
 DEALLOCATE by_key;
 SELECT snowflake.shard_for('01941F29-7C00-7000-ABCD-EF9876543210'::uuid) = snowflake.shard_for('01941f29-7c00-7000-abcd-ef9876543210'::text) AS same;
 
--- The collation of a key does not change its shard. Collations under which different bytes are equal are refused.
+-- The collation of a key does not change its shard. shard_for() refuses a collation under which texts with different
+-- bytes can be equal.
 CREATE COLLATION german (provider = icu, locale = 'de');
 CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 SELECT snowflake.shard_for('ä' COLLATE german) = snowflake.shard_for('ä' COLLATE "C") AS same;
@@ -85,7 +86,7 @@ CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTI
 \echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hsah');
 \echo SQLSTATE :SQLSTATE
--- A refused CREATE TRIGGER leaves the existing trigger
+-- If CREATE TRIGGER is refused, the table's existing trigger stays
 INSERT INTO refused (customer) VALUES ('bob') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
 
 -- If a shard map has fewer shards than the layout, the number of shards is passed to shard_for(). With the number of

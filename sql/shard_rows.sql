@@ -76,7 +76,7 @@ INSERT INTO by_id (user_id) SELECT min(id) FROM users;
 \set VERBOSITY default
 \echo SQLSTATE :SQLSTATE
 DROP TABLE by_id;
--- Triggers that could not set an id are refused
+-- CREATE TRIGGER is refused if the trigger could not set an id
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('nothing');
 \echo SQLSTATE :SQLSTATE
 CREATE TRIGGER again BEFORE INSERT ON comments FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('note', 'comment_id');

@@ -77,7 +77,7 @@ SELECT snowflake.next_id(NULL);
 SELECT snowflake.next_id(1) > 0 AS minted;
 SELECT refusals - :before AS more FROM snowflake.database_stats;
 
--- If the high-water mark or the seal is wrong, refusals are counted, and the counters can still be read
+-- If the high-water mark or the stored layout (seal) is wrong, refused calls are counted, and the counters can be read
 SELECT last_value AS seal FROM snowflake.seal \gset
 SELECT setval('snowflake.seal', 17) AS seal;
 \set VERBOSITY terse
@@ -97,7 +97,7 @@ SELECT setval('snowflake.high_water', (extract(epoch FROM clock_timestamp() + in
 SELECT snowflake.next_id(2, after => snowflake.make_id(clock_timestamp() + interval '900 ms', 2, 0)) > 0 AS minted;
 SELECT waits - :before BETWEEN 2 AND 6 AS waits, wait_time - :before_ms > 300 AS wait_time FROM snowflake.database_stats;
 
--- Each database has its own counters
+-- Each database has separate counters of ids and refused calls
 \c :base
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since FROM snowflake.database_stats;
 \c regress_statistics

@@ -126,6 +126,6 @@ CREATE INDEX ON notes (snowflake.to_base62(id));
 EXPLAIN (COSTS OFF) SELECT body FROM notes_json WHERE id = '0augYQesYgz';
 RESET enable_seqscan;
 RESET enable_bitmapscan;
--- Ids that were read from JSON are written back unchanged
+-- Texts of ids in JSON are converted back to the same ids
 INSERT INTO notes (id, body) SELECT snowflake.from_base62(j->>'id'), j->>'body' FROM (VALUES ('{"id": "0000000001A", "body": "third"}'::json)) v (j);
 SELECT id FROM notes WHERE body = 'third';

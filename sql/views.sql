@@ -7,7 +7,7 @@ SELECT bits, time_bits, region_bits, shard_bits, sequence_bits FROM snowflake.la
 SELECT tick_ms, epoch, regions, shards, ids_per_second, ends_at FROM snowflake.layout;
 SELECT abs(used_percent - 100 * extract(epoch FROM now() - epoch) / extract(epoch FROM ends_at - epoch)) < 0.02 AS used
   FROM snowflake.layout;
--- The view layout agrees with the functions
+-- The view layout shows the same layout as the functions that decode ids
 SELECT snowflake.time_of(0) = epoch AS epoch,
        snowflake.make_id(ends_at - tick_ms * interval '1 ms', shards - 1, ids_per_second::int * tick_ms / 1000 - 1, regions - 1) = 9223372036854775807 AS last_id,
        shards = 2 ^ shard_bits AND regions = 2 ^ region_bits AND ids_per_second = 2 ^ sequence_bits * 1000 / tick_ms AS powers
@@ -90,7 +90,7 @@ SELECT minting, reason, covered_until, lead_ms FROM snowflake.health;
 SELECT snowflake.next_id(186) > :id AS minting_goes_on;
 SELECT minting, reason, covered_until > clock AS covered FROM snowflake.health;
 
--- Shows the names of the columns, which queries use
+-- Lists the column names of the views, on which users' queries depend
 SELECT attrelid::regclass AS view, string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) AS columns
   FROM pg_attribute
  WHERE attrelid IN ('snowflake.layout'::regclass, 'snowflake.shard_stats'::regclass, 'snowflake.health'::regclass, 'snowflake.clock_history'::regclass)

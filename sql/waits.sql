@@ -1,6 +1,6 @@
--- Tests a clock that is behind the ids. This test cannot step the real clock. Instead of a clock step, the test mints
--- ids 55 seconds ahead of the clock under the greatest max_lead, and then lowers max_lead. The test has its own
--- database, so no other test has to wait for the clock.
+-- Tests calls while the clock is behind the ids that were already minted. This test cannot step the real clock. Instead
+-- of a clock step, the test mints ids 55 seconds ahead of the clock under the greatest max_lead, and then lowers
+-- max_lead. The test has its own database, so no other test has to wait for the clock.
 SELECT current_database() AS home \gset
 CREATE DATABASE regress_snowflake_waits;
 \c regress_snowflake_waits
@@ -48,7 +48,7 @@ RESET snowflake.max_wait;
 SELECT snowflake.last_id() AS last \gset
 SELECT snowflake.time_of(:last) > clock_timestamp() + interval '20 seconds' AS far_ahead;
 SELECT lead_ms > 20000 AS lead FROM snowflake.health;
--- The high-water mark is above all ids that run ahead
+-- The high-water mark is above all ids that are ahead of the clock
 SELECT last_value > extract(epoch FROM snowflake.time_of(:last)) * 1000 AS covered FROM snowflake.high_water;
 
 -- The lead is lowered
@@ -66,7 +66,7 @@ SELECT refusals - :before AS refusals FROM snowflake.shard_stats WHERE shard = 1
 -- A call in another shard succeeds, because only one shard is far ahead of the clock
 SELECT snowflake.next_id(152) > 0 AS another_shard;
 
--- A call that waits can be interrupted
+-- A call that waits for the clock can be interrupted
 SET snowflake.max_wait = '1h';
 SET statement_timeout = '100ms';
 SELECT snowflake.next_id(151);
