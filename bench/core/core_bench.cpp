@@ -102,7 +102,8 @@ void swap(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// Reads the clock and swaps the shard counter, without the checks that make ids unique.
+// Measures only a clock read and an atomic swap of the shard counter, without the checks that make
+// ids unique.
 template <bool own>
 void bare_id(benchmark::State& state) {
   struct alignas(64) Word {

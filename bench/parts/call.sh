@@ -7,7 +7,7 @@
 begin_results call
 runs="-c bench.runs=$(by_form 15 5)"
 # Measures the cost of calls with and without the processor's time stamp counter (TSC). If the machine's clock source is
-# not the TSC, no run uses the TSC.
+# not the TSC, the TSC is used in no measurement.
 for use_tsc in on off; do
   suffix=$([ $use_tsc = on ] || echo ', use_tsc off')
   start_server "snowflake.layout = '41/3/20'" 'snowflake.max_lead = 60s' "snowflake.use_tsc = $use_tsc"

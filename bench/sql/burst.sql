@@ -1,4 +1,4 @@
--- Measures the cost of a call in a burst that has run ahead of the clock, and of batches.
+-- Measures the cost of a call while ids are ahead of the clock, and the cost of batches.
 
 INSERT INTO bench.subject (name, metric, expression, rows) VALUES
   ('(a column)', 'ns, ahead', 'i', :rows),
