@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 #
-# Contains functions that all scripts share: packages, an unprivileged user, and a private copy of PostgreSQL. Source
-# this file with `set -euo pipefail`. The functions install missing packages, but do not change the system's PostgreSQL
-# otherwise.
+# Contains functions that all scripts share: packages, an unprivileged user, and a private copy of PostgreSQL. A script
+# that sources lib.sh must have called `set -euo pipefail`. The functions install missing packages, but do not change
+# the system's PostgreSQL otherwise.
 
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # The variable $work contains the path of the script's temporary directory, or is empty. The value of $work does not
@@ -54,7 +54,7 @@ in_memory() {
   unprivileged test -w /dev/shm -a -x /dev/shm || return 1
   [ "$(df -k --output=avail /dev/shm | tail -1)" -ge "$kib" ] && [ "$(df --output=iavail /dev/shm | tail -1)" -ge 200000 ] || return 1
   [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge $((2 * kib)) ] || return 1
-  for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # the memory limit of the script's container
+  for limit in /sys/fs/cgroup/memory{.max,/memory.limit_in_bytes}; do    # the memory limit of a container
     [ ! -r "$limit" ] || [ "$(<"$limit")" = max ] || [ "$(<"$limit")" -ge $((kib << 11)) ] || return 1
   done
   echo /dev/shm

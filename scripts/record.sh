@@ -24,7 +24,8 @@ record() {
   began=$SECONDS
 }
 
-# in_all FIELD: prints the sum of a field over all results. FIELD 1 counts passed tests, FIELD 2 failed tests.
+# in_all FIELD: prints the sum of a field over all results. FIELD 1 is the number of passed tests, and FIELD 2 the
+# number of failed tests.
 in_all() { awk -v field="$1" '{ sum += $field } END { print sum + 0 }' "$work/counts"; }
 
 # logged LOG COMMAND...: runs COMMAND, and writes its output to the file LOG. If COMMAND fails, the script continues,

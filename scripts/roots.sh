@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 #
-# Makes Debian roots (directories for chroot) in which scripts build and test. A script sources this file after lib.sh.
-# Each Debian suite has a minimal root, which is created once and never changed. A work root is a copy of the minimal
-# root, in which packages are installed. Later runs of the script use the same work root again.
+# Makes Debian roots (directories for chroot) in which scripts build and test. A script must source lib.sh before
+# roots.sh. Each Debian suite has a minimal root, which is created once and never changed. A work root is a copy of the
+# minimal root, in which packages are installed. Later runs of the script use the same work root again.
 
 roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
 versions_of_debian=(15 17 18)

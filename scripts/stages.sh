@@ -150,7 +150,7 @@ stage_tap() {
   local tree files=${names[tap]:-}
   install_into_copy || return 0
   use_tree run/tap
-  cp -p "$work/g++"/snowflake--*.sql "$tree"    # for a TAP test that compares the installed scripts
+  cp -p "$work/g++"/snowflake--*.sql "$tree"    # for a TAP test that compares the SQL scripts with the installed ones
   [ -n "$files" ] || files=$(cd "$tree" && echo t/*.pl)
   tap_tests tap . "$(wc -w <<<"$files") of $(find "$tree/t" -name '*.pl' | wc -l) files in t/" PROVE_TESTS="$files"
 }
