@@ -17,7 +17,8 @@ const photos = pgTable('photos', {
 });
 const rounded = pgTable('photos', { id: bigint('id', { mode: 'number' }).primaryKey(), caption: text('caption') });
 
-// drizzle-kit reads its configuration from a file, which must be below the modules that it names.
+// The configuration file of drizzle-kit must be in a directory from which Node.js finds the modules that the file
+// names.
 function pulled() {
   const directory = mkdtempSync(join(__dirname, 'pull-'));
   try {
