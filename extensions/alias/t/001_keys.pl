@@ -148,7 +148,7 @@ $session->query($reads);
 like($session->{stderr}, qr/the alias was not made with key "photos"/, 'an open session also refuses an alias of a removed version');
 $session->{stderr} = '';
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'an alias of the remaining version is decoded');
-# The number of a removed version may be used for a new key, but old aliases with this number then decode to other ids.
+# If the version number of a removed key is used for a new key, old aliases with this number decode to wrong ids.
 write_keys("photos 0 $key{three}\nphotos 1 $key{two}\n");
 isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'if a version has a new key, an old alias decodes to another id');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'if a version has a new key, an old token is refused');
@@ -187,7 +187,7 @@ sub memory_of
 		my $error = $session->{stderr};
 		$session->{stderr} = '';
 		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
-		note($error);    # the session has freed a piece of memory in the meantime
+		note($error);    # the session has freed this piece of memory since its list was read
 	}
 	die 'the memory cannot be read';
 }

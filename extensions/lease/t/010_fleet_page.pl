@@ -205,8 +205,8 @@ systemctl($server{south}, 'start');
 section_ends($title);
 
 # Runs the section "The lease server was promoted, or restored". To simulate a promotion of the lease server, the test
-# changes the timeline that the lease server has stored. To simulate a restore, the test changes rows without a new
-# signature.
+# changes the timeline that the lease server has stored. To simulate a restore of the lease server, the test changes
+# rows without a new signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }

@@ -1,4 +1,4 @@
-# Tests that a server keeps its region if the lease server first refuses its requests and then grants them.
+# Tests that a server keeps its region if the lease server first refuses and later grants its requests.
 
 use strict;
 use warnings FATAL => 'all';

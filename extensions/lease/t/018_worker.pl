@@ -171,8 +171,8 @@ sleep 5;
 cmp_ok($lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
-# If the lease server is the server itself, it accepts no connection during its stop. During its stop such a server does
-# not try to give its lease back.
+# A server that is its own lease server accepts no connection during its stop. During its stop such a server does not
+# try to give its lease back.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;

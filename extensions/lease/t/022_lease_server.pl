@@ -1,6 +1,6 @@
 # Tests the lease server by requests that the test sends. The test creates the lease server with and without the
-# extension. It sends many requests at once, and requests that wait for a lock. Tests dumps, restores and copies of the
-# lease server, and the views for its operator.
+# extension. The test sends many requests at once, and requests that wait for a lock. Tests dumps, restores and copies
+# of the lease server, and the views for its operator.
 
 use strict;
 use warnings FATAL => 'all';

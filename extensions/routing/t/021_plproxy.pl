@@ -1,4 +1,4 @@
-# Tests PL/Proxy with the map: a call runs on the server that the map names for the id's shard.
+# Tests PL/Proxy with the shard map: a call runs on the server that the map names for the id's shard.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,4 +1,4 @@
-# Tests postgres_fdw with the map: the partitions by shard are foreign tables, and a statement for an id is sent to one
+# Tests postgres_fdw with the shard map: partitions are foreign tables, and a statement for one id is sent to one
 # server.
 
 use strict;
@@ -81,7 +81,7 @@ is($fleet->node('a')->safe_psql('postgres', "SELECT count(*), count(*) FILTER (W
 is($router->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(tableoid::regclass::text = \'users_shard_\' || snowflake.shard_of(id)) FROM users'),
 	'1700|1700|t', 'every row is in the foreign table of its shard');
 
-# A statement for an id is sent to one server, as its plan and the connections show.
+# The plan of a statement for one id, and the open connections, show that the statement is sent to one server.
 my $id = $fleet->node('b')->safe_psql('postgres', 'SELECT max(id) FROM shard_9.users');
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM users WHERE id = $id"),
 	qr/\AForeign Scan on public.users_shard_9 users\n(?!.*Foreign Scan).*Remote SQL: SELECT id, name FROM shard_9.users WHERE \(\(id = $id/s, 'the plan of SELECT by id has one foreign scan');

@@ -127,8 +127,8 @@ is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the change
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'changes of the old map are lost by --recover');
 
-# A router that was stopped during a move accepts the old map as newer. After both copies were changed, an operator must
-# decide which map is right.
+# A router that was stopped during a move cannot detect that a restored, changed map is old, and accepts it. After both
+# copies were changed, an operator must decide which map is right.
 $control->stop;
 $control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;

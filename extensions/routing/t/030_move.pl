@@ -118,7 +118,8 @@ like($there->{output}, qr/source and target had the same rows/, 'the program has
 is(rows_of($south), $all_rows, 'the target has the same rows');
 my $second = dump_of($south);
 my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
-# PostgreSQL prints an expression in another form after the first copy, but not after further copies.
+# PostgreSQL prints an expression in another form after its first copy by dump and restore, but not after further
+# copies.
 unlike($only->($dump, $second), qr/^(?!.*status)./m, 'the target has the same definitions, owners and privileges') or diag($only->($dump, $second));
 is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', 'no definition of the source is missing on the target');
 is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', 'a sequence continues on the target, with the privileges of the source');
@@ -158,7 +159,7 @@ like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a') .
 like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('a'))->{output},
 	qr/source and target are the same database/, 'a move is refused if source and target are the same database');
 
-# Tests moves back to the first server, writes to the kept schema, and moves without a map.
+# Tests moves back to the first server, writes to the schema that stays on the source, and moves without a map.
 is($mover->run('--shard' => 1, '--to' => 'a')->{status}, 0, 'the shard is moved back to its first server');
 $south->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')",
 	{ sqlstate => 40001, message => 'shard 1 moves to another server', detail => 'shard_1_moved.users no longer accepts changes', hint => 'retry' }, 'the schema that is kept on the source refuses writes');

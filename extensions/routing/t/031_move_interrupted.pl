@@ -65,8 +65,8 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# Locks the table of the target before the copy of its rows begins. Copying the rows begins after the
-		# replication slot was created.
+		# Locks the target's table before copying its rows begins. Copying the rows begins after the replication slot
+		# was created.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;

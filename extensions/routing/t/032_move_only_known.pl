@@ -103,7 +103,8 @@ like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: con
 $south->safe_psql('postgres', 'DROP FUNCTION public.soundex(text)');
 $north->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP CONSTRAINT sounds; DROP EXTENSION fuzzystrmatch');
 
-# Different encodings are refused before the copy begins, because bytes could be invalid on the target.
+# If source and target have different encodings, the move is refused before rows are copied, because bytes could be
+# invalid on the target.
 $south->safe_psql('postgres', "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
 $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
@@ -172,8 +173,8 @@ like($mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target')->{output
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move_'"), '0', 'the role of the forgotten move is dropped');
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
-# When PostgreSQL plans a query, functions in the predicates of indexes may run. When the program counts the rows of the
-# target's tables, their owner may already have added an index whose predicate runs a function.
+# When PostgreSQL plans a query, functions in the predicates of indexes may run. When snowflake-move-shard counts the
+# rows of the target's tables, their owner may have added an index whose predicate runs a function.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

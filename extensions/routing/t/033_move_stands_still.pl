@@ -103,8 +103,8 @@ foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', un
 	is($south->safe_psql('postgres', $query), '500', "the target has the result of $ddl");
 }
 
-# When the program fences the schema, it detects DDL that a superuser has run without event triggers, and no row is
-# lost. During a move, DDL on schemas that are not moved succeeds.
+# When a move closes the schema for writers (fences it), it detects DDL that a superuser has run without event triggers.
+# During a move, DDL on schemas that are not moved succeeds.
 my $off = 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE';
 my $on = 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); INSERT INTO shard_4.late SELECT generate_series(1, 500); $on", 'SELECT count(*) FROM shard_4.late', '500' ],
@@ -138,8 +138,8 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	is($south->safe_psql('postgres', $query), $result, "the target has the new objects of $ddl");
 }
 
-# A subscription that is made during a move would write to the fenced schema, because its worker fires no statement
-# triggers.
+# A subscription that is made during a move could write to the schema after it was closed for writers (fenced), because
+# its worker fires no statement triggers.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $north->safe_psql('postgres', q{CREATE SUBSCRIPTION feed CONNECTION 'dbname=none' PUBLICATION none WITH (connect = false); INSERT INTO pg_subscription_rel SELECT oid, 'shard_6.users'::regclass, 'r' FROM pg_subscription});
 like($mover->run('--shard' => 6, '--to' => 'b')->{output}, qr/filled by subscription feed/, 'a move fails if a subscription fills the schema');

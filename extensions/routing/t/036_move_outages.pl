@@ -86,8 +86,8 @@ foreach my $back ('', 'soon')
 {
 	my $shard = $back ? 5 : 4;
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
-	# The move first tries the change of the map and rolls it back. The trigger is enabled after this trial, so that
-	# only the real change waits.
+	# The move first tries the change of the map and rolls it back. The test enables its trigger after the trial of the
+	# map change, so that only the real change waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
 	$mover->wait_for($move, qr/writers or other locks did not end/);
@@ -170,8 +170,8 @@ $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
 is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, 'if the program is run again with --verify, the shard moves');
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', 'all rows are moved');
 
-# The program must not wait without limit if a server stops responding, or if snowflake-push-map does not end. The test
-# suspends a backend while the rows of a table are read, or while the snapshot for counting the rows is opened.
+# snowflake-move-shard must not wait without limit if a server stops responding, or if snowflake-push-map does not end.
+# The test suspends a backend while the rows of a table are read, or while the snapshot for counting the rows is opened.
 sub backend
 {
 	my ($node, $which) = @_;
@@ -218,7 +218,7 @@ append_to_file("$bin/bin/snowflake-push-map", "import time\ntime.sleep(1000)\n")
 }
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'the move succeeds when it is run again');
 
-# If a copy makes no progress, the program reports what each table waits for.
+# If copying the rows makes no progress, snowflake-move-shard reports what each table waits for.
 $south->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
 	CREATE TRIGGER held_up AFTER INSERT ON snowflake_fleet.moving FOR EACH ROW WHEN (NEW.state = 'arriving') EXECUTE FUNCTION held_up();

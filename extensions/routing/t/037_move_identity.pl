@@ -169,8 +169,8 @@ foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' =>
 }
 is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '--force finishes a move after the source\'s schema was altered');
 
-# Tests the permanent loss of a server in each state of a move. After --forget the remaining schema accepts DDL and
-# keeps its rows.
+# Tests the permanent loss of a server in each state of a move. After --forget, the schema on the remaining server
+# accepts DDL and keeps its rows.
 my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
 sub clean
 {
