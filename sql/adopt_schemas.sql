@@ -90,8 +90,8 @@ SET ROLE regress_app;
 GRANT SELECT ON customer_list TO PUBLIC;
 RESET ROLE;
 
--- Makes triggers, rules and policies that name ids, in each state. Makes child tables that inherit the key from a
--- parent, or only other columns.
+-- Makes triggers, rules and policies that use id columns, both enabled and disabled. Makes child tables that inherit
+-- the key from a parent, or only other columns.
 CREATE TABLE visit (id serial PRIMARY KEY, guest integer, day date) WITH (fillfactor = 90);
 CREATE TABLE visit_1 (UNIQUE (id), CHECK (day < '2026-02-01'), FOREIGN KEY (guest) REFERENCES customer) INHERITS (visit);
 CREATE TABLE visit_2 (CHECK (day >= '2026-02-01')) INHERITS (visit);
@@ -301,7 +301,7 @@ SELECT relation, attribute, problem FROM snowflake.adopted_columns() WHERE relat
 SELECT to_regclass('snowflake_shop.users_id_seq');
 SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', 5, leave_out => '{by_id,NULL}')$$)
  UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd,NULL}', 5)$$);
--- The caller needs the rights of every role that granted privileges on a view
+-- The caller of adopt_schemas() needs the rights of every role that granted privileges on a view
 CREATE TABLE granted (id serial PRIMARY KEY);
 CREATE VIEW shown AS SELECT id FROM granted;
 ALTER TABLE granted OWNER TO regress_app;
@@ -333,7 +333,7 @@ RESET datestyle; RESET timezone; RESET extra_float_digits;
 SELECT count(*) AS same FROM (SELECT qual, pg_get_viewdef('dated_shown'), pg_get_indexdef('dated_part'::regclass) FROM pg_policies WHERE policyname = 'before_noon' INTERSECT TABLE constants) AS s;
 INSERT INTO dated DEFAULT VALUES RETURNING snowflake.shard_of(id);
 SELECT count(*) AS logged FROM dated JOIN dated_log ON dated_id = id;
--- Checks, indexes, partitions, functions and defaults that would reject new ids are listed
+-- adopt_schemas() lists checks, indexes, partitions, functions and defaults that would reject new ids
 CREATE TABLE bounded (id bigserial PRIMARY KEY CHECK (id < 1000000)) PARTITION BY RANGE (id);
 CREATE TABLE bounded_1 PARTITION OF bounded FOR VALUES FROM (1) TO (100000);
 CREATE INDEX bounded_narrow ON bounded ((id::integer));

@@ -1,4 +1,4 @@
--- audit() shows which ids a column holds, and which of them this database cannot have minted.
+-- audit() shows which ids a column contains, and which of them the database cannot have minted.
 CREATE EXTENSION snowflake_migrate;
 CREATE SCHEMA audit;
 SET search_path = audit;
@@ -60,7 +60,7 @@ INSERT INTO photos SELECT snowflake.next_id(230) FROM generate_series(1, 5000);
 SELECT ids, finding FROM snowflake.audit('photos') WHERE shard = 230;
 ROLLBACK;
 
--- audit() needs the right to read the rows, and ends at the statement timeout
+-- The caller of audit() needs the right to read the rows, and statement_timeout ends audit()
 CREATE ROLE regress_auditor;
 GRANT USAGE ON SCHEMA audit TO regress_auditor;
 GRANT SELECT (id) ON photos TO regress_auditor;

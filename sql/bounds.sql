@@ -50,7 +50,7 @@ SELECT snowflake.id_range('[2026-01-01,)') AS since, snowflake.id_range('(,2026-
        snowflake.id_range(NULL) IS NULL AS null_range;
 -- No id has a time between two time units (ticks)
 SELECT snowflake.id_range('(2026-01-01 00:00:00.0001, 2026-01-01 00:00:00.0009)') AS nobody;
--- Tests id_range() for a domain over tstzrange, and for a column
+-- Tests id_range() with an argument of a domain over tstzrange, and with a column as argument
 CREATE DOMAIN period AS tstzrange;
 SELECT snowflake.id_range(period '[2026-01-01, 2026-01-02)') = snowflake.id_range(tstzrange '[2026-01-01, 2026-01-02)') AS same;
 

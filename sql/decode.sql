@@ -27,7 +27,7 @@ SELECT snowflake.observe(-1);
 \set VERBOSITY default
 SELECT snowflake.shard_of(-1);
 
--- make_id() returns the same numbers as shifts by the layout's bits
+-- make_id() returns the same numbers as a computation with bit shifts
 SELECT count(*) AS ids,
        bool_and(id = ((ms << 23) | (region::bigint << 18) | (shard::bigint << 10) | sequence)) AS put_together,
        bool_and(snowflake.time_of(id) = at) AS time_back,

@@ -87,7 +87,7 @@ SELECT minting, reason, advice FROM snowflake.health;
 -- explain_id() uses the layout of the database, which has two sequence bits fewer than the default layout
 SELECT shard, possible, contradiction FROM snowflake.explain_id(:id >> 2);
 SELECT setval('snowflake.seal_local', :seal) IS NOT NULL AS put_back, setval('snowflake.seal', :seal) IS NOT NULL AS put_back;
--- Shows health if the high-water mark is lost, unlogged, far ahead or locked, or if the sequence is gone
+-- Shows health if the high-water mark is lost, unlogged, far ahead or locked, or if its sequence was dropped
 BEGIN;
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 DROP SEQUENCE snowflake.high_water;

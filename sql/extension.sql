@@ -72,7 +72,7 @@ CREATE EXTENSION snowflake;
 CREATE EXTENSION snowflake SCHEMA public;
 \echo SQLSTATE :SQLSTATE
 DROP SCHEMA snowflake;
--- The owner of a database may not create the extension, because its state belongs to the server
+-- The owner of a database may not create the extension, because the extension uses state of the whole server
 CREATE ROLE regress_snowflake_owner;
 ALTER DATABASE regress_snowflake OWNER TO regress_snowflake_owner;
 SET SESSION AUTHORIZATION regress_snowflake_owner;
@@ -201,7 +201,7 @@ SELECT count(*), count(DISTINCT id) AS ids FROM t;
 CREATE DATABASE regress_snowflake_copy TEMPLATE regress_snowflake;
 \c regress_snowflake_copy
 SET client_min_messages = warning;
--- An extension with this name and other members is refused as another product
+-- An extension named snowflake that has other members is refused, because it is another product
 ALTER EXTENSION snowflake DROP SEQUENCE snowflake.high_water;
 SELECT snowflake.next_id(200);
 \echo SQLSTATE :SQLSTATE

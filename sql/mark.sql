@@ -117,7 +117,7 @@ SELECT extract(epoch FROM snowflake.time_of(snowflake.next_id(210))) * 1000 >= :
 SELECT last_value >= :mark AS repaired FROM snowflake.high_water;
 
 -- In a database that has not minted, replaces the high-water mark by another sequence with the same name. A high-water
--- mark before the epoch counts as lost, not as zero.
+-- mark before the first time of ids (the epoch) counts as lost, not as zero.
 \c :home
 DROP DATABASE regress_snowflake;
 CREATE DATABASE regress_snowflake;

@@ -81,7 +81,7 @@ CALL snowflake.adopt('one', 243);
 CALL snowflake.adopt('two', 243);
 COMMIT;
 
--- adopt() observes the greatest id: later ids are greater than an id that is ahead of the clock.
+-- After adopt() new ids are greater than the greatest id in the table, even if that id is ahead of the clock.
 DO $$
 BEGIN
   INSERT INTO one SELECT snowflake.make_id(clock_timestamp() + interval '90 ms', 245, 1023);
@@ -254,7 +254,7 @@ RESET lock_timeout;
 CALL snowflake.drop_time_partitions('windows', '2025-07-31', dry_run => false);
 SHOW lock_timeout;
 SELECT tableoid::regclass, count(*) FROM windows GROUP BY 1 ORDER BY 1;
--- All lock waits of a call end at the same time (deadline), which the first drop exceeds.
+-- All lock waits of a call have one deadline. In this test, waiting for the first partition exceeds the deadline.
 SELECT format('CREATE TABLE w_06 PARTITION OF windows FOR VALUES FROM (%L) TO (%L)', snowflake.min_id('2025-06-01'), snowflake.min_id('2025-07-01')) \gexec
 CREATE TABLE deadlines (at timestamptz DEFAULT clock_timestamp(), lock_timeout text);
 CREATE FUNCTION drop_slowly() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -276,8 +276,8 @@ SELECT regexp_replace(r, 'clock shows [^|]*\.', 'clock shows ....') AS refused F
   LATERAL refusal(format('CALL snowflake.drop_time_partitions(%s)', arguments)) AS r;
 
 -- Functions that a check or an index calls must accept bigint. If a function of a check or an index accepts only
--- integer, adopt() fails before it changes anything. The functions of a column that refers to the key must also accept
--- bigint. Tables of other roles in the same schema have no effect on adopt().
+-- integer, adopt() fails before it changes anything. Functions that are called with a column which refers to the key
+-- must accept bigint, too. Tables of other roles in the same schema have no effect on adopt().
 CREATE FUNCTION small(integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 < 1000';
 CREATE TABLE checked (id integer PRIMARY KEY CHECK (id > 0), n integer, EXCLUDE (id WITH =));
 CREATE INDEX ON checked ((id % 7)) WHERE id > 5;

@@ -52,7 +52,7 @@ EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE id BETWEEN lower(snowflake.id_range('[2025-03-03,2025-03-04)'))
                                      AND upper(snowflake.id_range('[2025-03-03,2025-03-04)')) - 1;
 
--- The latest pictures, newest first, come from the index in order
+-- A query for the latest pictures, newest first, reads the index in its order
 EXPLAIN (COSTS OFF)
 SELECT note FROM pictures WHERE snowflake.created_within(id, '2025-03-03', '2025-03-04') ORDER BY id DESC LIMIT 5;
 
@@ -93,7 +93,7 @@ EXPLAIN (COSTS OFF)
 SELECT what FROM events WHERE snowflake.created_within(id, '2025-02-10', '2025-02-11');
 EXPLAIN (COSTS OFF)
 SELECT what FROM events WHERE id = snowflake.make_id('2025-01-05', 40, 0);
--- The upper bound of a month belongs to the next month
+-- If created_within() ends at the start of a month, the partition of this month is not read
 EXPLAIN (COSTS OFF)
 SELECT what FROM events WHERE snowflake.created_within(id, '2025-01-10', '2025-02-01');
 SET plan_cache_mode = force_generic_plan;

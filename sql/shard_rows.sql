@@ -123,7 +123,7 @@ COPY photos FROM STDIN;
 SELECT count(*), count(DISTINCT code) AS codes, count(*) FILTER (WHERE snowflake.shard_of(id) = 5) AS "5", count(*) FILTER (WHERE snowflake.shard_of(snowflake.from_base62(code)) = 6) AS "6"
   FROM photos WHERE id <> 42;
 TABLE photos ORDER BY id LIMIT 1;
--- minting_columns() lists the column, and a default that does not mint is refused
+-- minting_columns() lists the column that set_id() fills, and set_id() refuses a default that does not mint
 CREATE TABLE counted (id bigserial PRIMARY KEY, caption text);
 CREATE TRIGGER counted_id BEFORE INSERT ON counted FOR EACH ROW EXECUTE FUNCTION snowflake.set_id();
 INSERT INTO counted VALUES (NULL, 'by its sequence') RETURNING *;

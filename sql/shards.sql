@@ -96,7 +96,7 @@ SELECT 'only in ' || nspname AS only, line
   FROM (SELECT *, count(*) OVER (PARTITION BY replace(line, '= 4)', '= 0)')) FROM shard_parts WHERE nspname IN ('Photo app', 'shard_4')) AS m
  WHERE count <> 2 AND line NOT LIKE '%constraint shard\_of\_id CHECK ((snowflake.shard_of(id) = 4))%';
 
--- In a new shard schema defaults mint for the shard, and keys refer to tables of the schema
+-- In the schema of a new shard, defaults mint ids of the shard, and foreign keys refer to tables of the schema
 INSERT INTO shard_4.users (name) VALUES ('Ann') RETURNING snowflake.shard_of(id), snowflake.schema_of(id);
 INSERT INTO shard_4.photos (user_id) SELECT id FROM shard_4.users RETURNING snowflake.shard_of(id), number;
 INSERT INTO shard_4.likes (photo_id) SELECT id FROM shard_4.photos RETURNING snowflake.shard_of(id);
@@ -258,7 +258,7 @@ ALTER TABLE shard_5.albums ADD CONSTRAINT run CHECK (public.shards_run(1));
 SET client_min_messages = warning;
 SELECT snowflake.create_shard('"Photo app"', 5);
 \set VERBOSITY default
--- From PostgreSQL 18 on, NOT NULL has a name, and perhaps a comment
+-- From PostgreSQL 18 on, a NOT NULL constraint has a name, and can have a comment
 CREATE SCHEMA named;
 CREATE TABLE named.t (id bigint CONSTRAINT known NOT NULL DEFAULT snowflake.next_id(0));
 DO $$

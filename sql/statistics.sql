@@ -102,7 +102,7 @@ SELECT waits - :before BETWEEN 2 AND 6 AS waits, wait_time - :before_ms > 300 AS
 SELECT stats_since BETWEEN pg_postmaster_start_time() - interval '10 s' AND now() AS since FROM snowflake.database_stats;
 \c regress_statistics
 
--- After reset_stats() the counters of all sessions are 0, and the last ids stay
+-- After reset_stats() all sessions see counters of 0, but the last ids stay
 SELECT max(last_id) AS last_id FROM snowflake.shard_stats WHERE shard = 9 \gset
 SELECT snowflake.reset_stats();
 SELECT clock_timestamp() - stats_since < interval '1 min' AS since, ids, batches, borrowed_ticks, waits, wait_time, refusals,

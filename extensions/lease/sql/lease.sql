@@ -71,8 +71,8 @@ SELECT status FROM ask('give_back', 11, region => 0, term => :term, newest => 3,
 SELECT status, region, floor_ms = :highest AS floor FROM ask('acquire', 14, ahead => 5);
 RESET SESSION AUTHORIZATION;
 
--- A region is free when both clocks have reached the end of its lease. In the next call, the server's clock has not
--- reached the end of the lease.
+-- A region is free when the clocks of both the requesting server and the lease server have reached the end of its
+-- lease. In the next call, the server's clock has not reached the end of the lease.
 SET SESSION AUTHORIZATION regress_fleet_b;
 SELECT until_ms - now_ms() AS left FROM ask('acquire', 22, regions => '{3}', length => 1000) \gset
 SELECT pg_sleep(1.1);
@@ -110,8 +110,8 @@ SELECT snowflake_fleet.confirm_dead(1, '2 s', dry_run => true) LIKE 'Region 1 wo
 SELECT snowflake_fleet.confirm_dead(1, '2 s', holder_is_stopped => true) LIKE 'Region 1 is free at %' AS free;
 SELECT until BETWEEN clock_timestamp() + '10 s' AND clock_timestamp() + '12 s' AS until, state FROM snowflake_fleet.regions WHERE region = 1;
 
--- Requests of another fleet, with another layout, or with a clock that is ahead are refused. A fleet with leases cannot
--- be created again.
+-- Requests from another group of servers (fleet), with another layout, or with a clock that is ahead are refused. A
+-- fleet with leases cannot be created again.
 SET SESSION AUTHORIZATION regress_fleet_a;
 \set VERBOSITY terse
 SELECT ask('acquire', 31, fleet => :fleet + 1) IS NULL;
