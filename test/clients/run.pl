@@ -1,5 +1,5 @@
 # Runs the programs of test/clients/ against one server. Each client program has its own database and reports in TAP.
-# The client program compares each id that it receives as a number with id::text.
+# Each program compares the ids that its client library returns with id::text.
 
 use strict;
 use warnings FATAL => 'all';

@@ -4,7 +4,7 @@
 //
 // The conductor raises the shard counters to a position beyond the limit (the floor), and then
 // publishes a higher limit. The positions between the old limit and the floor are a gap, which must
-// stay unused. No claimer may get a position in a gap.
+// stay unused.
 #pragma once
 
 #include <atomic>
