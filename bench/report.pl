@@ -97,8 +97,8 @@ my %machine = map { @$_ } lines_of('machine');
 
 my @ratios;
 
-# aim TEXT, SIGN ('<=' or '>='), TARGET, RATIO...: adds a table row that shows whether a ratio meets its target. RATIO
-# is a list of the median, the minimum and the maximum.
+# aim TEXT, SIGN ('<=' or '>='), TARGET, RATIO...: adds a table row that shows whether RATIO meets its target. RATIO is
+# a list of the median, the minimum and the maximum.
 sub aim {
   my ($what, $sign, $target, @ratio) = @_;
   return unless @ratio;

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # Measures the cost of a call from SQL in two ways. In the first measurement ids do not run ahead of the clock, because
-# its layout has more ids per millisecond than a loop can mint. In the second measurement ids run ahead of the clock.
+# the layout has more ids per millisecond than a loop can mint. In the second measurement ids run ahead of the clock.
 # Its loop mints about forty times as many ids per second as a shard has in the default layout. No call waits for the
 # clock, because ids may run 60 s ahead and each run has its own shard.
 begin_results call

@@ -38,8 +38,8 @@ for run in $(seq "$(by_form 5 1)"); do
   together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
 done
 
-# Runs pgbench with statements that mint 1000 ids each, ten per row. The runs are short, because many clients mint 60 s
-# of ids of one shard within a few seconds.
+# Runs pgbench with statements that mint 1000 ids each, ten per row. The measurement is short, because many clients need
+# only a few seconds to mint the ids of 60 s in one shard.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
                 UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key

@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures the speed and the memory of two sessions that mint at full rate. Each session mints in 64 shards, and checks
-# every id. Both sessions mint in one common shard. The measurement consists of many slices, each with one transaction.
-# The results show if a session becomes slower, or does not free the memory of a transaction.
+# Measures the speed and the memory of two sessions that mint ids as fast as possible. Each session mints in 64 shards,
+# and checks every id. Both sessions mint in one common shard. The measurement consists of many slices, each with one
+# transaction. The results show if a session becomes slower, or does not free the memory of a transaction.
 begin_results endure
 start_server
 slices=$((endure / 10))

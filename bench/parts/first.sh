@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures the first call of next_id() in a new session: the time of the call itself, and the time of the whole
-# statement.
+# Measures how long the first call of next_id() in a new session takes: the call alone, and the whole statement.
 begin_results first
 start_server
 for run in $(seq "$(by_form 80 10)"); do

@@ -99,8 +99,8 @@ $$;
 -- an unused shard, and NTH for the number of the column, 1 to 10.
 CREATE TABLE bench.subject (place serial, name text, metric text, expression text, rows integer);
 
--- Measures the costs of calls, ten calls per row, for all subjects in turn. The argument `source` is a query for the
--- columns, with %s for the number of rows.
+-- Measures the costs of calls, ten calls per row, for all subjects in turn. The argument `source` is a query that
+-- returns the columns, with %s instead of the number of rows.
 CREATE PROCEDURE bench.measure_round(run integer, source text DEFAULT
     '(SELECT i, now() AS t, tstzrange(now(), now() + ''1 day'') AS r FROM generate_series(1::bigint, %s) AS i OFFSET 0)')
 LANGUAGE plpgsql AS $$
