@@ -117,8 +117,8 @@ works() {
   esac >/dev/null 2>&1
 }
 
-# install_missing PACKAGE...: installs the packages that are missing. The function does not call apt if no package is
-# missing.
+# install_missing PACKAGE...: installs the packages that are missing. If no package is missing, install_missing() does
+# not call apt.
 install_missing() {
   local package missing=()
   for package in "$@"; do

@@ -4,9 +4,10 @@
 
 oldest_postgres=15
 
-# Sets $pg_config to a server that can be started and built against. If PG_CONFIG is set, the scripts use the server of
-# PG_CONFIG. Without PG_CONFIG, the scripts use the newest server in /usr/lib/postgresql whose headers are installed. If
-# no server has headers, the scripts use the newest server whose headers apt can install, or else the version of Debian.
+# Sets $pg_config to a PostgreSQL server that can be started and for which the extension can be built. If PG_CONFIG is
+# set, the scripts use the server of PG_CONFIG. Without PG_CONFIG, the scripts use the newest server in
+# /usr/lib/postgresql whose headers are installed. If no server has headers, the scripts use the newest server whose
+# headers apt can install, or else the version of Debian.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"

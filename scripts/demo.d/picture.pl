@@ -1,4 +1,5 @@
-# Draws the first chart of a recording as a separate picture: the server's clock and the newest id over the true time.
+# Draws the first chart of a recording as a separate picture. The chart shows the server's clock and the time of the
+# newest id over the true time.
 #
 #   perl picture.pl recording.json > clock.svg
 

@@ -219,9 +219,9 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# Draws the server's clock and the newest id, each as its difference from the true time. A correct clock is a horizontal
-# line, and ids that follow a correct clock are a horizontal line too. While no greater id is minted, the line of the
-# newest id falls.
+# Draws how far the server's clock and the time of the newest id differ from the true time. A correct clock is a
+# horizontal line, and ids that follow a correct clock are a horizontal line too. While no greater id is minted, the
+# line of the newest id falls.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;

@@ -1,5 +1,5 @@
--- Measures how fast one session mints, including the cost of the query. The query mints in 16 shards, because one shard
--- can mint only 1,024,000 ids per second.
+-- Measures how many ids per second one session mints, including the cost of the query. The query mints in 16 shards,
+-- because one shard can mint only 1,024,000 ids per second.
 CREATE TEMPORARY SEQUENCE plain;
 CREATE TEMPORARY TABLE speed (position int, what text, ids bigint, seconds float);
 
