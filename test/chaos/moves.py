@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Moves under faults: see scripts/chaos. Reports in TAP."""
+"""Moves a shard under faults, and reports in TAP. See scripts/chaos."""
 import argparse
 import multiprocessing
 import os
@@ -50,7 +50,7 @@ class Server:
         subprocess.run(["pg_ctl", "-s", "-w", "-D", self.data, "-m", "immediate", "stop"], check=True)
 
     def snapshot(self):
-        """The files of a server that was stopped cleanly: a snapshot of its disk has the same."""
+        """Stops the server cleanly, copies its data files like a snapshot of its disk, and starts it again."""
         copy = f"{self.data}.snapshot"
         shutil.rmtree(copy, ignore_errors=True)
         subprocess.run(["pg_ctl", "-s", "-w", "-D", self.data, "-m", "fast", "stop"], check=True)
@@ -70,7 +70,8 @@ class Server:
 
 
 def write(control, number, seed, journal_name, stop):
-    """A client that follows the map. Its journal says of every change whether it was committed, refused, or is in doubt."""
+    """Simulates a client that writes to the server in the map, and records for each change whether it was committed,
+    was refused, or is in doubt."""
     choose = random.Random(seed * 100 + number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connections, rows, count = {}, {}, 0
@@ -84,7 +85,7 @@ def write(control, number, seed, journal_name, stop):
 
     with open(journal_name, "w", buffering=1, encoding="utf8") as journal:
         def commit(query, params):
-            """Rows of the statement, None if it is not known whether it was committed."""
+            """Returns the rows of the statement, or None if the client cannot know whether it was committed."""
             while True:
                 try:
                     row = connection(control).execute("SELECT conninfo FROM snowflake_fleet.map WHERE shard = %s", (SHARD,)).fetchone()
@@ -134,7 +135,7 @@ def write(control, number, seed, journal_name, stop):
 
 
 def expected(journals):
-    """For each key what may be there: names, or None for nothing. And ids that were given twice, and rows that were missing."""
+    """Returns the names that each key may have (None if the row may be missing), and faults in the journals."""
     may, ids, wrong = {}, {}, []
     for name in journals:
         with open(name, encoding="utf8") as journal:
@@ -185,7 +186,7 @@ class Chaos:
         return process.returncode, output
 
     def fault(self, process, target):
-        """One fault, while the program runs. Servers are up again when it returns."""
+        """Makes a random fault while snowflake-move-shard runs, and starts crashed servers again."""
         what = self.choose.choice(["kill", "kill", "crash", "crash", "ddl", "ddl", "open", "silent", "silent", "nothing"])
         time.sleep(self.choose.random() ** 2 * 3)
         if what == "kill":
@@ -205,7 +206,7 @@ class Chaos:
         self.counts[what] = self.counts.get(what, 0) + 1
 
     def silence(self, process):
-        """The program stands still, as behind a network that drops everything: nobody is held up for longer than some seconds."""
+        """Suspends snowflake-move-shard, as if its network failed. Writers must not wait longer than 25 seconds."""
         process.send_signal(signal.SIGSTOP)
         try:
             for server in self.servers:
@@ -216,7 +217,7 @@ class Chaos:
         process.send_signal(signal.SIGCONT)
 
     def pause(self):
-        """Returns when no writer has a transaction open."""
+        """Waits until no client has an open transaction."""
         open(f"{self.stop}.pause", "w", encoding="utf8").close()
         until = time.monotonic() + 120
         while not all(os.path.exists(f"{self.stop}.paused{n}") for n in range(self.options.writers)):
@@ -238,7 +239,7 @@ class Chaos:
         self.broken.append(f"no copy on {target}")
 
     def put_source_back(self, source, target):
-        """Rows that the source has not any more since it was put back are not on the target."""
+        """Restores the source to an earlier time. Rows that the source has lost must not be on the target."""
         self.copied(target)
         self.pause()
         here = next(s for s in self.servers if s.name == source)
@@ -249,7 +250,7 @@ class Chaos:
         self.resume()
 
     def lose_target_after_the_map(self, source, target):
-        """A target that was put back to before it took over is not believed, and the source's rows stay."""
+        """Restores the target to a time before it took over. The move must detect this and keep the source's rows."""
         self.copied(target)
         self.pause()
         there = next(s for s in self.servers if s.name == target)
@@ -276,7 +277,7 @@ class Chaos:
         self.resume()
 
     def lose_for_good(self, source, target):
-        """One side forgets the move while the other is down; then the other does."""
+        """Calls --forget for one server while the other server is stopped, and later for the other server."""
         self.copied(target)
         gone, (side, other) = self.choose.choice([(source, ("target", target)), (target, ("source", source))])
         server = next(s for s in self.servers if s.name == gone)
@@ -294,7 +295,7 @@ class Chaos:
             arrived.run(f"DROP ROLE {role}")
 
     def alter(self):
-        """A column that was added stays, wherever the shard goes."""
+        """Adds a column, which must exist after each move of the shard."""
         column = f"c{len(self.columns) + self.counts.get('ddl, refused', 0)}_{self.choose.randrange(1000)}"
         server = next(s for s in self.servers if s.name == self.where())
         try:
@@ -316,7 +317,7 @@ class Chaos:
                 pass
 
     def settle(self, target):
-        """Until the shard is on the target, or back: the servers are up, so this has to end."""
+        """Repeats the move until it succeeds, or aborts it after six failed attempts. All servers run."""
         confirm = ()
         for attempt in range(6):
             code, output = self.finish(self.start("--to", target, *confirm))

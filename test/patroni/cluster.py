@@ -1,4 +1,4 @@
-"""Three members under Patroni, etcd, and a lease server, on loopback, from the commands of doc/patroni.md."""
+"""Starts three servers (members) under Patroni, etcd, and a lease server, with the commands of doc/patroni.md."""
 import base64
 import json
 import os
@@ -30,7 +30,7 @@ def free_ports(count):
 
 
 def wait_for(what, seconds, condition):
-    """Asks until it is true; what it is then. An answer that cannot be had yet is none."""
+    """Repeats a condition until it returns a true value, and returns this value. Failed connections count as false."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -45,7 +45,7 @@ def wait_for(what, seconds, condition):
 
 
 def start(command, log, **more):
-    """A program that dies with this one."""
+    """Starts a program that is killed when the test program ends."""
     with open(log, "ab") as out:
         return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.DEVNULL, stdout=out,
                                 stderr=out, start_new_session=True, **more)
@@ -77,7 +77,7 @@ class Member:
             return answer.read().decode()
 
     def postmaster(self):
-        """Its process id, as its file says; None where there is no file."""
+        """Returns the process id in postmaster.pid, or None if the file does not exist."""
         try:
             with open(f"{self.data}/postmaster.pid", encoding="utf8") as file:
                 return int(file.readline())
@@ -85,7 +85,7 @@ class Member:
             return None
 
     def postgres(self):
-        """The postmaster and its processes, the postmaster first."""
+        """Returns the postmaster and its child processes, in this order."""
         try:
             postmaster = psutil.Process(self.postmaster() or -1)
             if os.path.realpath(postmaster.cwd()) != os.path.realpath(self.data):
@@ -124,7 +124,7 @@ class Cluster:
         wait_for("etcd", 60, lambda: urllib.request.urlopen(f"{client}/health", timeout=2).status == 200)
 
     def block(self, language):
-        """The next block of the page, with names of machines and files as they are here."""
+        """Returns the next code block of doc/patroni.md, with the names of machines and files in this test."""
         at = next(i for i, (found, _) in enumerate(self.blocks) if found == language)
         return (self.blocks.pop(at)[1].replace("host=leases port=5432", f"host={self.directory} port={self.lease_server_port}")
                 .replace("leases:5432", f"{self.directory}:{self.lease_server_port}").replace("/var/lib/postgresql/", f"{self.directory}/"))
@@ -185,13 +185,13 @@ class Cluster:
                            "host replication replicator 127.0.0.1/32 scram-sha-256"]}}
 
     def connect(self, port):
-        """A connection to a primary at this port; an error where there is none. For a client, whom nothing keeps waiting."""
+        """Connects a client to the primary at this port, or fails if there is none. All waits have timeouts."""
         return psycopg.connect(f"host=127.0.0.1 port={port} dbname=postgres user=postgres password={self.password} connect_timeout=2 "
                                "target_session_attrs=read-write options='-c statement_timeout=5s'", autocommit=True)
 
     def leader(self, but=None):
-        """The member that etcd names as the leader, other than `but`, if it says so itself. (What members say of others is
-        what they knew last: one that was frozen still takes itself for the leader.)"""
+        """Returns the member that etcd names as the leader, except `but`, if its Patroni confirms that it is the primary.
+        What other members report is not used, because it can be out of date."""
         key = base64.b64encode(b"/service/ids/leader").decode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.etcd_port}/v3/kv/range", json.dumps({"key": key}).encode())
         with urllib.request.urlopen(request, timeout=2) as answer:

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Leaders fail under load, every id is counted: see scripts/patroni. Reports in TAP."""
+"""Makes the primary fail while clients mint, checks all ids, and reports in TAP. See scripts/patroni."""
 import argparse
 import collections
 import multiprocessing
@@ -16,7 +16,7 @@ TIMEOUT = 4  # seconds to wait for a response, because a frozen server accepts a
 
 
 class Faults:
-    """Each makes the leader fail, and returns what puts things right again, if Patroni does not."""
+    """Each method makes the primary fail, and returns a function for repairs that Patroni does not make."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -56,7 +56,7 @@ TWO_PRIMARIES = ("patroni_killed", "patroni_frozen")  # faults in which the old 
 
 
 def mint(number, cluster, path, stop):
-    """A client. A line for each answer: when it came, from which port, and the ids."""
+    """Simulates a client that mints, and writes a line for each result: its time, the server's port, and the ids."""
     choose = random.Random(number)
     for ignored in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)
@@ -88,7 +88,7 @@ def mint(number, cluster, path, stop):
 
 
 class Answers:
-    """What all clients were told."""
+    """Contains the results that all clients received."""
 
     def __init__(self, paths):
         self.clients, self.ids, self.by_port = [], [], collections.defaultdict(list)
@@ -104,7 +104,7 @@ class Answers:
         self.ids.sort()
 
     def waits(self, begin, end):
-        """The longest wait of each client that had begun by `end` and was not over at `begin`."""
+        """Returns for each client its longest wait that overlaps the time from `begin` to `end`."""
         for times in self.clients:
             yield max((after - before for before, after in zip(times, times[1:]) if before < end and after > begin), default=float("inf"))
 
@@ -113,7 +113,7 @@ class Answers:
 
 
 def fail_once(cluster, name):
-    """One fault, and all is well again. What is to be told of it."""
+    """Makes one fault, waits until all members work again, and returns the members and times for the report."""
     leader = wait_for("a leader", 60, cluster.leader)
     begin, postmaster = time.monotonic(), leader.postmaster()
     put_right = getattr(Faults(cluster), name)(leader)
