@@ -1,4 +1,4 @@
-"""HyperKitty: prints what it finds of its ordinary work, and runs its pages."""
+"""Does ordinary work in HyperKitty, prints the rows that it finds, and opens its pages."""
 import os
 import sys
 from email.message import EmailMessage

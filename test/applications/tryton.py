@@ -1,4 +1,4 @@
-"""Tryton: prints what its modules party, company and product find of their ordinary work."""
+"""Does ordinary work in the modules party, company and product of Tryton, and prints the rows that it finds."""
 import sys
 
 from trytond.config import config

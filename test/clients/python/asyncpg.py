@@ -1,4 +1,4 @@
-"""asyncpg: ids are ints, and exact; it sends everything in binary."""
+"""Tests that asyncpg, which sends values in binary form, returns each id as an exact int."""
 import asyncio
 
 import asyncpg

@@ -1,4 +1,4 @@
-"""Django 5: an application of AutoField keys is adopted. Its models have to be changed in the same deployment."""
+"""Tests adopt_schemas() on a Django 5 application with AutoField keys, whose models must change at the same time."""
 import os
 import pathlib
 import sys
@@ -21,7 +21,7 @@ AS_BEFORE, CHANGED = "django.contrib.auth", "widened.WideAuthConfig"
 
 
 def application(auth, work):
-    """Runs work() in a process of its own, with the models of auth."""
+    """Runs work() in a separate process, with the models of the Django application auth."""
     child = os.fork()
     if child == 0:
         import django
@@ -47,7 +47,7 @@ def query(sql):
 
 
 def create():
-    """As before the move: tables, two users, and the call."""
+    """Creates the tables, a user, and the extension, before the keys are adopted."""
     from django.contrib.auth.models import User
     from django.core.management import call_command
 
@@ -59,7 +59,7 @@ def create():
 
 
 def use(name):
-    """What an application does with a new user: 0 if all of it works, else the number of the step that does not."""
+    """Does an application's work with a new user. Returns 0, or the number of the first step that fails."""
 
     def work():
         from django.contrib.auth import authenticate
@@ -80,7 +80,7 @@ def use(name):
 
 
 def refer():
-    """A later migration with a reference to the user: 0 if its column is bigint."""
+    """Runs a later migration that adds a reference to the user. Returns 0 if the new column is bigint."""
     from django.contrib.auth.models import User
     from django.db import connection, models
 
@@ -110,7 +110,7 @@ def adopt():
 
 
 def check():
-    """What the application finds of its old rows."""
+    """Returns 0 if the application finds its old rows."""
     from django.contrib.auth.models import User
 
     return 0 if User.objects.get(username="old") == User.objects.get(pk=1) else 1

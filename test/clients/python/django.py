@@ -1,4 +1,4 @@
-"""Django: a field for keys that the database mints; migrations; test databases of a role that is not a superuser."""
+"""Tests Django: a field for keys that the database mints, migrations, and test databases of an ordinary role."""
 import os
 import pathlib
 import subprocess
@@ -57,7 +57,7 @@ equal({str(p.parent_id) for p in Photo.objects.filter(caption="many")}, {str(pho
 
 
 class Notes:
-    """A table that migrations make and change, one operation after the other."""
+    """A table that migrations create and change, one operation after the other."""
 
     state = ProjectState()
 
@@ -91,7 +91,7 @@ equal(notes.default(), "snowflake.next_id(9)", "RunSQL with state_operations doe
 
 
 def manage_test(**environment):
-    """manage.py test, as a role that may make databases and no more."""
+    """Runs manage.py test as a role that has only CREATEDB."""
     path = os.pathsep.join([str(project), made.name])
     return subprocess.run([sys.executable, "-W", "ignore", "-m", "django", "test", "notes", "--noinput"], cwd=made.name, text=True, capture_output=True,
                           env={**os.environ, "PYTHONPATH": path, "PGUSER": "application", **environment})

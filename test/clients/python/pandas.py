@@ -1,4 +1,4 @@
-"""pandas: a column of references with a NULL in it becomes float64, which rounds ids."""
+"""Tests pandas, which turns a column of ids that contains a NULL into float64, and rounds the ids."""
 import pandas
 import psycopg2
 import warnings

@@ -1,4 +1,4 @@
-"""psycopg 3: ids are ints and exact; the type of a shard parameter."""
+"""Tests that psycopg 3 returns each id as an exact int, and which type a parameter for the shard has."""
 import psycopg
 from psycopg.types.numeric import Int8
 

@@ -1,4 +1,4 @@
-"""psycopg2: ids are ints, and exact."""
+"""Tests that psycopg2 returns each id as an exact int."""
 import io
 
 import psycopg2

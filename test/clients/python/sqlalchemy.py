@@ -1,4 +1,4 @@
-"""SQLAlchemy: a server default, in the ORM and for bulk inserts."""
+"""Tests a server default that mints with SQLAlchemy, in the ORM and for bulk inserts."""
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text, __version__, create_engine, event, func, select, text
 from sqlalchemy.orm import Session, declarative_base
 
@@ -20,7 +20,7 @@ class Upload(Base):
 
 
 def with_ids(session, objects, shard=5):
-    """Gives new objects their ids, in one call to the database."""
+    """Sets the ids of new objects, which one call to the database mints."""
     ids = session.scalars(select(func.unnest(func.snowflake.next_ids(shard, len(objects))))).all()
     for object, id in zip(objects, ids):
         object.id = id

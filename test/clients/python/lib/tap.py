@@ -1,4 +1,4 @@
-"""Checks in TAP, for the clients in Python."""
+"""Functions with which the Python tests print results in TAP."""
 
 _count = 0
 
