@@ -1,8 +1,7 @@
 # Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. After the
 # move from UUIDs all rows exist, each row has a unique id, and no client got an error. The test data contain many rows
 # with the same time, and rows with the times of ids in other tables. The test data contain rows whose times are too
-# early for an id. The second test has a table that refers to itself, and first gives its rows ids with a
-# wrong time.
+# early for an id. The second test has a table that refers to itself, and first gives its rows ids with a wrong time.
 
 use strict;
 use warnings FATAL => 'all';

@@ -190,7 +190,7 @@ class Cluster:
                                "target_session_attrs=read-write options='-c statement_timeout=5s'", autocommit=True)
 
     def leader(self, but=None):
-        """Returns the member that etcd names as the leader, except `but`, if its Patroni confirms that it is the primary.
+        """Returns the member that etcd names as leader, except `but`, if its Patroni confirms that it is the primary.
         What other members report is not used, because it can be out of date."""
         key = base64.b64encode(b"/service/ids/leader").decode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.etcd_port}/v3/kv/range", json.dumps({"key": key}).encode())
