@@ -259,8 +259,8 @@ SELECT refusal($$CALL snowflake.adopt_schemas('{absent}', 5)$$) UNION ALL SELECT
  UNION ALL SELECT refusal($$CALL snowflake.adopt_schemas('{odd}', NULL)$$);
 CALL snowflake.adopt_schemas('{odd}', 5, rewrite => true);
 
--- Tables that logical replication publishes are adopted if the subscribers can store bigint. Columns with ids of
--- several tables (polymorphic references) are listed if they are in other tables.
+-- Tables that logical replication publishes are adopted if the subscribers can store bigint. adopt_schemas() lists
+-- columns that hold ids of several tables (polymorphic references) and are in other tables.
 SET client_min_messages = error;
 CREATE TABLE notes (id serial PRIMARY KEY);
 CREATE TABLE issues (id bigint PRIMARY KEY, reportable_type text, reportable_id integer, note_ids smallint[], "userId" integer, paid integer);

@@ -95,8 +95,8 @@ SELECT * FROM verdict;
 -- The seal may be unlogged, because it is not written when ids are minted
 SELECT snowflake.shard_of(:a);
 
--- Other properties of the sequence, such as INCREMENT, do not affect minting. Here they set the high-water mark 20 ms
--- ahead, within max_lead.
+-- Other properties of the sequence, such as INCREMENT, do not affect minting. INCREMENT and CACHE set the high-water
+-- mark 20 ms ahead here, within max_lead.
 ALTER SEQUENCE snowflake.high_water INCREMENT 2 CACHE 10 CYCLE;
 SELECT nextval('snowflake.high_water') > 0 AS next;
 SELECT snowflake.next_id(210) > :a AS minting_goes_on;

@@ -122,8 +122,8 @@ DROP ROLE regress_snowflake_shard;
 ALTER DATABASE :"home" SET snowflake.max_lead = 0;
 \echo SQLSTATE :SQLSTATE
 
--- sequence_spread takes effect on reload. If each tick has only one id, the ids get different sequence numbers. With
--- one id in each tick, the sequence numbers were 0 before the setting was reloaded.
+-- sequence_spread takes effect on reload. If each tick has only one id, the ids get different sequence numbers. Before
+-- the setting was reloaded, such ids had the sequence number 0.
 \c -
 CREATE FUNCTION slowly(shard int, ids int) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE

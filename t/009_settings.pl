@@ -149,8 +149,8 @@ like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\n
 	'with the layout of Instagram, the warning recommends separate shards');
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
-# Tests partitions by time if the first time of ids (the epoch) is in the near past. The first partition begins with id
-# 0 in every time zone.
+# Tests partitions by time if the first time of ids (the epoch) is in the near past. In every time zone of the session,
+# the first partition by time begins with id 0.
 my $partitions = <<~'SQL';
 	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS

@@ -183,7 +183,7 @@ $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
 $node->refuses('SET snowflake.default_shard = 1024; SELECT snowflake.next_id()',
 	{ sqlstate => '22023', message => 'shard 1024 is out of range', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
 
-# Tests the sequence numbers of a shard that mints at most one id per time unit (tick).
+# Tests which sequence numbers ids have if their shard mints at most one id per time unit (tick).
 my @slowly = (
 	"SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003) FROM generate_series(1, 60) OFFSET 0) s", 'regions');
 is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'if each id has its own tick, sequence numbers are 0');

@@ -48,7 +48,7 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // A simulated session (actor) may run the lines after its claim several times, each time with
+    // The code of a simulated session (actor) after its claim may run several times, each time with
     // the same values.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
@@ -130,7 +130,7 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The clocks of the writer and the reader differ in both directions, and are before or after the
+// The writer's clock is ahead of or behind the reader's clock, and both are before or after the
 // time of the shard counter. Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
@@ -217,8 +217,8 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A session registers its transaction as prepared before the session clears its slot. In this
-// schedule, a second session commits the transaction that the first session has prepared.
+// A session registers its transaction as prepared before the session clears its slot. One session
+// prepares a transaction, and another session commits it.
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

@@ -16,7 +16,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south, $east, $control) = map { $fleet->node($_) } 'a', 'b', 'c', 'control';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 5000) n") foreach 0 .. 9;
 
-# In the smallest fleet one of the two servers is the control database.
+# A move needs only two servers if one of them contains the control database.
 my $all_in_one = $fleet->conninfo('control');
 $fleet->control("SELECT snowflake_fleet.set_server('own', " . Snowflake::Fleet::quote($all_in_one) . ')');
 is($mover->run('--shard' => 0, '--to' => 'own')->{status}, 0, 'a move to the control database succeeds');

@@ -136,8 +136,8 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is(takes_writes($north, 6), '1', 'the source accepts writes after --abort');
 is($mover->leftovers, '', 'nothing is left over');
 
-# Tests a server in the map that accepts connections but does not answer. The servers that answer must get the new map
-# at once, before the schema is renamed.
+# Tests a move while a server in the map accepts connections but does not answer. The servers that answer must get the
+# new map at once, before the schema is renamed.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
