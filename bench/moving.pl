@@ -130,7 +130,7 @@ my ($section) = $page =~ /^## From UUIDs\n(.*?)^##/ms or die "doc/moving.md has 
 my @statements = map { /\G\s*(BEGIN;.*?^COMMIT;|DO \$\$.*?^\$\$;|.*?;)[^\n]*\n/gms } $section =~ /^```sql\n(.*?)^```$/gms;
 
 # Repeats a statement for the table "tags" if doc/moving.md shows the statement for the table "comments". In a
-# transaction, each line for "comments" is followed by the same line for "tags".
+# transaction of doc/moving.md, each line for the table "comments" is followed by the same line for the table "tags".
 sub for_tags {
   my ($statement) = @_;
   return $statement if $statement !~ /comments/;

@@ -123,8 +123,8 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The function has the attribute "flatten", like next_id(). Without the attribute "flatten" a claim
-// would be returned through memory instead of registers.
+// The function has the attribute "flatten", like next_id(). Without the attribute "flatten" the
+// compiler would return the result of a claim in memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);

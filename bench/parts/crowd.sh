@@ -53,7 +53,7 @@ for run in $(seq "$(by_form 2 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
-      shard=$((shard + 66))  # increases the counter here, because a command substitution would lose the new value
+      shard=$((shard + 66))  # not within the next command, because a command substitution would lose the new value
       sample "$name" "ids/s, $clients clients" "$run" \
         "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"
