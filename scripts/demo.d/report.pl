@@ -220,8 +220,8 @@ sub draw
 }
 
 # Draws how far the server's clock and the time of the newest id differ from the true time. A correct clock is a
-# horizontal line, and ids that follow a correct clock are a horizontal line too. While no greater id is minted, the
-# line of the newest id falls.
+# horizontal line, and ids that follow a correct clock are a horizontal line too. In the chart, the line of the newest
+# id falls while no greater id is minted.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;
