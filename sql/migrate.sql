@@ -274,6 +274,13 @@ SELECT regexp_replace(r, 'clock shows [^|]*\.', 'clock shows ....') AS refused F
   ($$'windows', '2200-01-01'$$), ($$'windows', 'infinity'$$), ($$'windows', '-infinity'$$), ($$'windows', NULL$$), ($$'windows', '2025-07-31', NULL$$),
   ($$'plain', '2025-07-31'$$), ($$'messages', '2025-07-31'$$), ($$'by_text', '2025-07-31'$$)) AS c (arguments),
   LATERAL refusal(format('CALL snowflake.drop_time_partitions(%s)', arguments)) AS r;
+-- Values of a sequence are smaller than ids. drop_time_partitions() does not take them for old ids.
+CREATE TABLE numbered (id bigserial PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE numbered_1 PARTITION OF numbered FOR VALUES FROM (1) TO (1000000);
+INSERT INTO numbered SELECT FROM generate_series(1, 10);
+SELECT refusal(format('CALL snowflake.drop_time_partitions(''numbered'', ''2025-07-31'', %L)', dry_run)) FROM (VALUES (true), (false)) AS v (dry_run);
+TRUNCATE numbered;
+CALL snowflake.drop_time_partitions('numbered', '2025-07-31', false);
 
 -- Functions that a check or an index calls must accept bigint. If a function of a check or an index accepts only
 -- integer, adopt() fails before it changes anything. Functions that are called with a column which refers to the key

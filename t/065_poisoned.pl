@@ -230,6 +230,7 @@ my %calls = (
 	partition_name => ["'joe.parted', 'x'"],
 	add_partition => [ "'joe.parted', 'parted_low', 'FOR VALUES FROM (''0'') TO (''9'')'" ],
 	partitions_before => ["'joe.parted', 10"],
+	refuse_plain_numbers => ["'joe.parted', 'joe.parted_low'"],
 	limit_waits => ['clock_timestamp()'],
 	drop_partition => ["'joe.parted', 'joe.parted_low', 8, clock_timestamp() + interval '1 minute'"],
 	drop_time_partitions => [ "'joe.parted', '2026-01-01', dry_run => false", map { "'$_', '2026-01-01'" } qw(joe.keyed joe.by_compare super.parted) ],

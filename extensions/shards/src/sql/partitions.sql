@@ -232,6 +232,35 @@ COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
   'Internal: for drop_time_partitions(): sets lock_timeout to the time until a deadline, and returns whether the '
   'deadline is in the future';
 
+-- Reads the rows only if the partition begins in the first hour. Row security must not hide rows from this check.
+CREATE FUNCTION snowflake.refuse_plain_numbers(parent regclass, partition regclass) RETURNS void
+  LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+  owner CONSTANT oid := relowner FROM pg_class WHERE oid = parent;
+  key CONSTANT name := attname FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid
+                        AND attnum = partattrs[0] WHERE partrelid = parent;
+  first CONSTANT bigint := (regexp_match(pg_get_expr(relpartbound, oid), '\d+'))[1] FROM pg_class WHERE oid = partition;
+  last_plain CONSTANT bigint := snowflake.last_id_before(l.epoch + interval '1 hour') FROM snowflake.layout AS l;
+  plain bigint;
+BEGIN
+  IF first <= last_plain THEN
+    SELECT number INTO plain
+      FROM snowflake.query_as(owner, format('SELECT min(%1$I) FROM %2$s WHERE %1$I <= %3$s', key, partition,
+                                            last_plain)) AS found (number bigint);
+  END IF;
+  IF plain IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+      MESSAGE = format('partition %s contains numbers that are probably not ids', partition),
+      DETAIL = format('The value %s of column %I would be an id from the first hour after the epoch. Nothing was '
+                      'dropped.', plain, key),
+      HINT = 'If the rows of the partition are not needed, drop the partition with DROP TABLE.';
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake.refuse_plain_numbers(regclass, regclass) IS
+  'Internal: for drop_time_partitions(): raises an error (55000) if a partition contains a value that would be an id '
+  'from the first hour after the epoch, because values of sequences are such numbers';
+
 CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
   RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -250,6 +279,7 @@ BEGIN
       MESSAGE = format('partition %s was changed by another session', name),
       DETAIL = 'Nothing was dropped.', HINT = 'Call drop_time_partitions() again.';
   END IF;
+  PERFORM snowflake.refuse_plain_numbers(parent, partition);
   PERFORM snowflake.limit_waits(until);
   PERFORM snowflake.run_as(owner, format('DROP TABLE %s', name));
 EXCEPTION WHEN dependent_objects_still_exist THEN
@@ -294,14 +324,16 @@ BEGIN
   PERFORM snowflake.refuse_null('drop_time_partitions()', parent::text, before::text, dry_run::text);
   PERFORM snowflake.refuse_partition_key(parent, 'r');
   first_kept := snowflake.first_kept_id(before);
+  PERFORM snowflake.limit_waits(until);
   IF NOT dry_run THEN
-    PERFORM snowflake.limit_waits(until);
     PERFORM snowflake.run_as((SELECT relowner FROM pg_class WHERE oid = parent),
                              format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent));
   END IF;
   FOR partition IN SELECT snowflake.partitions_before(parent, first_kept) LOOP
     RAISE INFO 'DROP TABLE %;', partition;
-    IF NOT dry_run THEN
+    IF dry_run THEN
+      PERFORM snowflake.refuse_plain_numbers(parent, partition);
+    ELSE
       PERFORM snowflake.drop_partition(parent, partition, first_kept, until);
     END IF;
     partitions := partitions + 1;
@@ -309,7 +341,8 @@ BEGIN
   PERFORM set_config('lock_timeout', setting, true);
   IF dry_run AND partitions > 0 THEN
     RAISE NOTICE USING
-      MESSAGE = format('nothing was dropped; a call with dry_run => false would drop %s partitions', partitions),
+      MESSAGE = format('nothing was dropped; partitions that a call with dry_run => false would drop: %s',
+                       partitions),
       HINT = 'To drop these partitions, pass dry_run => false.';
   END IF;
 EXCEPTION WHEN lock_not_available THEN
