@@ -341,8 +341,7 @@ BEGIN
   PERFORM set_config('lock_timeout', setting, true);
   IF dry_run AND partitions > 0 THEN
     RAISE NOTICE USING
-      MESSAGE = format('nothing was dropped; partitions that a call with dry_run => false would drop: %s',
-                       partitions),
+      MESSAGE = format('nothing was dropped; number of partitions that would be dropped: %s', partitions),
       HINT = 'To drop these partitions, pass dry_run => false.';
   END IF;
 EXCEPTION WHEN lock_not_available THEN
