@@ -249,6 +249,7 @@ SELECT refused(d) FROM unnest(ARRAY['CREATE POLICY mine ON one USING (of_integer
   'ALTER VIEW shows OWNER TO regress_report', 'CREATE TEMPORARY VIEW mine AS SELECT id FROM one',
   'CREATE MATERIALIZED VIEW set AS SELECT id, ''''::text AS t FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN t SET STORAGE external',
   'CREATE MATERIALIZED VIEW set AS SELECT id FROM one; ALTER MATERIALIZED VIEW set ALTER COLUMN id SET STATISTICS 200',
+  'CREATE MATERIALIZED VIEW set AS SELECT id FROM one; CREATE INDEX set_id ON set ((id + 1)); ALTER INDEX set_id ALTER COLUMN 1 SET STATISTICS 200',
   'CREATE MATERIALIZED VIEW set AS SELECT id, n FROM one; CREATE STATISTICS odd ON id, n FROM set', 'ALTER VIEW shows ALTER COLUMN id SET DEFAULT 7',
   'CREATE VIEW other AS SELECT n FROM one; CREATE FUNCTION g() RETURNS integer LANGUAGE sql BEGIN ATOMIC; SELECT n FROM other; END']) AS d;
 RESET client_min_messages;
@@ -287,7 +288,7 @@ SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = 'remote_re
 -- calls a function of integer.
 CREATE SCHEMA snowflake_shop;
 CREATE TABLE snowflake_shop.users (id serial PRIMARY KEY);
-CREATE TABLE snowflake_shop.profiles (user_id integer PRIMARY KEY, follower_id numeric(9), score_id real, fan_id numeric, author_id integer);
+CREATE TABLE snowflake_shop.profiles (user_id integer PRIMARY KEY CHECK (user_id < 2000000000), follower_id numeric(9), score_id real, fan_id numeric, author_id integer);
 CREATE VIEW snowflake_shop.authors AS SELECT of_integer(author_id) FROM snowflake_shop.profiles;
 -- Two columns use one sequence. Tests an identity column whose sequence another column uses.
 CREATE TABLE snowflake_shop.orders (id integer PRIMARY KEY DEFAULT nextval('snowflake_shop.users_id_seq'));
@@ -322,16 +323,24 @@ CREATE POLICY before_noon ON dated USING (id > 0 AND at < '2020-01-01 12:00+05:3
 CREATE VIEW dated_shown AS SELECT id, '0.30000000000000004'::float8 AS f FROM dated WHERE at < '2020-01-01 12:00+05:30'::timestamptz;
 CREATE INDEX dated_part ON dated (id) WHERE at < '2020-01-01 12:00+05:30'::timestamptz;
 CREATE TEMPORARY TABLE constants AS SELECT qual, pg_get_viewdef('dated_shown') AS view, pg_get_indexdef('dated_part'::regclass) AS index FROM pg_policies WHERE policyname = 'before_noon';
--- In an open session, the function of a trigger was compiled for the old type of the column
+-- In an open session, the function of a trigger and a variable with %TYPE were compiled for the old type of the column
 CREATE TABLE dated_log (dated_id bigint);
 CREATE FUNCTION log_dated() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO odd.dated_log VALUES (NEW.id); RETURN NULL; END';
 CREATE TRIGGER log_dated AFTER INSERT ON dated FOR EACH ROW EXECUTE FUNCTION log_dated();
 INSERT INTO dated DEFAULT VALUES;
+CREATE FUNCTION add_dated() RETURNS bigint LANGUAGE plpgsql AS
+  'DECLARE got odd.dated.id%TYPE; BEGIN INSERT INTO odd.dated DEFAULT VALUES RETURNING id INTO got; RETURN got; END';
+CREATE PROCEDURE add_dated_twice() LANGUAGE plpgsql AS
+  'DECLARE got odd.dated.id%TYPE; BEGIN FOR n IN 1 .. 2 LOOP INSERT INTO odd.dated DEFAULT VALUES RETURNING id INTO got; END LOOP; END';
+SELECT count(add_dated());
+CALL add_dated_twice();
 SET datestyle = 'sql, mdy'; SET timezone = 'Asia/Kolkata'; SET extra_float_digits = 0;
 CALL snowflake.adopt('dated', 5, rewrite => true, drop_sequence => true);
 RESET datestyle; RESET timezone; RESET extra_float_digits;
 SELECT count(*) AS same FROM (SELECT qual, pg_get_viewdef('dated_shown'), pg_get_indexdef('dated_part'::regclass) FROM pg_policies WHERE policyname = 'before_noon' INTERSECT TABLE constants) AS s;
 INSERT INTO dated DEFAULT VALUES RETURNING snowflake.shard_of(id);
+SELECT snowflake.shard_of(add_dated());
+CALL add_dated_twice();
 SELECT count(*) AS logged FROM dated JOIN dated_log ON dated_id = id;
 -- adopt_schemas() lists checks, indexes, partitions, functions and defaults that would reject new ids
 CREATE TABLE bounded (id bigserial PRIMARY KEY CHECK (id < 1000000)) PARTITION BY RANGE (id);
@@ -341,13 +350,14 @@ CREATE TABLE tree (id serial PRIMARY KEY, root integer NOT NULL DEFAULT currval(
 CREATE FUNCTION last_bounded() RETURNS bigint LANGUAGE sql AS 'SELECT currval(''odd.bounded_id_seq'')';
 CALL snowflake.adopt('bounded', 5, drop_sequence => true, dry_run => true);
 CALL snowflake.adopt('tree', 5, rewrite => true, drop_sequence => true, dry_run => true);
--- A sequence that belongs to another table keeps its owner
-CREATE TABLE with_sequence (id serial PRIMARY KEY);
+-- A sequence that belongs to another table keeps its owner. The sequence is listed if a program could still use it.
+CREATE TABLE with_sequence (id integer GENERATED ALWAYS AS IDENTITY, n serial);
+ALTER TABLE with_sequence ALTER n DROP DEFAULT;
 CREATE TABLE without_sequence (id integer PRIMARY KEY DEFAULT nextval('with_sequence_id_seq'));
-SET client_min_messages = warning;
+CREATE TABLE beside_sequence (id integer PRIMARY KEY DEFAULT nextval('with_sequence_n_seq'));
 CALL snowflake.adopt('without_sequence', 5, rewrite => true, drop_sequence => true);
-SET client_min_messages = notice;
-SELECT pg_get_serial_sequence('with_sequence', 'id');
+CALL snowflake.adopt('beside_sequence', 5, rewrite => true, drop_sequence => true);
+SELECT pg_get_serial_sequence('with_sequence', c) FROM unnest('{id,n}'::text[]) AS c;
 -- ALTER TABLE would enable disabled triggers of a foreign key, and would build an invalid index again
 CREATE TABLE parent (id serial PRIMARY KEY);
 CREATE TABLE child (parent_id integer REFERENCES parent);
@@ -356,7 +366,7 @@ SELECT refusal($$CALL snowflake.adopt('parent', 5, rewrite => true)$$);
 ALTER TABLE child ENABLE TRIGGER ALL;
 INSERT INTO parent DEFAULT VALUES;
 INSERT INTO child VALUES (1), (1);
-CREATE UNIQUE INDEX CONCURRENTLY twice ON child (parent_id);
+CREATE UNIQUE INDEX CONCURRENTLY twice ON child ((parent_id % 2));
 SELECT refusal($$CALL snowflake.adopt('parent', 5, rewrite => true)$$);
 
 -- All lock waits of a transaction of adopt_schemas() end at the same time (deadline). After the deadline a statement

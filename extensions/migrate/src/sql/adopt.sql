@@ -26,16 +26,22 @@ COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
 CREATE FUNCTION snowflake.other_uses(sequence regclass, keys snowflake.key_column[]) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT string_agg(pg_describe_object(u.classid, u.objid, u.objsubid), ', ')
-    FROM pg_depend AS u
-   WHERE u.refclassid = 'pg_class'::regclass AND u.refobjid = sequence AND u.deptype = 'n'
-     AND NOT EXISTS (SELECT FROM snowflake.attributes_of(keys) AS a JOIN pg_attrdef AS d
-                               ON adrelid = a.relation AND adnum = a.attnum
-                      WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid)
+  SELECT string_agg(o, ', ')
+    FROM (SELECT pg_describe_object(u.classid, u.objid, u.objsubid)
+            FROM pg_depend AS u
+           WHERE u.refclassid = 'pg_class'::regclass AND u.refobjid = sequence AND u.deptype = 'n'
+             AND NOT EXISTS (SELECT FROM snowflake.attributes_of(keys) AS a JOIN pg_attrdef AS d
+                                       ON adrelid = a.relation AND adnum = a.attnum
+                              WHERE u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid)
+          UNION ALL
+          SELECT pg_describe_object(refclassid, refobjid, refobjsubid)
+            FROM pg_depend
+           WHERE classid = 'pg_class'::regclass AND objid = sequence AND deptype IN ('a', 'i')
+             AND refobjid NOT IN (SELECT a.relation FROM snowflake.attributes_of(keys) AS a)) AS f (o)
 $$;
 COMMENT ON FUNCTION snowflake.other_uses IS
-  'Internal: for adopt(): the defaults and other objects that use a sequence, without the defaults of key columns. '
-  'The result is null if no other object uses the sequence';
+  'Internal: for adopt(): the defaults and other objects that use a sequence, and the column that owns the sequence, '
+  'without key columns. The result is null if no other object uses the sequence';
 
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
 -- OWNER TO the present owner changes nothing. The statement locks a view, a sequence or a foreign table, and no other
@@ -71,8 +77,8 @@ $$;
 COMMENT ON FUNCTION snowflake.lock_steps IS
   'Internal: for adopt(): the statements that lock views, tables and sequences';
 
--- Each table is rewritten once. A session compiles a PL/pgSQL function again after ALTER FUNCTION. Without it, the
--- trigger functions of open sessions would expect the old types and fail.
+-- Each table is rewritten once. A session compiles a PL/pgSQL routine again after ALTER ROUTINE. Without ALTER ROUTINE,
+-- open sessions would keep the old types in trigger functions and in variables that are declared with %TYPE.
 CREATE FUNCTION snowflake.widen_steps(columns snowflake.key_column[]) RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -80,19 +86,22 @@ AS $$
     SELECT d.*, relowner, concat(upper(i.type), ' ', i.identity) AS name
       FROM snowflake.dependents(columns) AS d JOIN pg_class ON oid = d.relation,
            pg_identify_object(d.class, d.object, 0) AS i)
-  (SELECT NULL::regclass, a.relowner, 'DROP ' || a.name FROM again AS a ORDER BY a.level DESC, a.name)
+  (SELECT NULL::regclass, proowner, format('ALTER ROUTINE %s SECURITY %s', p.oid::regprocedure,
+                                          CASE WHEN prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+     FROM pg_proc AS p JOIN pg_language AS l ON l.oid = prolang
+    WHERE lanname = 'plpgsql' AND pg_has_role(proowner, 'USAGE')
+      AND EXISTS (SELECT FROM snowflake.attributes_of(columns) AS a JOIN pg_class AS c ON c.oid = a.relation
+                   WHERE p.oid IN (SELECT tgfoid FROM pg_trigger WHERE tgrelid = a.relation)
+                      OR prosrc ~* ('\m' || regexp_replace(relname, '\W', '.', 'g') || '\M.*%\s*TYPE\M'))
+      AND snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace) ORDER BY 3)
+  UNION ALL
+  (SELECT NULL, a.relowner, 'DROP ' || a.name FROM again AS a ORDER BY a.level DESC, a.name)
   UNION ALL
   (SELECT NULL, relowner, format('ALTER TABLE %s %s', w.relation, w.changes)
      FROM snowflake.changes_of(columns) AS w JOIN pg_class ON oid = w.relation ORDER BY w.relation)
   UNION ALL
   (SELECT NULL, coalesce(s.role, a.relowner), s.statement
      FROM again AS a, snowflake.recreate_statements(a.class, a.object) AS s ORDER BY a.level, a.name, s.n, s.statement)
-  UNION ALL
-  (SELECT DISTINCT NULL::regclass, proowner, format('ALTER FUNCTION %s COST %s', p.oid::regprocedure, procost)
-     FROM snowflake.attributes_of(columns) AS a JOIN pg_trigger ON tgrelid = a.relation
-     JOIN pg_proc AS p ON p.oid = tgfoid JOIN pg_language AS l ON l.oid = prolang
-    WHERE lanname = 'plpgsql' AND pg_has_role(proowner, 'USAGE')
-      AND snowflake.is_of_application('pg_proc'::regclass, p.oid, pronamespace) ORDER BY 3)
 $$;
 COMMENT ON FUNCTION snowflake.widen_steps(snowflake.key_column[]) IS
   'Internal: for adopt(): the steps that drop the views and other objects over the columns, make the columns wider, '
@@ -206,8 +215,8 @@ AS $$
   SELECT snowflake.refuse('55P03', format('could not lock %s in %s attempts',
            CASE WHEN steps IS NULL THEN 'all tables of the plan'
                 ELSE (SELECT string_agg(r.relation::text, ', ') FROM relations AS r) END, attempts),
-           format('This transaction has changed nothing. These locks are held now: %s. The last statement that had to '
-                  'wait was: %s.',
+           format('This transaction has changed nothing. These locks are held now: %s. The last wait for a lock ended '
+                  'with: %s.',
              coalesce(holders.names, 'none'), waited),
            'Repeat the call after long transactions and vacuums have ended, or with a longer timeout.')
     FROM holders

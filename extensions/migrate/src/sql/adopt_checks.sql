@@ -28,8 +28,7 @@ AS $$
               WHEN EXISTS (SELECT FROM pg_index JOIN pg_inherits ON inhrelid = indexrelid
                             WHERE indrelid = t.relation AND indisreplident AND t.attnum = ANY (indkey::smallint[]))
               THEN 'replica identity of ' || t.relation
-              WHEN EXISTS (SELECT FROM pg_index
-                            WHERE indrelid = t.relation AND NOT indisvalid AND t.attnum = ANY (indkey::smallint[]))
+              WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = t.relation AND NOT indisvalid)
               THEN 'invalid index of ' || t.relation
               WHEN attinhcount > 1 THEN format('several parents of %s.%I', t.relation, t.attname)
               WHEN typtype = 'd' THEN format('domain %s of %s.%I', t.atttypid::regtype, t.relation, t.attname)
@@ -231,7 +230,8 @@ BEGIN
             format('The sequence is dropped with the identity. It is also used by %s.', u.uses),
             'Change these uses to a sequence of their own, and repeat the call.')
      FROM snowflake.other_uses(CASE WHEN id.attidentity <> '' THEN
-            pg_get_serial_sequence(relation::text, id.attname)::regclass END, '{}') AS u (uses)
+            pg_get_serial_sequence(relation::text, id.attname)::regclass END,
+            ARRAY[(relation, id.attname)::snowflake.key_column]) AS u (uses)
     WHERE u.uses IS NOT NULL;
   PERFORM snowflake.refuse('55000', format('column %s.%I has no unique index without other columns',
                                            relation, id.attname),

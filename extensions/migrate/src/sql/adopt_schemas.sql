@@ -105,7 +105,7 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
   'Internal: for adopt_schemas(): raises an error if a schema does not exist, or if a list contains null';
 
--- The plan is made before the first change, so that every refusal comes before a change.
+-- All checks run before the first change. Only views and other objects that must be created again can fail later.
 CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[], leave_out regclass[], by_name boolean,
                                shard integer, rewrite boolean, drop_sequence boolean, published boolean,
                                timeout interval, OUT columns snowflake.key_column[], OUT lines text[],
@@ -168,16 +168,15 @@ BEGIN
     drop_sequence::pg_catalog.text, published::pg_catalog.text, dry_run::pg_catalog.text, timeout::pg_catalog.text),
     snowflake.refuse_snapshot('adopt_schemas()'), snowflake.refuse_schemas(schemas, leave_out);
   plan := snowflake.plan(NULL, schemas, leave_out, by_name, shard, rewrite, drop_sequence, published, timeout);
-  IF dry_run THEN
-    PERFORM snowflake.tell_plan(plan.lines);
-  ELSE
+  PERFORM snowflake.tell_plan(plan.lines) WHERE dry_run;
+  PERFORM snowflake.tell_remaining(plan.remaining);
+  IF NOT dry_run THEN
     COMMIT;
     FOR this IN SELECT * FROM snowflake.transactions(plan.columns, plan.keys) LOOP
       CALL snowflake.carry_out(this.keys, this.columns, shard, rewrite, drop_sequence, published, timeout);
       COMMIT;
     END LOOP;
   END IF;
-  PERFORM snowflake.tell_remaining(plan.remaining);
 END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt_schemas(name[], integer, regclass[], boolean, boolean, boolean, boolean, boolean,

@@ -55,7 +55,9 @@ AS $$
                 coalesce(o.uses, 'an old default or program'))
     FROM unnest(keys) AS k, snowflake.sequences_of(k) AS s (sequence),
          snowflake.other_uses(s.sequence, keys) AS o (uses)
-   WHERE (NOT drop_sequence OR o.uses IS NOT NULL) AND (snowflake.attribute_of(k)).attidentity = ''
+   WHERE (NOT drop_sequence OR o.uses IS NOT NULL)
+     AND NOT EXISTS (SELECT FROM pg_depend
+                      WHERE classid = 'pg_class'::regclass AND objid = s.sequence AND deptype = 'i')
 $$;
 COMMENT ON FUNCTION snowflake.kept_sequences IS
   'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use it';
@@ -97,7 +99,7 @@ AS $$
    WHERE NOT tgisinternal AND tgenabled <> 'D' AND tgtype & 7 = 7   -- for each row, before, INSERT
      AND NOT (proname = 'set_id' AND pronamespace = 'snowflake'::regnamespace)
   UNION ALL
-  SELECT snowflake.limits_on_ids(ARRAY(SELECT r::snowflake.key_column FROM referring AS r))
+  SELECT snowflake.limits_on_ids(ARRAY(SELECT r::snowflake.key_column FROM referring AS r UNION SELECT unnest(changed)))
   UNION ALL
   SELECT snowflake.kept_sequences(keys, drop_sequence)
 $$;

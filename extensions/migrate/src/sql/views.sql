@@ -161,7 +161,10 @@ AS $$
                            AND (attoptions::text ~ 'n_distinct' OR attcompression <> '' OR attstorage <> typstorage
                                 OR attstattarget > -1))
              OR EXISTS (SELECT FROM pg_class AS t WHERE t.oid = c.reltoastrelid AND t.reloptions IS NOT NULL)
-           THEN 'whose columns have storage settings'
+             OR EXISTS (SELECT FROM pg_index JOIN pg_class AS i ON i.oid = indexrelid
+                          JOIN pg_attribute ON attrelid = indexrelid
+                         WHERE indrelid = c.oid AND (i.reltablespace <> 0 OR attstattarget > -1))
+           THEN 'whose columns or indexes have storage settings'
            WHEN relam <> 0 AND (SELECT amname <> 'heap' FROM pg_am WHERE oid = relam)
            THEN 'whose access method is not heap'
          END
