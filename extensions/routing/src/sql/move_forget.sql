@@ -109,5 +109,5 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
   'Ends a move only on this side (source or target), after the other server is permanently lost. Returns a '
-  'description of the objects of the move that remain in this database. If the shard is fenced, the fence remains '
-  'until release_shard() is called';
+  'description of the objects of the move that remain in this database. Raises an error (55000) if the shard is '
+  'fenced and release_shard() has not been called';
