@@ -370,7 +370,7 @@ CALL snowflake.alter_shards($$
   ALTER INDEX tags_made SET (fillfactor = 80);
   ALTER INDEX tags_made RENAME TO tags_by_made;
   CREATE VIEW tagged AS SELECT tag, body FROM tags JOIN notes ON id = note;
-  CREATE TRIGGER set_id BEFORE INSERT ON tags FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('note', 'note');
+  CREATE TRIGGER set_id BEFORE INSERT ON tags FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('', 'note');
   CREATE POLICY all_of_them ON tags USING (true);
   ALTER POLICY all_of_them ON tags USING (note > 0);
   ALTER TABLE tags RENAME COLUMN tag TO word;

@@ -116,6 +116,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 SELECT pg_temp.refusal('customer', 'hash', '0'), pg_temp.refusal('customer', 'hash', '257'), pg_temp.refusal('customer', 'hash', '+7'), pg_temp.refusal('customer', 'hash', '7 '),
        pg_temp.refusal('customer', 'hash', ''), pg_temp.refusal('customer', 'hash', '99999999999999999999'), pg_temp.refusal('customer', 'id', 'hash', '-1'),
+       pg_temp.refusal('id'), pg_temp.refusal('id', 'hash'), pg_temp.refusal('id', 'hash', '7'), pg_temp.refusal('customer', 'customer', 'hash'),
        pg_temp.refusal('customer', 'id', '7'), pg_temp.refusal('customer', '7'), pg_temp.refusal('customer', 'id', 'hash', '7', '7') \gx
 
 CREATE TABLE anywhere (id bigint DEFAULT snowflake.next_id_in('[0,16)'));

@@ -154,6 +154,7 @@ void check_set_id(const char* const* arguments, int count, Relation relation) {
     number_of(relation, read.id);
   } else {
     const auto [key, id] = columns_of(read, relation);
+    if (key == id) error_set_id_arguments(count);
     const Oid collation = attribute_of(relation, key)->attcollation;
     if (read.shards != 0 && OidIsValid(collation)) require_deterministic(collation);
   }
