@@ -43,6 +43,7 @@ SELECT snowflake.from_base32('000000000000U');
 SELECT snowflake.from_base32('--日本------0');
 SELECT snowflake.from_base32('000000000000');
 \echo SQLSTATE :SQLSTATE
+SELECT snowflake.from_base32('0000-0000-0000');
 SELECT snowflake.from_base32('000000000016JD');
 SELECT snowflake.from_base32('000000000016J', true);
 SELECT snowflake.from_base32('8000000000000');

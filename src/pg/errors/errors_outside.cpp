@@ -58,7 +58,7 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
                       errmsg_plural("a %s cannot have %zu character",
                                     "a %s cannot have %zu characters", at, form.name, at),
                       errdetail("%s", form.written),
-                      at != 0 && at < static_cast<size_t>(form.padded_length)
+                      at == text.size() && at != 0 && at < static_cast<size_t>(form.padded_length)
                           ? errhint("Pass a result of %s. If another encoder created the text, pad "
                                     "it with zeros: lpad(text, %d, '0').",
                                     form.maker, form.padded_length)

@@ -9,7 +9,7 @@ struct TextForm {
   const char* name;     // for example "base62 id"
   const char* written;  // the format, as a sentence
   const char* maker;
-  int padded_length;  // 0: no padding
+  int padded_length;
 };
 
 [[noreturn]] void error_negative_id(int64_t id);

@@ -20,7 +20,7 @@ constexpr TextForm kCheckedBase32Form = {
     "base32 id with a check symbol",
     "The text has 13 characters 0-9 and A-Z without I, L, O and U, from 0000000000000 to "
     "7ZZZZZZZZZZZZ. A check symbol follows, which can also be one of *~$=U. Hyphens are ignored.",
-    "snowflake.to_base32(id, true)", 0};
+    "snowflake.to_base32(id, true)", kBase32Length + 1};
 
 uint64_t checked_id(int64_t id) {
   if (id < 0) [[unlikely]]
