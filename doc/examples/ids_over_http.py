@@ -41,9 +41,9 @@ def numbers(parameters):
         abort(400, f"takes {' and '.join(parameters) or 'no parameters'}, each once")
     for name, value in values.items():
         if not re.fullmatch("[0-9]{1,19}", str(value), re.ASCII):
-            abort(400, f"{name} has to be a whole number")
-    if int(values.get("count", 1)) > MOST_IDS:
-        abort(400, f"count is at most {MOST_IDS}")
+            abort(400, f"{name} has to be a whole number from 0 to 9223372036854775807")
+    if not 1 <= int(values.get("count", 1)) <= MOST_IDS:
+        abort(400, f"count is 1 to {MOST_IDS}")
     return values
 
 

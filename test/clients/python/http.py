@@ -80,14 +80,14 @@ try:
     equal(len(ask("/v1/ids?count=1000")[1]["ids"]), 1000, "the limit of one request")
 
     # Tests wrong requests: the response contains the error that the HTTP program or the database reports.
-    refused("/v1/ids?count=1001", 400, "at most 1000", "more than the limit of one request")
-    refused("/v1/ids?count=1000000", 400, "at most 1000", "the limit of next_ids()")
-    refused("/v1/ids?count=0", 400, "hint", "none")
+    refused("/v1/ids?count=1001", 400, "count is 1 to 1000", "more than the limit of one request")
+    refused("/v1/ids?count=1000000", 400, "count is 1 to 1000", "the limit of next_ids()")
     refused("/v1/ids", 400, "count", "no count")
+    refused("/v1/ids?count=0", 400, "count is 1 to 1000", "no id at all")
     refused("/v1/ids?count=", 400, "whole number", "an empty count")
     refused("/v1/ids?count=1&count=2", 400, "each once", "a count twice")
     refused("/v1/id?shards=5", 400, "shard, each once", "another parameter")
-    refused("/v1/id?shard=-1", 400, "whole number", "a negative shard")
+    refused("/v1/id?shard=-1", 400, "whole number from 0 to", "a negative shard")
     refused("/v1/id?shard=256", 400, "out of range.*hint", "a shard that the layout does not have")
     refused("/v1/id?shard=99999999999", 400, "out of range", "a shard that is no integer")
     refused("/v1/id?shard=5%00", 400, "whole number", "a zero byte")
