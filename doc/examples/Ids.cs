@@ -56,13 +56,14 @@ public static class Ids
         return id;
     }
 
-    public static int ShardFor(object key, uint shards = 1 << ShardBits)
+    public static int ShardFor(object key, int shards = 1 << ShardBits)
     {
+        if (shards < 1 || shards > 1 << ShardBits) throw new ArgumentOutOfRangeException("shards", "not a number of shards");
         using (var sha256 = SHA256.Create())
         {
             byte[] hash = sha256.ComputeHash(Encoding.UTF8.GetBytes(key.ToString()));
             ulong number = (ulong)hash[0] << 24 | (ulong)hash[1] << 16 | (ulong)hash[2] << 8 | hash[3];
-            return (int)(number * shards >> 32);
+            return (int)(number * (ulong)shards >> 32);
         }
     }
 }

@@ -54,6 +54,7 @@ public final class Ids {
   }
 
   public static int shardFor(Object key, int shards) {
+    if (shards < 1 || shards > 1 << SHARD_BITS) throw new IllegalArgumentException("not a number of shards");
     try {
       byte[] hash = MessageDigest.getInstance("SHA-256").digest(key.toString().getBytes(StandardCharsets.UTF_8));
       return (int) ((ByteBuffer.wrap(hash).getInt() & 0xffffffffL) * shards >> 32);

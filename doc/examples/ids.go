@@ -63,7 +63,10 @@ func FromBase62(text string) (int64, error) {
 
 const Shards = 1 << shardBits
 
-func ShardFor(key string, shards int64) int64 {
+func ShardFor(key string, shards int64) (int64, error) {
+	if shards < 1 || shards > Shards {
+		return 0, errors.New("not a number of shards")
+	}
 	hash := sha256.Sum256([]byte(key))
-	return int64(binary.BigEndian.Uint32(hash[:])) * shards >> 32
+	return int64(binary.BigEndian.Uint32(hash[:])) * shards >> 32, nil
 }

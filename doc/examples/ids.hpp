@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -42,7 +43,9 @@ inline auto from_base62(std::string_view text) {
   return snowflake::read_base62(text);
 }
 
+// Throws std::out_of_range unless shards is 1 to layout.shards().
 inline uint32_t shard_for(std::string_view key, uint32_t shards = layout.shards()) {
+  if (shards < 1 || shards > layout.shards()) throw std::out_of_range("not a number of shards");
   return snowflake::shard_for(key, shards);
 }
 

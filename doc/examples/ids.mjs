@@ -28,6 +28,7 @@ export function fromBase62(text) {
 }
 
 export function shardFor(key, shards = 1n << shardBits) {
+  if (shards < 1 || shards > 1n << shardBits) throw new RangeError('not a number of shards');
   const hash = createHash('sha256').update(String(key)).digest().readUInt32BE();
   return Number(BigInt(hash) * BigInt(shards) >> 32n);
 }

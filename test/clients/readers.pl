@@ -32,15 +32,16 @@ my @texts = (
 	$node->ids('SELECT snowflake.to_base62(trunc(random()::numeric * 9223372036854775808)::bigint) FROM generate_series(1, 500)'));
 my @keys = (@ids, '', 'Ann', "M\x{fc}ller", "\x{65e5}\x{672c}", 'x' x 55, 'x' x 56, 'x' x 64, 'x' x 1000, '01941f29-7c00-7000-abcd-ef9876543210');
 my $hex = sub { my $bytes = "$_[0]"; utf8::encode($bytes); return unpack 'H*', $bytes };
-my @input = ((map { "id $_" } @ids), (map { 'text ' . $hex->($_) } @texts), (map { 'key ' . $hex->($_) } @keys));
+my @input = ((map { "id $_" } @ids), (map { 'text ' . $hex->($_) } @texts), (map { 'key ' . $hex->($_) } @keys), map { "of $_" } (-1, 0, 1, 7, 255, 256, 257, 1_000_000_000));
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION answer(kind text, given text) RETURNS text LANGUAGE plpgsql AS $$
 	BEGIN
 	  RETURN CASE kind
 	    WHEN 'id' THEN (SELECT concat_ws(' ', (extract(epoch FROM created_at) * 1000)::bigint, region, shard, sequence, snowflake.to_base62(given::bigint)) FROM snowflake.decode(given::bigint))
 	    WHEN 'text' THEN snowflake.from_base62(convert_from(decode(given, 'hex'), 'UTF8'))::text
-	    WHEN 'key' THEN snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8')) || ' ' || snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8'), 200) END;
-	EXCEPTION WHEN invalid_text_representation OR numeric_value_out_of_range THEN
+	    WHEN 'key' THEN snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8')) || ' ' || snowflake.shard_for(convert_from(decode(given, 'hex'), 'UTF8'), 200)
+	    WHEN 'of' THEN snowflake.shard_for('Ann', given::integer)::text END;
+	EXCEPTION WHEN invalid_parameter_value OR invalid_text_representation OR numeric_value_out_of_range THEN
 	  RETURN 'refused';
 	END $$;
 	SQL
@@ -99,6 +100,7 @@ my %run = (
 			import { readFileSync } from 'fs';
 			import * as ids from './ids.mjs';
 			function answer(kind, given) {
+			  if (kind === 'of') return ids.shardFor('Ann', Number(given));
 			  const text = Buffer.from(given, 'hex').toString();
 			  if (kind === 'text') return ids.fromBase62(text);
 			  if (kind === 'key') return ids.shardFor(text) + ' ' + ids.shardFor(text, 200);
@@ -125,6 +127,8 @@ my %run = (
 			            n = int(given)
 			            ms = (ids.time_of(n) - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)
 			            print(ms, ids.region_of(n), ids.shard_of(n), ids.sequence_of(n), ids.to_base62(n))
+			        elif kind == 'of':
+			            print(ids.shard_for('Ann', int(given)))
 			        else:
 			            text = bytes.fromhex(given).decode()
 			            print(ids.from_base62(text) if kind == 'text' else f'{ids.shard_for(text)} {ids.shard_for(text, 200)}')
@@ -151,9 +155,16 @@ my %run = (
 			)
 
 			func answer(kind, given string) (string, error) {
+				if kind == "of" {
+					shards, _ := strconv.ParseInt(given, 10, 64)
+					shard, err := ShardFor("Ann", shards)
+					return fmt.Sprint(shard), err
+				}
 				text, _ := hex.DecodeString(given)
 				if kind == "key" {
-					return fmt.Sprint(ShardFor(string(text), Shards), ShardFor(string(text), 200)), nil
+					all, _ := ShardFor(string(text), Shards)
+					some, err := ShardFor(string(text), 200)
+					return fmt.Sprint(all, some), err
 				}
 				if kind == "text" {
 					id, err := FromBase62(string(text))
@@ -193,6 +204,7 @@ my %run = (
 			      long id = Long.parseLong(given);
 			      return Ids.timeOf(id).toEpochMilli() + " " + Ids.regionOf(id) + " " + Ids.shardOf(id) + " " + Ids.sequenceOf(id) + " " + Ids.toBase62(id);
 			    }
+			    if (kind.equals("of")) return "" + Ids.shardFor("Ann", Integer.parseInt(given));
 			    byte[] bytes = new byte[given.length() / 2];
 			    for (int i = 0; i < bytes.length; i++) bytes[i] = (byte) Integer.parseInt(given.substring(2 * i, 2 * i + 2), 16);
 			    String text = new String(bytes, StandardCharsets.UTF_8);
@@ -229,6 +241,7 @@ my %run = (
 			            long id = long.Parse(given);
 			            return string.Join(" ", Ids.TimeOf(id).ToUnixTimeMilliseconds(), Ids.RegionOf(id), Ids.ShardOf(id), Ids.SequenceOf(id), Ids.ToBase62(id));
 			        }
+			        if (kind == "of") return Ids.ShardFor("Ann", int.Parse(given)).ToString();
 			        var bytes = new byte[given.Length / 2];
 			        for (int i = 0; i < bytes.Length; i++) bytes[i] = Convert.ToByte(given.Substring(2 * i, 2), 16);
 			        var text = Encoding.UTF8.GetString(bytes);
@@ -274,6 +287,14 @@ my %run = (
 			      }
 			      std::cout << ids::time_of(id).time_since_epoch().count() << ' ' << ids::region_of(id) << ' ' << ids::shard_of(id) << ' '
 			                << ids::sequence_of(id) << ' ' << ids::to_base62(id) << '\n';
+			      continue;
+			    }
+			    if (kind == "of") {
+			      try {
+			        std::cout << std::to_string(ids::shard_for("Ann", static_cast<uint32_t>(std::stoi(given)))) << '\n';
+			      } catch (const std::out_of_range &) {
+			        std::cout << "refused\n";
+			      }
 			      continue;
 			    }
 			    std::string text;
