@@ -35,8 +35,8 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // Returns by how many us the wall clock was stepped since the offset was recorded; negative:
-  // back.
+  // Returns the microseconds by which the wall clock was stepped since its offset was recorded. The
+  // result is negative if the wall clock was set back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }

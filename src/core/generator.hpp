@@ -50,7 +50,7 @@ namespace snowflake {
 
 struct GeneratorStatus {
   GeneratorError error = GeneratorError::none;
-  int64_t number = 0;  // errno of a file error, or ms of a clock error
+  int64_t number = 0;  // errno of a failed file operation, or milliseconds of a clock error
 
   explicit operator bool() const noexcept { return error == GeneratorError::none; }
 };
@@ -58,7 +58,7 @@ struct GeneratorStatus {
 // The default options are equal to the default settings of the PostgreSQL extension.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // how far ahead of the clock; at least two ticks
+  int64_t reserve_ms = 1000;  // how far the mark is ahead of the clock; at least two ticks
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };

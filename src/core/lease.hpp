@@ -90,9 +90,9 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// Returns by how many ms the server's clock is at least ahead of the lease server's clock; negative
-// if behind. The lease server read its clock between the times `sent_ms` and `received_ms` of this
-// server's clock.
+// Returns the least number of milliseconds by which the server's clock can be ahead of the lease
+// server's clock. The result is negative if the server's clock can be behind. The lease server read
+// its clock between the times `sent_ms` and `received_ms` of this server's clock.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
                                int64_t received_ms) noexcept {
   if (lease_server_ms < sent_ms) return sent_ms - lease_server_ms;

@@ -3,9 +3,9 @@
 // end of the lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
-//  - *the lock* serializes bind(), publish(), withdraw(), end_region(), and the members of
-//    LeaseMemory that require the lock;
-//  - *the page lock* serializes adopt() and record_written() for one high-water mark.
+//  - *The lock* serializes bind(), publish(), withdraw(), end_region(), and the members of
+//    LeaseMemory that require the lock.
+//  - *The page lock* of a high-water mark serializes calls of adopt() and record_written().
 //
 // Invariants:
 //  1. Each limit is published with a generation number, and is valid only until the number changes.

@@ -37,7 +37,7 @@ namespace snowflake {
 
 struct Bounds {
   uint64_t now;    // clock reading, in ticks
-  uint64_t lead;   // by how many ticks ids may be ahead of the clock
+  uint64_t lead;   // how many ticks ids may be ahead of the clock
   uint64_t limit;  // first position that may not be claimed
   // The sequence numbers of a new tick begin at (last + 1) % spread, or at 0 if `spread` is 0.
   uint64_t spread;
@@ -144,8 +144,9 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // Compares with the lead before the limit, because a claim that must wait for the clock must not
-  // raise the high-water mark.
+  // Compares the position with the lead (the greatest distance from the clock) first, and then with
+  // the published limit, because a claim that must wait for the clock must not raise the high-water
+  // mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

@@ -26,7 +26,7 @@
 //    not detected, and a clock reading can be used for 4/3 of kLongestUs.
 //  - A step of the wall clock is detected only when the present clock reading ends.
 //  - If the clock is slewed by 10 % after the counter's rate was measured, a clock reading can be
-//    used 5 us too long.
+//    used 5 microseconds too long.
 //  - If a live migration sets the counter back by almost exactly the time since its last use, a
 //    clock reading can be used kLongestUs too long.
 //
@@ -157,8 +157,8 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // Adds 2 us, because both readings of the time since boot are truncated to microseconds. The
-    // measured rate of the counter may be too small, but must not be too large.
+    // Adds 2 microseconds, because both readings of the time since boot are truncated to
+    // microseconds. The measured rate of the counter may be too small, but must not be too large.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two is wrong, so both
     // are discarded.

@@ -16,8 +16,8 @@ namespace snowflake::lease {
 
 namespace {
 
-// Found is shorter than PIPE_BUF, so that the child process writes the answer with one atomic
-// write().
+// A value of type Found is shorter than PIPE_BUF, so that the child process writes its answer with
+// one atomic call of write().
 struct Found {
   int error;
   Addresses addresses;

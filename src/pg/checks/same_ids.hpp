@@ -14,11 +14,12 @@ struct SameIds {
   bool found() const { return database != nullptr; }
 };
 
-// Compares the regions and shards in which the databases of this server have minted and may still
-// mint.
+// Compares the regions and shards of the ids that the databases of this server have minted and may
+// still mint.
 SameIds find_same_ids(const DatabaseState& state);
 
-// Logs two databases that mint the same ids, but searches only once in a few seconds.
+// Searches for two databases of this server that mint the same ids, and writes their names to the
+// server log. Searches at most once in a few seconds.
 void check_same_ids(DatabaseState& state);
 
 }  // namespace snowflake::pg

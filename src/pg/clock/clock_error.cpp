@@ -14,7 +14,7 @@ namespace snowflake::pg {
 namespace {
 
 // The kernel increases its clock error once a second, by 500 ppm, so the reported error may be 500
-// us too low.
+// microseconds too low.
 constexpr int64_t kStaleUs = 500;
 
 TimestampTz timestamp_of_us(int64_t unix_us) {

@@ -10,8 +10,8 @@
 
 namespace snowflake::pg {
 
-// The argument `drift_us` is by how much the wall clock has moved against the time since boot. The
-// argument `mark_ms` is 0 if the high-water mark is not known yet.
+// The argument `drift_us` is the change of the difference between the wall clock and the time since
+// boot. The argument `mark_ms` is 0 if the high-water mark is not known yet.
 void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms);
 // The argument `statement` is an ALTER DATABASE command after which the two databases mint
 // different ids.

@@ -20,8 +20,8 @@ namespace snowflake::pg {
 namespace {
 
 // Opens the sequence of the high-water mark without a look-up if another session has looked up the
-// sequence within the last second. Looking up the sequences and reading the stored layout (seal) is
-// most of the cost of a session's first call.
+// sequence within the last second. Most of the cost of a session's first call is looking up the
+// sequences and reading the stored layout (seal).
 Relation open_known_mark() {
   install_session_events();
   DatabaseState* const state = find_database_state();

@@ -15,8 +15,8 @@ Statistics& statistics_of(const DatabaseState* state);
 // Resets the counters of the current database, but not those of series of refusals that continue.
 void reset_statistics(const DatabaseState* state);
 
-// The number of refusals in the current database for a cause, including refusals before its first
-// id.
+// The number of refused calls in the current database for one cause, including calls before the
+// first id of the database.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
@@ -28,8 +28,9 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 // creates no shared state for the database, because only minting creates shared state.
 void count_refusal(Blocker blocker);
 
-// Called when the database mints. end_refusals() ends the refusals that concern the whole database.
-// Refusals that concern single shards or callers end after 10 s without another such refusal.
+// end_refusals() is called when the database mints, and ends the refusals that concern the whole
+// database. Refusals that concern single shards or callers end after 10 s without another such
+// refusal.
 void end_refusals(const DatabaseState& state);
 
 // begin_mark_write() is called when a session begins to write the high-water mark and may wait for

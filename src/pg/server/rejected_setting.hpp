@@ -20,8 +20,9 @@ extern RejectedSetting rejected_setting;
 
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
-// Rejects unknown settings in the configuration whose name begins with "snowflake.". REQUIRES that
-// all settings are defined. Without preload, the settings of leases also count as unknown settings.
+// Rejects settings in the configuration that begin with "snowflake." but do not exist. REQUIRES
+// that all settings are defined. Without preload, the settings of leases also count as unknown
+// settings.
 void reject_unknown_settings();
 
 }  // namespace snowflake::pg
