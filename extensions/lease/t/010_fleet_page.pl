@@ -267,7 +267,7 @@ my %comment = map { split /\|/, $_, 2 } split /\n/, $lease_server->safe_psql('fl
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL
 cmp_ok(scalar keys %comment, '>', 30, 'the schema has more than 30 functions');
-is(join(', ', grep { $comment{$_} !~ /^(?:Internal: |Behind |For a server's )/ && $page !~ /\b$_\(|`$_`/ } sort keys %comment), '',
+is(join(', ', grep { $comment{$_} !~ /^(?:Internal: |Behind )/ && $page !~ /\b$_\(|`$_`/ } sort keys %comment), '',
 	'each function that is not on the page has a comment which marks it as internal');
 is(join(', ', grep { !/^(?:now|health)$/ && exists $comment{$_} && $comment{$_} =~ /^(?:Internal|Behind)/ } $page =~ /`(?:SELECT snowflake_fleet\.)?(\w+)\(/g), '', 'the page names no internal function');
 

@@ -198,7 +198,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
                                         bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'The lease worker of a server calls this function. The request acquire leases a free region of the server, or the '
-  'region that this run of the server holds already. The request renew extends the lease. The request give_back ends '
-  'the lease at highest_ms, the first time for which the server has issued no id. The request report records a static '
-  'region';
+  'Internal: only the lease worker of a server calls this function. The request acquire leases a free region of the '
+  'server, or the region that this run of the server holds already. The request renew extends the lease. The request '
+  'give_back ends the lease at highest_ms, the first time for which the server has issued no id. The request report '
+  'records a static region';
