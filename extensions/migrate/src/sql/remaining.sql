@@ -58,6 +58,7 @@ AS $$
    WHERE (NOT drop_sequence OR o.uses IS NOT NULL)
      AND NOT EXISTS (SELECT FROM pg_depend
                       WHERE classid = 'pg_class'::regclass AND objid = s.sequence AND deptype = 'i')
+   ORDER BY s.sequence::text COLLATE "C"
 $$;
 COMMENT ON FUNCTION snowflake.kept_sequences IS
   'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use it';
