@@ -1,4 +1,5 @@
-"""What stands against a move: found before anything is done, each a sentence."""
+"""Checks whether a shard can be moved, before the program changes anything. Each reason against the move is a
+sentence."""
 import hashlib
 import time
 from shlex import quote
@@ -48,7 +49,8 @@ def refusals(move, session):
 
 
 def content(session, table, seconds, more=""):
-    """Count and hash of a table's rows. COPY plans no query, in which a superuser would call functions of its owner."""
+    """Returns the number of rows of a table and their hash. Reads the rows with COPY, because planning a query as a
+    superuser could run functions of the table's owner."""
     columns = [sql.Identifier(name) for name in session.column(COLUMNS, (table,))]
     count, total, lines = 0, 0, b""
     copy = sql.SQL("COPY {} ({}) TO STDOUT").format(sql.SQL(table), sql.SQL(", ").join(columns))
@@ -66,14 +68,15 @@ def content(session, table, seconds, more=""):
 
 
 def has_other_rows(move, table, until):
-    """Whether a shared table has different rows on source and target."""
+    """Returns whether a table to which foreign keys of the shard refer has different rows on source and target."""
     here, there = (content(session, table, max(1, until - time.monotonic()), WRITERS_WAIT)
                    for session in (move.source, move.target))
     return here != there
 
 
 def of_shared(move):
-    """What the schema uses outside of itself has to be the same on both servers."""
+    """Yields a sentence for each object outside the schema that the schema uses, and that differs between the two
+    servers."""
     seconds = move.options.shared_timeout
     here, until = move.source.rows(SHARED, (move.schema,)), time.monotonic() + seconds
     for session in (move.source, move.target):    # this session is idle while the program reads the other server
@@ -91,7 +94,8 @@ def of_shared(move):
 
 
 def of_start(move):
-    """What only the beginning of a copy needs: free slots, senders and workers, and no prepared transaction."""
+    """Checks what is needed only to start a copy: free replication slots, WAL senders and workers, and no prepared
+    transaction."""
     slots, senders = move.source.row(SENDERS)
     if min(slots, senders) < 2:
         yield (f"The source has {slots} free replication slots and {senders} free WAL senders. A move needs 2 of each. "
@@ -131,7 +135,7 @@ def of_servers(move):
 
 
 def of_rows(move):
-    """What is recorded of moves, and what is in the way of this one."""
+    """Yields a sentence for each recorded move of the shard, to or from a third server, that has not ended."""
     here, there = move.source_row(), move.target_row()
     if is_elsewhere(here, move.target_identity):
         yield (f"A move of shard {move.shard} to another server, {here.other}, has not ended. Finish that move, or run "
@@ -142,8 +146,8 @@ def of_rows(move):
 
 
 def of_ids(move):
-    """The target mints, in another region than the source, and above what the source has minted. The source may have
-    ceased to own the shard."""
+    """Checks that the target can mint ids of the shard, in another region than the source and above all ids of the
+    source. The source may no longer own the shard."""
     shard = (move.shard,)
     try:
         region = move.source.value(REGION, shard)
@@ -164,14 +168,14 @@ def of_ids(move):
 
 
 def of_schema(move):
-    """What may move, and is the same on both servers. Under locks, so that it stays so until the caller's transaction
-    on the source ends."""
+    """Returns the reasons why the schema cannot be moved. Locks the tables first, so that the result stays valid until
+    the end of the caller's transaction on the source."""
     move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
     return refusals(move, move.source) or list(of_shared(move))
 
 
 def check(move):
-    """Raises Refused with all sentences."""
+    """Raises Refused with all reasons against the move."""
     before = move.source.value("SELECT other FROM snowflake_fleet.moving WHERE shard = %s AND side = 'target' "
                                "AND state <> 'here'", (move.shard,))
     if before is not None:

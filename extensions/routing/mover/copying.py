@@ -1,4 +1,5 @@
-"""The steps before the fence: a place among the target's subscriptions, the slot, the schema, the rows."""
+"""The steps of a move before writes are refused (the fence): reserve a worker for the subscription, create the
+replication slot and the schema, and copy the rows."""
 import time
 
 import psycopg
@@ -74,7 +75,8 @@ def is_enabled(move):
 
 
 def believe(move):
-    """Raises Stale if the existing copy cannot be relied on: a server that was restarted may have been put back."""
+    """Raises Stale if the program cannot continue with the existing copy. For example, a server that was restarted may
+    have been restored from a backup."""
     here, there = move.source_row(), move.target_row()
     if here is None and there is None:
         return
@@ -97,7 +99,8 @@ def require_slot(move):
 
 
 def begin(move):
-    """The move is recorded on both sides, each with the other's identity. From here on DDL on the schema is refused."""
+    """Records the move on source and target, each with the identity of the other server. After this step, DDL on the
+    schema is refused."""
     system, _ = database_of(move.target_identity)
     fingerprint = move.source.value("SELECT snowflake_fleet.fingerprint(%s)", (move.schema,))
     while not try_to_reserve(move):
@@ -119,8 +122,8 @@ def begin(move):
 
 
 def try_to_reserve(move):
-    """reserve(), if the target has a worker left: one subscription less than there are workers, for the last worker
-    copies for each in its turn."""
+    """Calls reserve() if the target has at least two free workers for subscriptions, and returns whether it has. One
+    worker stays free to copy the tables of all subscriptions in turn."""
     target = move.target
     with target.transaction():
         # The lock prevents two moves from counting the same free workers for subscriptions. All databases of the server
@@ -144,9 +147,9 @@ def apply_settings(target):
 
 
 def reserve(move):
-    """In the caller's transaction, the target's part: a subscription that rests, and the schema. The role of the move
-    owns both until the target takes over, so no superuser applies rows. Only version 15 wants a superuser for the owner
-    of a subscription, until the commit."""
+    """Creates the disabled subscription and the schema on the target, in the caller's transaction. The role of the move
+    owns both until the target takes over, so that no superuser applies rows. The role is a superuser only while it
+    becomes the owner of the subscription, because PostgreSQL 15 requires a superuser."""
     target, role = move.target, f"snowflake_move_{database_of(move.target_identity)[1]}_{move.shard}"
     statements = move.source.rows("SELECT step, statement FROM snowflake_fleet.statements_of(%s, %s)",
                                   (move.schema, move.shard))
@@ -183,15 +186,15 @@ def reserve(move):
 
 
 def try_out(move):
-    """For --check: all that the target has to do before rows arrive, taken back."""
+    """Tests for --check that the target can create the subscription and the schema, and then rolls back."""
     move.target.begin()
     reserve(move)
     move.target.rollback()
 
 
 def make_slot(move):
-    """What the slot decodes is published by the catalogues of that time, so the publication comes first. A slot waits
-    for all transactions that have begun to write."""
+    """Creates the publication and the replication slot. The publication is created first, because logical decoding uses
+    the catalogue of the time of each change. The creation of the slot waits for all transactions that have written."""
     source, name = move.source, sql.Identifier(move.name)
     with source.transaction():
         source.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(name))
@@ -216,7 +219,7 @@ def make_slot(move):
 
 
 def subscribe(move):
-    """Idempotent: a subscription that is enabled already continues."""
+    """Enables the subscription. A subscription that is already enabled continues."""
     target, name = move.target, sql.Identifier(move.name)
     target.execute(sql.SQL("ALTER SUBSCRIPTION {} CONNECTION {}").format(name, sql.Literal(move.source_for_target)))
     if not is_enabled(move):
@@ -226,19 +229,21 @@ def subscribe(move):
 
 
 def rest(move):
-    """A subscription that is enabled connects again, and holds the slot that the source is to drop."""
+    """Disables the subscription, because an enabled subscription connects again and uses the replication slot that the
+    source will drop."""
     if is_enabled(move):
         move.target.execute(sql.SQL("ALTER SUBSCRIPTION {} DISABLE").format(sql.Identifier(move.name)))
 
 
 def forget(session, move, side, drop_rows):
-    """Returns what is left there."""
+    """Removes the record of the move from a server. Returns a description of the objects that remain on the server."""
     return session.patiently("ending the move", move.options.lock_timeout, lambda: session.value(
         "SELECT snowflake_fleet.forget_move(%s, %s, %s)", (move.shard, side, drop_rows)))
 
 
 def clear(move):
-    """What was copied is dropped, and both sides are as before the move. The subscription lets go of the slot first."""
+    """Drops the copied rows and removes the records of the move from both servers. The target is cleaned first, because
+    its subscription uses the replication slot of the source."""
     forget(move.target, move, "target", True)
     forget(move.source, move, "source", True)
 
@@ -252,7 +257,7 @@ def progress(move):
 
 
 def standing(move, stalled):
-    """How far the copy is, and what keeps the subscription from its work."""
+    """Returns a text with the progress of the copy, and with the causes if the subscription makes no progress."""
     ready, tables, size, errors, is_copied, workers, _ = progress(move)
     if is_copied:
         text = "catching up: " + (move.source.value(BEHIND, (move.slot,)) or "nothing") + " behind"
@@ -272,7 +277,8 @@ def standing(move, stalled):
 
 
 def is_level(move, seconds):
-    """Whether the target applies within so many seconds what the source has committed until now."""
+    """Returns whether the target applies all changes that the source has committed so far, within the given number of
+    seconds."""
     until = time.monotonic() + seconds
     # The commit of pg_logical_emit_message() flushes the WAL. PostgreSQL does not send unflushed WAL to the target.
     lsn = move.probe.value("SELECT pg_catalog.pg_logical_emit_message(true, 'snowflake_move', '')::text")
@@ -284,7 +290,8 @@ def is_level(move, seconds):
 
 
 def follow(move):
-    """Until the target has all tables, and is level soon after it was asked to be."""
+    """Waits until the target has copied all tables, and applies a new change of the source within 0.1 s plus a tenth of
+    --level-timeout."""
     level = move.options.level_timeout / 1000
     began = moved = time.monotonic()
     said_at, said, before = 0, "", None
@@ -305,7 +312,7 @@ def follow(move):
 
 
 def analyze(move):
-    """Plans on the target are not guesses from the first query on."""
+    """Runs ANALYZE on the copied tables, so that the target has statistics before its first query."""
     for table in move.tables(move.target):
         move.target.execute(sql.SQL("ANALYZE (SKIP_LOCKED) {}").format(table), seconds=3600)
 

@@ -1,4 +1,4 @@
-"""The endpoints of a move: their servers and sessions, who moves, and how far the move is."""
+"""The source, the target and the control database of a move, the sessions on them, and the state of the move."""
 import time
 from types import SimpleNamespace
 
@@ -24,7 +24,8 @@ HAS_SLOT = """SELECT count(*) = 1 FROM pg_catalog.pg_replication_slots
 
 
 def require(session, *extensions):
-    """What an ordinary role owns it may alter, and this program would run it as a superuser."""
+    """Raises Refused if an extension is missing, or if a superuser would run objects of a role that is not a
+    superuser."""
     for extension, relation in (("snowflake_routing", "snowflake_fleet.map_state"), *extensions):
         if session.value("SELECT pg_catalog.to_regclass(%s)", (relation,)) is None:
             raise Refused(f"{session.label}: extension {extension} is not installed")
@@ -48,12 +49,13 @@ def database_of(identity):
 
 
 def is_elsewhere(row, identity):
-    """Whether the other side of a recorded move is another database than the one with this identity."""
+    """Returns whether the other server of a recorded move is a different database than the one with the given
+    identity."""
     return row is not None and database_of(row.other_identity) != database_of(identity)
 
 
 class Move:
-    """The servers of a move. With a map there is a control database, without one `control` is None."""
+    """The servers of a move. If the servers use no map of shards, `control` is None."""
     def __init__(self, options):
         self.options, self.shard = options, options.shard
         self.schema = options.schema or f"shard_{options.shard}"
@@ -66,7 +68,8 @@ class Move:
     # Connections
 
     def locate(self, server):
-        """Name and connection string of a server, which with a map may be given by its name there."""
+        """Returns the name and the connection string of a server. If there is a map, the argument may be the server's
+        name in the map."""
         if self.control is None:
             if "=" not in server and "://" not in server:
                 raise Refused("without --control, --from and --to must be connection strings")
@@ -78,7 +81,8 @@ class Move:
         return row
 
     def open_control(self):
-        """A copy of the map, or a map from before a restore, may have the shard on the source after the take-over."""
+        """Connects to the control database. Refuses a copy of the map, or a map from before a restore, because such a
+        map may still assign a shard to the source after the target has taken over."""
         self.control = Session("control database", self.options.control)
         require(self.control)
         self.hold(self.control, "control")
@@ -109,8 +113,8 @@ class Move:
             raise Refused("source and target are the same database")
 
     def options_for_target(self, conninfo):
-        """The options with which the target connects to the source. The connection string of the source may name a
-        service, or rely on a default of the program's machine: the target's server has neither."""
+        """Returns the options with which the target connects to the source. The connection string of the source may use
+        a service or defaults of the program's machine, which the target's machine does not have."""
         if self.options.source_for_target:
             return parse(self.options.source_for_target, "--source-for-target")
         info = self.source.connection.info
@@ -123,8 +127,8 @@ class Move:
         return own
 
     def hold(self, session, role):
-        """One at a time. A session of a program that was killed ends when its statement does, which may be the one that
-        changes the map: until then nobody else decides anything."""
+        """Waits until no other session moves the shard. If the program was killed, its session ends after its last
+        statement, which may change the map. Until then, no other program may decide about the move."""
         until = time.monotonic() + self.options.wait
         while not self.options.check:
             pid = session.value("SELECT snowflake_fleet.hold_move(%s, %s)", (self.shard, role))
@@ -135,7 +139,7 @@ class Move:
                               f"{session.label} is process {pid}.")
             time.sleep(0.1)
 
-    # How far it is
+    # The state of the move
 
     def rows_of(self, session, side, which, *params):
         return [SimpleNamespace(**row) for row, in session.rows(ROW + which, (self.shard, side, *params))]
@@ -147,11 +151,11 @@ class Move:
         return self.row_of(self.source, "source", "state <> 'kept'")
 
     def kept_rows(self):
-        """The last one first."""
+        """Returns the records of earlier moves whose renamed schemas are still on the source, the newest first."""
         return self.rows_of(self.source, "source", "state = 'kept' ORDER BY changed DESC")
 
     def target_row(self, fence_id=None):
-        """Of the move that is open, or of the one with this fence."""
+        """Returns the target's record of the move that has not ended, or of the ended move with the given fence id."""
         return self.row_of(self.target, "target",
                            "(state <> 'here' OR fence ->> 'id' = %s) ORDER BY state = 'here'", fence_id)
 
@@ -159,7 +163,8 @@ class Move:
         return self.control.value("SELECT snowflake_fleet.server_of_shard(%s)", (self.shard,))
 
     def is_flipped(self):
-        """Whether the target has taken over: the map says so, or without a map the target."""
+        """Returns whether the target has taken over the shard, as the map shows. Without a map, the target's record of
+        the move shows it."""
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
@@ -176,7 +181,7 @@ class Move:
         return self.source.value(HAS_SLOT, (self.slot,))
 
     def tables(self, session):
-        """The schema's tables, to be put into statements."""
+        """Returns the quoted names of the schema's tables, as parts of SQL statements."""
         tables = session.column("SELECT t::text FROM snowflake_fleet.tables_of(%s) AS t", (self.schema,))
         return [sql.SQL(table) for table in tables]
 

@@ -1,18 +1,19 @@
-"""How the program ends when it cannot go on, and how it speaks."""
+"""Exceptions that end the program, and functions that write messages."""
 import sys
 import time
 
 
 class Refused(Exception):
-    """A sentence for the user: what is wrong, and what to do. Exit status 1."""
+    """Ends the program with exit status 1. The text states the problem and what the user must do."""
 
 
 class Stale(Exception):
-    """What was copied cannot be relied on: the copy starts over."""
+    """The copied rows cannot be used, so the program starts the copy again."""
 
 
 def printable(text, kept=""):
-    """Without control characters, which names of other people's may have."""
+    """Replaces control characters by escapes, because names that other roles have chosen may contain control
+    characters."""
     return "".join(c if c in kept or c.isprintable() else f"\\x{ord(c):02x}" for c in text.replace("\t", "  "))
 
 
@@ -29,5 +30,5 @@ def complain(text):
 
 
 def words(error):
-    """What the server says, without the statement that a function of ours was at."""
+    """Returns the error message of the server, without the CONTEXT lines."""
     return str(error).strip().split("\nCONTEXT:")[0] or type(error).__name__

@@ -1,8 +1,7 @@
-"""The fence, and the moment at which the target takes over.
+"""Makes the source refuse writes (the fence), and lets the target take over the shard.
 
-An end of the program before the COMMIT on the source takes everything back there. The fence is durable before the map
-changes: a fence that a crash takes away would let clients write here that have the old map.
-"""
+If the program ends before the COMMIT on the source, the source is unchanged. The fence is durable before the map
+changes. If a crash removed the fence after the map had changed, clients with an old map could write on the source."""
 import json
 import time
 from secrets import token_hex
@@ -36,9 +35,9 @@ BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again
 
 
 def rehearse(move):
-    """What is done while writers wait is done here before, and taken back: functions are compiled, statements are
-    planned, catalogues are read, and what would fail fails. The fence is rehearsed on a schema that no other session
-    sees."""
+    """Runs the statements for which writers will wait, and rolls them back. The rehearsal compiles functions, plans
+    statements and reads the catalogue, so that writers wait for less time. Errors occur before writers wait. The
+    program rehearses the fence on a schema that no other session sees."""
     source, name = move.source, f"{move.name}_rehearsal_{token_hex(4)}"
     source.begin()
     source.execute(sql.SQL(REHEARSAL).format(sql.Identifier(name)))
@@ -63,7 +62,7 @@ def rehearse(move):
 
 
 def begin_control(move):
-    """What ask_control() need not do while writers wait."""
+    """Begins the transaction on the control database, so that ask_control() needs less time while writers wait."""
     if move.control is not None:
         move.control.rollback()
         # Writers may be waiting, so the program waits at most 10 s for an answer of the control database.
@@ -72,14 +71,15 @@ def begin_control(move):
 
 
 def ask_control(move):
-    """The control database is alive, and no other session changes the map until this one has."""
+    """Locks the map, so that no other session changes it before this session does. Raises an error if the control
+    database does not answer, or if the map does not assign the shard to the source."""
     if move.control is not None and (where := move.control.value(LOCK_MAP, (move.shard,))) != move.from_name:
         raise Refused(f"in the map, shard {move.shard} is now on server {where}")
 
 
 def begin_both(move):
-    """Transactions that the servers end by themselves if this program falls silent. The shared tables stand still in
-    them, and what is shared is the same."""
+    """Begins a transaction on source and target, locks the shared tables, and checks the schema again. If the program
+    stops responding, timeouts of the servers end the transactions."""
     tables = [sql.SQL(name) for kind, name, _ in move.source.rows(SHARED, (move.schema,)) if kind == "table"]
     move.source.begin(seconds=30)
     move.source.execute("SELECT snowflake_fleet.lock_tables(%s)", (move.schema,))
@@ -97,7 +97,8 @@ def begin_both(move):
 
 
 def fence(move):
-    """Writers wait until this has committed the fence; then they are refused. Returns when they began to wait."""
+    """Makes the target take over, and commits the fence on the source. Writers wait until the commit, and are then
+    refused. Returns the time at which writers began to wait."""
     begin_control(move)
     begin_both(move)
     move.counting.execute("SELECT 1", seconds=5)    # applies the session's settings before any writer waits
@@ -123,12 +124,13 @@ def fence(move):
 
 
 def open_snapshot(move):
-    """What the target has now is what the source has: it can be counted when the writers continue."""
+    """Opens a snapshot of the target, which has the same rows as the source. The rows can then be counted later, while
+    writers continue on the target."""
     move.counting.execute(SNAPSHOT, seconds=5)
 
 
 def back(move):
-    """The writers continue on the source."""
+    """Rolls back on all servers, so that writers continue on the source."""
     for session in (move.source, move.target, move.control):
         if session is not None:
             session.rollback()
@@ -174,7 +176,8 @@ def take_over(move):
 
 
 def resume(move):
-    """The source is fenced: the target has taken over for this fence, and only the map has to be changed."""
+    """Continues a move whose source already refuses writes. If the target has a record of this fence, only the map must
+    be changed."""
     move.stands = FENCED
     here = move.source_row()
     there = move.target_row(here.fence_id)
@@ -227,7 +230,8 @@ def reconnected(move):
 
 
 def lift(move):
-    """Writers continue on the source. Only if it is certain that the map has not changed."""
+    """Removes the fence, so that writers continue on the source. Call lift() only if it is certain that the map has not
+    changed."""
     move.source.patiently("removing the fence", move.options.lock_timeout, lambda: move.source.execute(
         "SELECT snowflake_fleet.release_shard(%s)", (move.shard,)))
     move.stands = None

@@ -1,4 +1,5 @@
-"""After the target has taken over; and the ways back: taking a move back, forgetting one, dropping what was kept."""
+"""Finishes a move after the target has taken over. Other functions of this file cancel a move, remove the records of a
+move, and drop the schema that remained on the source."""
 import json
 import os
 import subprocess
@@ -24,8 +25,9 @@ UNCOUNTED = "the program ended before it had counted the rows of source and targ
 
 
 def rows_of(session, schema, verify=False):
-    """Of each table, counted or with a hash, both by COPY: no superuser calls functions of its owner, who may alter the
-    target's tables already."""
+    """Returns for each table of the schema its number of rows, or with `verify` also their hash. Reads the rows with
+    COPY, because a query of a superuser could run functions of the table's owner, who may already have altered the
+    tables of the target."""
     found = {}
     for name, table, column in session.rows(PRIMARY_KEYS, (schema,)):
         if verify:
@@ -37,8 +39,8 @@ def rows_of(session, schema, verify=False):
 
 
 def require_proof(move, here, there):
-    """A target that has the fence's record has every row from before it, whatever happened to the server since: it was
-    committed after them."""
+    """Raises Refused if the target has no record of the fence. The record was committed after the copied rows, so a
+    target with the record has all rows, even after a restore or a failover."""
     if here is None or there is None or here.fence_id != there.fence_id or there.state not in ("level", "here"):
         record = "no record" if there is None else f"the record {there.state}"
         raise Refused(f"the target has {record} of this move, as after a restore or a failover, and may lack rows\n"
@@ -47,14 +49,16 @@ def require_proof(move, here, there):
 
 
 def keep_source(move, row):
-    """Renamed, so that a session with an old map does not find it, and fenced as it is."""
+    """Renames the schema of the source, so that sessions with an old map do not find it. The renamed schema still
+    refuses writes."""
     name = move.source.patiently("renaming the schema", move.options.lock_timeout, lambda: move.source.value(
         "SELECT snowflake_fleet.release_shard(%s, %s::jsonb)", (move.shard, json.dumps({"id": row.fence_id}))))
     say(f"the schema of the source is kept as {name}, and is fenced: drop it with --drop-source")
 
 
 def push_map(move):
-    """To all servers at once: one that is silent holds up no other."""
+    """Runs snowflake-push-map, which sends the map to all servers at once, so that a server that does not answer delays
+    no other."""
     if move.control is None:
         return
     program = os.path.join(os.path.dirname(os.path.realpath(sys.argv[0])), "snowflake-push-map")
@@ -72,7 +76,8 @@ def push_map(move):
 
 
 def differences(move, here):
-    """What the target had when it took over, in a snapshot of then, with what the source has behind the fence."""
+    """Compares the rows of the target when it took over, in the snapshot of that time, with the rows of the source.
+    Returns the differences as text."""
     if not move.counting.in_transaction():
         return UNCOUNTED
     verify = move.options.verify
@@ -86,7 +91,8 @@ def differences(move, here):
 
 
 def compare_rows(move, here):
-    """The outcome is recorded with the fence, so that no later run passes it before somebody has looked."""
+    """Compares the rows of source and target, and stores the result in the record of the move. If rows differ, every
+    later run raises the error again, until an operator uses --force."""
     found = before = here.fence.get("compared")
     if before is None:
         found = differences(move, here)
@@ -143,7 +149,8 @@ def abort(move):
 
 
 def forget_side(move):
-    """The other server is gone for good: one side is cleaned, and what it leaves is said."""
+    """Removes the record of a move from one server, because the other server is permanently lost. The program reports
+    the objects that remain."""
     side = move.options.forget
     row = move.source_row() if side == "source" else None
     if row is not None and row.state == "fenced" and move.control is not None:
@@ -159,8 +166,8 @@ def forget_side(move):
 
 
 def drop_source(move):
-    """What was kept of moves of this shard away from here, if the target has the record of having taken over; and
-    nothing else."""
+    """Drops the renamed schemas of earlier moves of the shard away from this server. Without --force, each server that
+    took over must still have its record of the move."""
     source = move.source
     kept = move.kept_rows()
     if not kept:
@@ -188,7 +195,8 @@ def drop_kept(move, row):
 
 
 def require_taker(move, row):
-    """The server that took over is asked: its record outlasts everything but the loss of the rows that came with it."""
+    """Raises Refused if the server that took over does not have its record of the take-over. A server that has lost the
+    record may also have lost rows."""
     try:
         move.options.target = row.other
         move.open_target()

@@ -1,4 +1,4 @@
-"""The command line."""
+"""Reads the command line, and runs the steps of a move."""
 import argparse
 import signal
 import sys
@@ -69,7 +69,7 @@ def arguments():
 
 
 def proceed(move):
-    """The copy, as often as it takes, and the fence."""
+    """Copies the rows, as often as necessary, and then lets the target take over."""
     while True:
         try:
             move.stands = BEFORE_THE_FENCE
@@ -121,8 +121,8 @@ def run(move):
 
 
 def has_source(move):
-    """Finds the source by the map. If the map has the shard on the target, the record of an interrupted move has where
-    it came from; false if there is none."""
+    """Finds the source of the move in the map. If the map already assigns the shard to the target, the source is in the
+    target's record of the interrupted move. Returns false if no move is left to finish."""
     where = move.map_says()
     row = move.target_row() if where == move.to_name else None
     move.from_name = move.from_name or (row.other if row else where)

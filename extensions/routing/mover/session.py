@@ -1,4 +1,5 @@
-"""A connection that never waits for ever, and whose settings are the program's, not the database's."""
+"""A connection to PostgreSQL that limits every wait, and uses the settings of this program instead of the settings of
+the database."""
 import contextlib
 import os
 import signal
@@ -50,11 +51,12 @@ for variable in ("PGOPTIONS", "PGCLIENTENCODING", "PGDATESTYLE", "PGTZ", "PGGEQO
 
 
 class Silent(psycopg.OperationalError):
-    """The server did not answer in time."""
+    """The server did not answer within the time limit."""
 
 
 def parse(conninfo, what):
-    """The options of a connection string, of either form. No message repeats the string, which may have a password."""
+    """Returns the options of a connection string, which may be a URI. Error messages do not contain the string, because
+    it may contain a password."""
     try:
         options = conninfo_to_dict(conninfo)
     except psycopg.Error:
@@ -67,8 +69,8 @@ def parse(conninfo, what):
 
 @contextlib.contextmanager
 def alarm(seconds, label):
-    """Raises Silent if the body is not done in time: what a server's own timeouts cannot see. Then again each second,
-    for what cleans up may wait for the same server."""
+    """Raises Silent if the body does not end in time, because timeouts of the server do not limit waits for the
+    network. Raises Silent again every second, because the cleanup may wait for the same server."""
     def ring(_signal, _frame):
         raise Silent(f"{label} does not answer")
     before = signal.signal(signal.SIGALRM, ring)
@@ -81,7 +83,7 @@ def alarm(seconds, label):
 
 
 def lost(error):
-    """Whether the connection broke: what was asked for last may have been done, or not."""
+    """Returns whether the error broke the connection. The server may or may not have run the last statement."""
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "080")[:3] in ("080", "57P")
 
 
@@ -139,7 +141,7 @@ class Session:
         self.execute("COMMIT")
 
     def rollback(self):
-        """Never fails: a connection that is gone has rolled back as well."""
+        """Rolls back and raises no error, because the server also rolls back if the connection is broken."""
         with contextlib.suppress(psycopg.Error), alarm(SECONDS, self.label):
             self.connection.execute("ROLLBACK")
         # ROLLBACK also resets settings that were changed with SET LOCAL.
@@ -156,7 +158,8 @@ class Session:
             raise
 
     def patiently(self, what, lock_timeout, work, seconds=600):
-        """work() in a transaction, repeatedly: its locks wait for readers, and others must not wait long behind it."""
+        """Runs work() in a transaction, and tries again if a lock is not free. Each attempt waits only for
+        `lock_timeout` ms, because other sessions wait behind its lock requests."""
         until = time.monotonic() + seconds
         attempt = 0
         while True:
@@ -173,7 +176,8 @@ class Session:
             time.sleep(0.5)
 
     def holders(self, schemas):
-        """Who has locks on relations of these schemas that others wait for, but for this program."""
+        """Describes the sessions that hold locks on relations of the schemas, without the sessions of this program. The
+        locks of SELECT (ACCESS SHARE) are left out."""
         return self.column(HOLDERS, (schemas,))
 
     def close(self):
