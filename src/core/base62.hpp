@@ -45,8 +45,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// Splitting a number into 3 + 4 + 4 base62 digits makes most divisions 32-bit and independent of
-// each other.
+// A number is split into groups of 3, 4 and 4 base62 digits, so that most divisions are 32-bit and
+// independent of each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;
@@ -62,7 +62,7 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
   detail::write_base62_pair(low % kTwo, out + 9);
 }
 
-// Numbers above kGreatestId are errors.
+// A base62 text of a number above kGreatestId is an error.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
   uint64_t head = 0;  // ten digits, less than 2^60
   uint64_t last = 0;

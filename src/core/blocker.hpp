@@ -1,6 +1,6 @@
-// Decides whether a database may mint ids. The decision is Blocker::none, or a blocker, which is a
-// state that prevents minting. Function calls that mint and the view `health` use the same
-// decision.
+// Decides whether a database may mint ids. The decision is Blocker::none if the database may mint
+// ids, or else the state (blocker) that prevents minting. Calls that mint ids and the view `health`
+// use the same decision.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -19,8 +19,8 @@ namespace snowflake {
 enum class Blocker : uint8_t {
   none,
 
-  // Blockers of the whole database or server are listed first in the enum. If several states
-  // prevent minting, blocker() returns the first of them in the order of the enum.
+  // States that prevent all minting in a database or on the server come first in the enum. If
+  // several states prevent minting, blocker() returns the first of them in the order of the enum.
   not_preloaded,     // a setting requires the preload
   setting_rejected,  // when the library was loaded
   no_shared_memory,  // main shared memory has no room for the library
@@ -58,7 +58,7 @@ enum class Blocker : uint8_t {
   clock_behind,     // the ids of a shard
   commits_refused,  // until the clock is synchronized
 
-  // Blockers that affect only one call are listed last in the enum.
+  // States that make only a single call fail come last in the enum.
   read_only_transaction,
   parallel_operation,
   shard_not_owned,
@@ -72,9 +72,9 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// The number of a database's fleet (group of servers) until a lease server has answered for the
-// first time. Real numbers of fleets are below 2^48. kUnheardFleet is far below INT64_MAX, because
-// monitoring tools report sequences near their maximum.
+// A database stores this number as its fleet (group of servers) until a lease server has answered
+// for the first time. Real numbers of fleets are below 2^48. kUnheardFleet is far below INT64_MAX,
+// because monitoring tools report sequences near their maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
@@ -156,7 +156,7 @@ constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
   const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
   if (facts.leased) {
-    // A missing lease worker prevents minting only after the lease has ended, because the worker
+    // If the lease worker does not run, minting stops only when the lease ends, because the worker
     // may restart earlier.
     if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
       return Blocker::lease_worker_gone;
@@ -206,8 +206,8 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
-  // Unless the clock was set back, the newest id is ahead of the clock by at most the lead and one
-  // tick (time unit of ids).
+  // The newest id is at most the lead plus one tick (time unit of ids) ahead of the clock, unless
+  // the clock was set back.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;
   if (facts.commits_refused) return Blocker::commits_refused;

@@ -5,8 +5,8 @@
 //
 // A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
 // is far ahead of a clock that was not stepped since the server started, an earlier server run
-// wrote the mark. If the high-water mark of an earlier server run is far ahead, the clock was
-// behind at server start, and the recorded clock offset becomes unreliable (*void*). A void clock
+// wrote the mark. A far-ahead high-water mark of an earlier server run shows that the clock was
+// behind at server start. The recorded clock offset then becomes unreliable (*void*). A void clock
 // offset is recorded again when the clock reaches the high-water mark. While the recorded clock
 // offset is void, a step of the clock counts as a jump in two cases:
 //  - After the step, the clock is still before the high-water mark.
@@ -56,24 +56,25 @@ class ClockBase {
     base_us_.store(offset_us, std::memory_order_relaxed);
   }
 
-  // Makes the recorded clock offset void if the high-water mark of a database is too far ahead of
-  // the clock. A server writes a high-water mark at most `ahead_ms` ahead of its clock. The
-  // argument `jump_ms` is the largest step of the clock that needs no confirmation.
+  // Marks the recorded clock offset as unreliable (void) if the high-water mark of a database is
+  // too far ahead of the clock. A server writes a high-water mark at most `ahead_ms` ahead of its
+  // clock. The argument `jump_ms` is the largest step of the clock that an operator need not
+  // confirm.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // True if the recorded clock offset is void and the clock is at most `ahead_ms` before the
-  // high-water mark.
+  // True if the recorded clock offset is unreliable (void) and the clock is at most `ahead_ms`
+  // before the high-water mark.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
   // Records the present offset of the wall clock if may_be_replaced() is true. If the process is
-  // killed in the middle of replace(), the old clock offset stays valid, and an operator must
+  // killed in the middle of replace(), the old clock offset stays valid. An operator must then
   // confirm the step of the clock.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
@@ -83,8 +84,8 @@ class ClockBase {
   }
 
  private:
-  // The state of the recorded clock offset changes only in this order: undecided, void (a time in
-  // ms), in use.
+  // The recorded clock offset is first undecided, then void until a time in ms, and then in use.
+  // States can be skipped, but no earlier state returns.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

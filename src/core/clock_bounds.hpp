@@ -1,4 +1,4 @@
-// The kernel's bounds for the error of the system's clock.
+// Contains the kernel's estimate of the error of the system clock.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -13,7 +13,7 @@ struct ClockBounds {
   bool synchronized;  // and within snowflake.max_clock_error
   bool known;         // the fields below are set
   bool from_setting;  // the error is snowflake.clock_error
-  int64_t offset_us;  // correction of the clock that the kernel has still to make
+  int64_t offset_us;  // correction that the kernel will still make to the clock
   int64_t estimated_error_us;
   int64_t maximum_error_us;  // greatest difference from true time
 };

@@ -73,9 +73,9 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// Measures the cost of reading the processor's counter in several rounds, and returns the least,
-// because a round may be interrupted. If the processor's counter stands still, counter_cost_ns()
-// returns INT64_MAX.
+// Measures the cost of reading the processor's counter in several rounds, and returns the least
+// cost, because a round may be interrupted. If the processor's counter stands still,
+// counter_cost_ns() returns INT64_MAX.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

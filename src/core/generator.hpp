@@ -1,6 +1,6 @@
 // Generates ids in a program outside PostgreSQL. The generator returns only ids below a time limit
 // (mark) that is stored durably in a file (mark_file.hpp). A new run of the program begins at the
-// stored mark and so above every id of the earlier runs, even if the clock was set back.
+// stored mark, above every id of earlier runs, even if the clock was set back.
 //
 // Ids may repeat after the following faults, which the generator cannot detect:
 //  - Another program or a server mints in the same region, with another mark file or on another
@@ -13,12 +13,12 @@
 // If the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
 //
 // An id is at most `max_lead_ms` ahead of the clock. A call of next_ids() waits for the clock if no
-// earlier id is free, or if the clock is behind the last id or the stored mark. A call of
-// next_ids() fails if it would wait for more than `max_wait_ms`. After the clock has jumped ahead
-// by more than `max_jump_ms`, the generator no longer raises the mark, and calls fail as soon as
-// ids reach the mark. Calls of next_ids() succeed again if the clock is corrected or the program is
-// restarted. A failed call of next_ids() returns no id. Ids that a failed call of next_ids() has
-// claimed are lost.
+// id up to `max_lead_ms` ahead of the clock is free. The call also waits if the clock is behind the
+// last id or the stored mark. A call of next_ids() fails if it would wait for more than
+// `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, the generator no
+// longer raises the mark. Calls of next_ids() then fail as soon as ids reach the mark. Calls of
+// next_ids() succeed again if the clock is corrected or the program is restarted. A failed call of
+// next_ids() returns no id. Ids that a failed call of next_ids() has claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
 // `reserve_ms`, one thread writes the mark to the file, and the other threads wait. After fork(),
@@ -84,9 +84,9 @@ inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; 
 template <class Clocks>
 class BasicGenerator {
  public:
-  // Creates the mark file of a region. Call create() once for each region, before its first
-  // generator. The mark in a new file is above every id that a program with this clock can have
-  // minted so far.
+  // Creates the mark file of a region. Call create() once for each region, before you construct the
+  // first generator of the region. The mark in a new file is above every id that a program with
+  // this clock can have minted so far.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};
@@ -95,9 +95,9 @@ class BasicGenerator {
     return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
   }
 
-  // The constructor locks the mark file until the generator is destroyed. The first id of a
-  // generator is not before the mark in the file. If status() shows an error after construction,
-  // every later call fails with the same error. `path` should be absolute.
+  // The constructor locks the mark file until the generator is destroyed. The time of a generator's
+  // first id is not before the time limit (mark) in the file. If status() shows an error after
+  // construction, every later call fails with the same error. `path` should be absolute.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {
@@ -173,7 +173,8 @@ class BasicGenerator {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }
 
-  // Raises the mark in the file and then the limit in memory, so that `position` can be claimed.
+  // Raises the mark in the file and then the limit in memory, so that an id of `position` can be
+  // claimed.
   GeneratorStatus extend(uint64_t position) noexcept {
     const std::lock_guard<std::mutex> locked(extending_);
     if (limits_.read() > position) return {};
@@ -189,8 +190,8 @@ class BasicGenerator {
     return {};
   }
 
-  // Sleeps towards a tick (time unit of ids), at most 100 ms at once, because the clock may be
-  // corrected in the meantime.
+  // Sleeps until the clock reaches a tick (time unit of ids), but at most 100 ms, because the clock
+  // may be corrected during the sleep.
   GeneratorStatus wait(uint64_t tick, int64_t now_ms, int64_t& left_ms) const noexcept {
     const int64_t behind_ms = layout_.ms_of_tick(tick) - now_ms;
     if (left_ms <= 0)

@@ -41,8 +41,8 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // If ids have 64 bits, only the lower half of the ticks is minted, because ids of the upper half
-  // would be negative bigints.
+  // If the fields of an id have 64 bits together, ids are minted only in the lower half of the
+  // ticks (time units). Ids of the upper half would be negative bigints.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
@@ -120,7 +120,8 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// Accepted range of each field. The stored layout (seal.hpp) has 41 bits for the epoch.
+// The accepted range of each number of a layout. A stored layout (seal.hpp) has 41 bits for the
+// epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;

@@ -80,7 +80,7 @@ struct LeaseAnswer {
   int64_t clock_ms;  // of the lease server
 };
 
-// A new lease is as long as the server has been running, but at least a minute and at most
+// A new lease lasts as long as the server has already run, but at least a minute and at most
 // `longest_ms`.
 constexpr int64_t grant_length(int64_t age_ms, int64_t longest_ms) noexcept {
   return std::min(std::max(age_ms, kFirstGrantMs), longest_ms);
@@ -113,8 +113,8 @@ constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
 }
 
 // position_below() returns the first position (tick and sequence number) that a time limit forbids.
-// position_from() returns the first position that a lower bound (floor) allows. If a limit or floor
-// is in the middle of a tick (time unit), the whole tick is forbidden.
+// position_from() returns the first position that a lower bound (floor) allows. If the time limit
+// or the lower bound is in the middle of a tick (time unit), no id of the tick may be minted.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));

@@ -77,8 +77,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If the answer has another region or floor than the held lease, the answer is old, and another
-    // server may have held the region since then.
+    // An answer with another region or start (floor) than the held lease is old. Another server may
+    // have held the region since that answer.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -148,7 +148,7 @@ class BasicLeaseMemory {
   void extend(const LeaseAnswer& answer) noexcept {
     record(answer);
     store(grant_, answer.grant);
-    // A grant is never shortened.
+    // An answer never shortens a granted lease.
     if (answer.until_ms > read(until_)) store(until_, answer.until_ms);
   }
 

@@ -9,8 +9,8 @@
 //
 // Invariants:
 //  1. Each limit is published with a generation number, and is valid only until the number changes.
-//     withdraw() increases the generation number before it clears the limit. A session first reads
-//     the limit, and then checks that the generation number has not changed.
+//     The function withdraw() increases the generation number before it clears the limit. A session
+//     first reads the limit, and then checks that the generation number has not changed.
 //  2. The limit never decreases while the generation number stays the same.
 //  3. Before a limit is published (release), all shard counters are raised to the high-water mark
 //     and to the start of the region. A session that claims ids reads the limit (acquire) before
@@ -30,8 +30,9 @@
 
 namespace snowflake {
 
-// What a session must store about the high-water mark of its database to mint. A session mints in
-// `region` until the generation number of the database is no longer `generation`.
+// Contains the values that a session must store about the high-water mark of its database before it
+// mints. A session mints in `region` until the generation number of the database is no longer
+// `generation`.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -44,9 +45,9 @@ class BasicLimits {
  public:
   // Connects a session with the high-water mark of its database. The argument `mark` is a number
   // other than 0 that identifies the high-water mark, and `stored_ms` is the stored value of the
-  // mark. bind() calls withdraw() if the published limit was computed from another mark or from a
-  // value after `stored_ms`. The first call of bind() after a region was leased sets the start of
-  // the region. Later calls of bind() do not change the start. REQUIRES the lock.
+  // mark. The function bind() calls withdraw() if the published limit was computed from another
+  // mark or from a value after `stored_ms`. The first call of bind() after a region was leased sets
+  // the start of the region. Later calls of bind() do not change the start. REQUIRES the lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // A lowered high-water mark changes the generation number only while a limit is published. If a
     // lowered mark always changed the generation number, each session that calls bind() would
@@ -143,8 +144,9 @@ class BasicLimits {
   // Identifies the high-water mark from which the limit was computed; 0: none. REQUIRES the lock
   // (shared).
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // highest_ms() is the greatest high-water mark that was written or passed to adopt(), and
-  // floor_ms() is the greatest that was passed to adopt(); 0: none.
+  // highest_ms() returns the greatest high-water mark that was written or passed to
+  // Limits::adopt(). floor_ms() returns the greatest high-water mark that was passed to
+  // Limits::adopt(). Both return 0 if no such mark exists.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
   // Returns the time at which the ids of the region begin in this database; 0: not set.

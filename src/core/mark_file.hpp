@@ -2,8 +2,8 @@
 // one process at a time can lock the mark file.
 //
 // The line in the mark file is overwritten in place. The line is shorter than a disk sector, and a
-// disk writes a sector as a whole. open() refuses a file whose checksum does not match. The lock of
-// the mark file belongs to the open file, so the lock ends with the process.
+// disk writes a sector as a whole. The function open() refuses a mark file whose checksum does not
+// match. The lock of the mark file belongs to the open file, so the lock ends with the process.
 #pragma once
 
 #ifdef POSTGRES_H

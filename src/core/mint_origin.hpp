@@ -37,9 +37,9 @@ class MintOrigin {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Adopts the region and shards of a session if the session started last, and returns whether they
-  // changed. A newer session with the same region and shards also prevents sessions that started
-  // earlier from changing them.
+  // Adopts the region and shards of a session if the session started last, and returns whether the
+  // region or shards of the database changed. After a newer session has offered the same region and
+  // shards, sessions that started earlier can no longer change the region and shards.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -17,9 +17,9 @@
 //  1. settle() raises the shard counter to the floor, which is at least S. The claim therefore
 //     precedes the raise in the modification order of the shard counter.
 //  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
-//     release operation, and raising the counter is an acquire operation. settle() therefore sees
-//     everything that the session stored before the claim, including the tick in its slot. A
-//     session never claims an id with a time before the tick in its slot.
+//     release operation, and raising the counter is an acquire operation. The function settle()
+//     therefore sees everything that the session stored before the claim, including the tick in its
+//     slot. A session never claims an id with a time before the tick in its slot.
 //  3. S is at most the tick in every slot that settle() reads. The session claimed an earlier tick,
 //     so the session had cleared its slot before settle() read the slot. A session clears its slot
 //     with release, after its commit is visible. settle() reads the slot with acquire.
@@ -56,8 +56,8 @@ class OpenMints {
   // has claimed ids. The acquire load pairs with the release stores in open() and close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // open() must be called before the session claims an id. The store is a release, so that a reader
-  // that missed close() of the previous transaction sees the commit of that transaction.
+  // open() must be called before the session claims an id. A reader that missed close() of the
+  // previous transaction sees the commit of that transaction, because open() stores with release.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
   // close() must be called after the transaction has become visible or was rolled back.

@@ -54,7 +54,7 @@ struct Claim {
   Outcome outcome;
   uint64_t first;  // first claimed or refused position
   uint64_t count;
-  uint64_t borrowed;  // how many ticks further ahead of the clock than earlier claims
+  uint64_t borrowed;  // ticks by which this claim is further ahead of the clock than earlier claims
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
@@ -124,8 +124,9 @@ class alignas(64) Shard {
     }
   }
 
-  // Raises the shard counter, so that later claims get positions of at least `floor`. raise_floor()
-  // is an acquire, so the caller sees all stores that sessions made before claims below `floor`.
+  // Raises the shard counter, so that later claims get positions of at least `floor`. The function
+  // raise_floor() is an acquire, so its caller sees all stores that sessions made before claims
+  // below `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
@@ -144,9 +145,8 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // Compares the position with the lead (the greatest distance from the clock) first, and then with
-  // the published limit, because a claim that must wait for the clock must not raise the high-water
-  // mark.
+  // First compares the position with the lead (the greatest distance from the clock), and then with
+  // the published limit. A claim that must wait for the clock must not raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

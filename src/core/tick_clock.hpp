@@ -27,8 +27,8 @@
 //  - A step of the wall clock is detected only when the present clock reading ends.
 //  - If the clock is slewed by 10 % after the counter's rate was measured, a clock reading can be
 //    used 5 microseconds too long.
-//  - If a live migration sets the counter back by almost exactly the time since its last use, a
-//    clock reading can be used kLongestUs too long.
+//  - A live migration can set the counter back by almost exactly the time since its last use. A
+//    clock reading can then be used kLongestUs too long.
 //
 // Ids are unique without TickClock. Only the times in ids, and the order of ids of different
 // shards, depend on TickClock.
@@ -157,8 +157,9 @@ class BasicTickClock {
       return;
     }
     if (passed_us < kMeasureUs) return;
-    // Adds 2 microseconds, because both readings of the time since boot are truncated to
-    // microseconds. The measured rate of the counter may be too small, but must not be too large.
+    // Adds 2 microseconds to the measured time, because both readings of the time since boot are
+    // truncated to microseconds. The measured rate of the counter may be too small, but must not be
+    // too large.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two is wrong, so both
     // are discarded.
@@ -175,7 +176,7 @@ class BasicTickClock {
 
   uint64_t read_at_ = 0;          // cycles
   uint64_t used_at_ = 0;          // cycles, at the last use
-  uint64_t ends_at_ = 0;          // in cycles; 0: the clock reading is used no longer
+  uint64_t ends_at_ = 0;          // in cycles; 0: no clock reading may be reused
   int processor_ = kNoProcessor;  // took the reading
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // at read_at_

@@ -8,9 +8,9 @@
 // have the same UUID.
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
-// from an id. A random UUID passes the check with a probability of at most 2^-30, or 2^-51 if the
-// rest has 23 bits. The check bits of a UUID are not a signature, because anyone can compute check
-// bits.
+// from an id. A random UUID passes the check with a probability of at most 2^-30, or 2^-51 if
+// `rest` has 23 bits. The check bits of a UUID are not a signature, because anyone can compute
+// check bits.
 #pragma once
 
 #include "core/base32.hpp"
@@ -35,8 +35,9 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 }
 
 // True if every change of a single bit of an id changes the check bits of its UUID. A changed bit
-// of the id adds or subtracts `change` in the product modulo 2^64. A change of the product by at
-// least one unit of the check bits, up or down, changes the check bits.
+// of the id adds or subtracts `change` in the product modulo 2^64. The check bits are the upper
+// bits of the product. If the product changes by at least one unit of the check bits, the check
+// bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
