@@ -11,7 +11,8 @@ namespace snowflake::pg {
 
 inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 
-// The communication of the lease worker, as the view snowflake.lease shows it.
+// Contains the state of the lease worker and of its connection to the lease server, which the view
+// snowflake.lease shows.
 struct LeaseReport {
   int64_t renewed_ms;       // 0: no lease yet
   int64_t missed;           // failures since the last renewal

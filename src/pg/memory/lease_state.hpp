@@ -1,8 +1,8 @@
 // The lease of the region in which this server mints. Times are milliseconds since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
-//  - shared_state->lock is required to raise `highest` and to read a region; the lease worker
-//    changes the lease under this lock, after all limits were withdrawn;
+//  - shared_state->lock is required to raise `highest` and to read a region. The lease worker
+//    changes the lease under shared_state->lock, after all limits were withdrawn;
 //  - while the server holds a region, `until` of the lease never decreases, and can be read without
 //    the lock.
 #pragma once
