@@ -1,5 +1,5 @@
-// These counters belong to a database, not to a shard. Calls that get an id without waiting do not
-// change the counters of the database.
+// Counters of a database, next to the counters of each shard. Calls that get an id without waiting
+// do not change the counters of the database.
 //
 // For databases without shared state, only refused calls are counted. PostgreSQL's cumulative
 // statistics are not used, because they reach shared memory only when a session is idle. The
@@ -31,7 +31,7 @@ struct alignas(64) Statistics {
   std::atomic<uint64_t> waits;    // not counted for a shard
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> mark_extensions;
-  std::atomic<uint64_t> mark_flushes;  // that a call waited for
+  std::atomic<uint64_t> mark_flushes;  // flushes for which a call waited
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
   std::atomic<uint32_t> mark_writers;    // writing or flushing

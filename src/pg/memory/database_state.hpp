@@ -9,8 +9,8 @@
 // Locking rules
 //  - "The lock" in core/limits.hpp is shared_state->lock, and "the page lock" is the content lock
 //    of the page of the high-water mark;
-//  - shared_state->lock protects the list of databases and the member `origin` of each database;
-//    the times of the checks need no lock;
+//  - shared_state->lock protects the list of databases and the member `origin` of each database; no
+//    lock is needed for the times of the last checks;
 //  - while a session holds shared_state->lock, the session must not wait for a heavyweight lock,
 //    read the catalogue or flush.
 #pragma once
@@ -102,8 +102,8 @@ void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
 
-// Contains the shards that the database owned when this session last called attach(). Empty before
-// the first attach.
+// Contains the shards that the database owned when this session last called attach(). The set is
+// empty before the session's first call of attach().
 extern ShardSet owned_shards;
 
 // Returns region and shards of the database, or the settings of this session before the database's
@@ -116,7 +116,7 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns region and shards of a database, but nothing if the session that chose them started
+// Returns region and shards of a database, or no value if the session that chose them started
 // before the time `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 

@@ -7,7 +7,7 @@ constinit uint64_t highest_id_of_transaction = 0;
 
 namespace {
 
-// The list of used entries avoids a search of all entries at the end of a transaction.
+// The list of used entries of `pending` avoids a search of all entries at the end of a transaction.
 constinit uint16_t taken[kPendingSlots]{};
 constinit uintptr_t taken_count = 0;
 

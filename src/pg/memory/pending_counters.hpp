@@ -22,7 +22,8 @@ struct PendingCounters {
 inline constexpr uintptr_t kPendingSlots = 256;
 extern PendingCounters pending[kPendingSlots];
 
-// The greatest id of the current transaction in all shards, or 0, for "snowflake.commit_wait".
+// The greatest id that the current transaction has minted in any shard, or 0. Only
+// "snowflake.commit_wait" needs this id.
 extern uint64_t highest_id_of_transaction;
 
 // REQUIRES that `slot` is empty or counts ids of another shard.

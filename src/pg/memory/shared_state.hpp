@@ -1,6 +1,6 @@
-// All sessions of a server use this struct in shared memory, which contains a lock and the list of
-// the databases that mint. The first process that needs the shared state creates it in the spare
-// room of PostgreSQL's main shared memory. Each database also has a segment of its own
+// All sessions of a server use the struct SharedState in shared memory, which contains a lock and
+// the list of the databases that mint. The first process that needs the shared state creates it in
+// the spare room of PostgreSQL's main shared memory. Each database also has a segment of its own
 // (database_state.hpp).
 //
 // Invariants
@@ -32,15 +32,15 @@ namespace snowflake::pg {
 inline constexpr int kMostDatabases = 1024;
 int most_databases();
 
-// Steps of the wall clock. Clock offsets are the wall clock minus the time since boot, in
-// microseconds.
+// Counts the steps of the wall clock. A clock offset is the wall clock minus the time since boot,
+// in microseconds.
 struct ClockWatch {
   std::atomic<int64_t> last_offset_us;
   std::atomic<uint64_t> backward_steps;
   std::atomic<int64_t> largest_backward_us;
   std::atomic<uint64_t> forward_steps;
   std::atomic<int64_t> largest_forward_us;
-  std::atomic<int64_t> behind_until_ms;  // end of the difference
+  std::atomic<int64_t> behind_until_ms;  // when the clock will have caught up
   Episode behind;
   Episode ahead;
   Episode unsynchronized;
@@ -82,7 +82,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // Used without preload.
+  // Used if the library is not preloaded.
   PostmasterMemory of_server_run;
 };
 

@@ -17,8 +17,8 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For each cause of refusals, statistics_of_the_rest counts only the last database without shared
-// state.
+// For each cause of refused calls, statistics_of_the_rest counts only the calls in one database:
+// the database without shared state that has refused a call last.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
@@ -36,8 +36,8 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // A log message reports the refusals of a whole series, so `count` - `count_before` must not
-  // change.
+  // A log message reports how many calls were refused since refusals began, so a reset must not
+  // change `count` - `count_before`.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);

@@ -12,11 +12,12 @@ namespace snowflake::pg {
 Statistics& statistics_of(const DatabaseState& state);
 // The argument `state` is null for a database that has no shared state.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the counters of the current database, but not those of series of refusals that continue.
+// Resets the counters of the current database. The start times of continuing refusals do not
+// change.
 void reset_statistics(const DatabaseState* state);
 
-// The number of refused calls in the current database for one cause, including calls before the
-// first id of the database.
+// Contains the number of refused calls in the current database for one cause, including calls
+// before the first id of the database.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
