@@ -14,7 +14,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// A difference below 1 ms is noise, because two clocks cannot be read at the same instant.
+// A change of the clock offset below 1 ms is not counted as a step, because two clocks cannot be
+// read at the same instant.
 constexpr int64_t kNoiseUs = 1000;
 
 // A step of the clock back by more than 100 ms is logged even if no shard has to wait.
@@ -62,7 +63,7 @@ void check_base() {
     log_clock_believed(drift_us / 1000);
 }
 
-// Logs when the clock has caught up after a step, or has been stepped again.
+// Logs when the clock has caught up after a step back, and when a jump ahead begins or ends.
 void check_ends(ClockWatch& watch) {
   const int64_t until_ms = watch.behind_until_ms.load(std::memory_order_relaxed);
   if (until_ms != 0 && wall_clock_ms() >= until_ms) {
@@ -70,8 +71,8 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // A jump is logged only after an id was minted, because a stored high-water mark can show earlier
-  // that the clock was wrong at start.
+  // A jump of the clock is logged only after an id was minted. Before the first id, a stored
+  // high-water mark can still show that the clock was wrong at server start.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {

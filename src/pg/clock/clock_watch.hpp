@@ -3,8 +3,8 @@
 // The wall clock is compared with the time since boot, which is never stepped. The clock base is
 // the difference between the wall clock and the time since boot at server start. The clock base is
 // stored in the postmaster's memory, so a crash restart neither accepts a jump nor undoes
-// accept_clock(). core/clock_base.hpp defines when a clock that was wrong at server start is
-// accepted.
+// accept_clock(). The file core/clock_base.hpp defines when a clock that was wrong at server start
+// is accepted.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct ClockWatch;
 
 void start_clock_watch(ClockWatch& watch);
 
-// Counts a step of the clock since the last call of check_clock() in any session. check_clock() is
-// called before a session begins to mint, before the high-water mark is raised, and if the clock
+// Counts a step of the clock since the last call of check_clock() in any session. A session calls
+// check_clock() before it begins to mint, before it raises the high-water mark, and if the clock
 // goes back.
 void check_clock();
 
@@ -28,8 +28,8 @@ void check_clock_error();
 // clock base was recorded.
 bool clock_jumped_ahead();
 void accept_clock();
-// Records a high-water mark, because a stored mark can show that the clock was wrong at server
-// start.
+// Compares a stored high-water mark with the clock, because a stored mark can show that the clock
+// was wrong at server start.
 void record_mark(int64_t mark_ms);
 // clock_is_in_use() returns whether any id was minted in this server run.
 void record_clock_use();

@@ -27,7 +27,7 @@ Wait wait_until(int64_t target_ms, const WaitBudget& budget) {
   return wait;
 }
 
-// Sleeps, and counts the wait for the whole database instead of a shard.
+// Sleeps, and counts the wait in the statistics of the database, not of a shard.
 void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   sleep_part(budget, wait.needed_ms, clock_wait_event(), [](bool first, int64_t us) {
     const DatabaseState* const state = find_database_state();

@@ -1,10 +1,10 @@
 // Finds the settled id of the current database, below which no new row can appear, and the
-// transaction that prevents a greater one.
+// transaction that prevents a greater settled id.
 //
 // The shard counters are raised to the clock, but at most to the durable high-water mark. After a
 // crash, ids begin at the high-water mark, so a settled id stays settled even if the clock is
 // wrong. In a database that does not mint, the settled id is the high-water mark, above all ids.
-// settled() does not wait for transactions, clocks or disks.
+// The function settled() does not wait for transactions, clocks or disks.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SettledAnswer {
   int64_t since_ms;           // time of its first id
 };
 
-// The settled id is valid for snapshots that are taken after the call.
+// The settled id is valid for snapshots that are taken after settled() has returned.
 SettledAnswer settled();
 
 SettledAnswer no_answer(HeldBy reason);
