@@ -18,15 +18,16 @@ namespace snowflake::pg {
 
 namespace {
 
-// Temporary tables do not show that a role restores dumps, because every role may create them.
+// A role that owns only temporary tables need not be a role that restores dumps, because every role
+// may create temporary tables.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
 // A different layout in snowflake.dumped_seal stops minting permanently, so not every role may
-// insert one. A role that has only the INSERT privilege on tables is refused, because such a role
-// probably belongs to an application.
+// insert a different layout. A role that has only the INSERT privilege on tables is refused,
+// because such a role probably belongs to an application.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -63,7 +64,8 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // After the contradiction was written, other sessions must check the stored layout (seal) again.
+  // After a different layout was recorded, other sessions must check the stored layout (seal)
+  // again.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
@@ -99,8 +101,8 @@ bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   return true;
 }
 
-// If restored rows may contain ids of the present layout, the function records that the layout was
-// used.
+// If a dump has the same layout as the database, compare_with_local() records that the layout was
+// used, because restored rows may contain ids.
 int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   Relation local = relation_open(sequences.seal_local, AccessShareLock);
   const int64_t sealed = SequencePage::read(local);

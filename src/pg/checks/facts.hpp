@@ -1,5 +1,5 @@
-// Gathers the facts for core/blocker.hpp that need no lock. attach() and health() gather facts that
-// need a lock. attach() waits for these locks, and health() does not.
+// Gathers the facts for core/blocker.hpp that need no lock. The functions attach() and health()
+// gather facts that need a lock. To get a lock, attach() waits, but health() does not.
 #pragma once
 
 #include "core/blocker.hpp"

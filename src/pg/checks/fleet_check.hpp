@@ -1,6 +1,7 @@
 // Sequence snowflake.fleet stores the number of the fleet (group of servers) whose leases cover the
 // database's ids, or 0. A base backup contains the number of the fleet, so a clone that starts
-// without lease settings does not mint. pg_dump does not dump the sequences fleet and seal_local.
+// without lease settings does not mint. A dump of pg_dump does not contain the sequences fleet and
+// seal_local.
 #pragma once
 
 #include "pg/checks/state_sequences.hpp"
@@ -14,8 +15,8 @@ namespace snowflake::pg {
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
 // Returns false only if the fleet number in the database differs from the fleet number of this
-// server. fleet_still_holds() never waits, and returns true if the sequence snowflake.fleet is
-// locked.
+// server. The function fleet_still_holds() never waits, and returns true if the sequence
+// snowflake.fleet is locked.
 bool fleet_still_holds(const StateSequences& sequences);
 
 // REQUIRES a lock on the sequence snowflake.fleet.

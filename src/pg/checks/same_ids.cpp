@@ -30,7 +30,8 @@ struct Minter {
   }
 };
 
-// The region in the result is negative if the database mints no ids.
+// Returns the region and shards in which a database mints. If the database mints no ids, the
+// returned region is negative.
 Minter minter_of(const DatabaseState& state) {
   const auto origin = chosen_origin(state, SessionStart{});
   if (!origin) return {&state, layout_of(state.seal), kNoRegion, {}};
@@ -38,7 +39,7 @@ Minter minter_of(const DatabaseState& state) {
   return {&state, layout_of(state.seal), region, origin->shards};
 }
 
-// True if both layouts encode equal times, sequence numbers, regions and shards as equal ids.
+// True if two layouts encode the same time, sequence number, region and shard as the same id.
 bool have_one_form(const Layout& a, const Layout& b) {
   return a.time_bits == b.time_bits && a.sequence_bits == b.sequence_bits &&
          a.tick_ms == b.tick_ms && a.epoch_ms == b.epoch_ms;
@@ -70,8 +71,9 @@ int64_t highest_region() {
   return highest;
 }
 
-// Both databases log the same ALTER DATABASE statement, which changes the database with the greater
-// OID. The region in the ALTER DATABASE statement is not used by any database of this server.
+// The log messages of both databases contain the same ALTER DATABASE statement, which changes the
+// database with the greater OID. The region in the ALTER DATABASE statement is not used by any
+// database of this server.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

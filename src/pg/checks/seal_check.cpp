@@ -99,9 +99,11 @@ bool seal_checked_lately(const DatabaseState& state) {
 
 bool go_by_checked_seal(const DatabaseState& state) {
   if (!seal_checked_lately(state)) return false;
-  // The extension may have been dropped and created again with another layout in the meantime.
+  // After another session had checked the layout, the extension may have been dropped and created
+  // again with another layout.
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
-  // Another session may have replaced the shared state of the database in the meantime.
+  // During the look-up of the relation, another session may have replaced the shared state of the
+  // database.
   if (!seal_checked_lately(state)) return false;
   use_seal(state.seal);
   return true;

@@ -2,9 +2,9 @@
 // epoch.
 //
 // A database can have two layouts: one from CREATE EXTENSION, and one from a restored dump. If the
-// two layouts of a database differ, every function raises an error. pg_restore restores rows before
-// the layout, so rows may already have been decoded with the wrong layout. Without an error, users
-// would not notice that rows were decoded with the wrong layout.
+// two layouts of a database differ, every function raises an error. The program pg_restore restores
+// rows before the layout, so rows may already have been decoded with the wrong layout. Without an
+// error, users would not notice that rows were decoded with the wrong layout.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -24,7 +24,7 @@ Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 // stored layout was used. Setting is_called needs no flush, because every row with an id comes
 // later in the WAL.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
-// Returns false if the sequence snowflake.seal_local was dropped or has another seal.
+// Returns false if the sequence snowflake.seal_local was dropped or contains another layout (seal).
 bool record_seal_use(Oid seal_local, int64_t seal);
 
 // Checks the stored layout like seal_blocker(), but without waiting. Returns false if the stored
@@ -37,8 +37,8 @@ bool try_go_by_seal();
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last
-// second. record_seal_checked() ignores a layout that this transaction has stored, because a
-// rollback may follow.
+// second. The function record_seal_checked() ignores a layout that this transaction has stored,
+// because a rollback may follow.
 bool seal_checked_lately(const DatabaseState& state);
 void record_seal_checked(DatabaseState& state, const Seals& seals);
 

@@ -79,7 +79,8 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// The function also reads dead rows of pg_extension, because a rollback would restore dead rows.
+// dropped_in_this_transaction() also reads dead rows of pg_extension, because a rollback would
+// restore dead rows.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

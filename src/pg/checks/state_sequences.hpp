@@ -14,14 +14,15 @@ struct StateSequences {
   Oid fleet;
   Oid origin_fingerprint;
   Oid dumped_seal;
-  Oid backfills;  // the next two: only migrations
+  Oid backfills;  // the next two: for migrations
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
-    // An extension named snowflake that has none of these sequences and tables is another product.
+    // If an extension named snowflake does not contain any of the members of StateSequences, the
+    // extension is another product.
     return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 
