@@ -4,8 +4,8 @@
 
 namespace snowflake::pg {
 
-// Each Cause is a row of the view `refusals`, in the order of the view. refusal.hpp assigns each
-// error to a row.
+// Each value of Cause is a row of the view `refusals`, in the order of the view. The file
+// refusal.hpp assigns each error to a row of the view.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,

@@ -10,8 +10,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The log entry contains no statement, because the statement is not the cause and may contain
-// private data.
+// A log message about the server contains no SQL statement, because the statement did not cause the
+// message and may contain private data.
 int hide_caller() {
   errhidestmt(true);
   errhidecontext(true);

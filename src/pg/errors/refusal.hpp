@@ -1,5 +1,5 @@
-// The table contains for each blocker (state that prevents minting) the error, the reason in the
-// view `health`, the hint and the counter.
+// Contains for each blocker (state that prevents minting) the error, the reason in the view
+// `health`, the hint, and the counter of refused calls.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -24,7 +24,8 @@ void install_refusal_counter(void (*counter)(Blocker));
 // Counts the refused call, and raises the error of the blocker. The argument `subject` replaces %s
 // in the message, and is null if the message has no %s. `detail` contains the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
-// This overload of refuse() takes a hint that depends on measured values.
+// This overload of refuse() takes a hint that depends on measured values, instead of the blocker's
+// fixed hint.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail,
                          const char* hint);
 
