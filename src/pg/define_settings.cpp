@@ -106,8 +106,8 @@ void assign_sequence_spread(int value, void*) {
 
 // If a configured value is invalid when a setting is defined, PostgreSQL only warns and uses the
 // default. With the default layout or the default owned_shards, a server could mint duplicate ids.
-// define_strictly() assigns a configured value again at level ERROR, so that an invalid value stops
-// the server start.
+// The function define_strictly() assigns a configured value again at level ERROR, so that an
+// invalid value stops the server start.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {

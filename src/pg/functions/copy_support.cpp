@@ -2,13 +2,13 @@
 // mints.
 //
 // COPY inserts rows one by one if a column default is volatile, because the default might read the
-// loaded table. nextval() is the only volatile default that PostgreSQL excludes from this rule.
-// While COPY prepares its defaults, next_id_support() replaces next_id() by next_id_for_copy(),
-// which is the same C function, declared STABLE. COPY evaluates a STABLE default once for each row,
-// like a volatile default.
+// loaded table. The function nextval() is the only volatile default that PostgreSQL excludes from
+// this rule. While COPY prepares its defaults, next_id_support() replaces next_id() by
+// next_id_for_copy(), which is the same C function, declared STABLE. COPY evaluates a STABLE
+// default once for each row, like a volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
-// rows the same id. next_id() is replaced only in BeginCopyFrom(), because of three conditions:
+// rows the same id. Three conditions guarantee that next_id() is replaced only in BeginCopyFrom():
 //  - The field `root` of the planner's support request is null. The planner always passes a root,
 //    so no plan, cached or of a trigger, can contain next_id_for_copy().
 //  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
@@ -18,8 +18,8 @@
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any
-// state behind. file_fdw and the initial copy of logical replication also call BeginCopyFrom(), and
-// get the same replacement.
+// state behind. Not only COPY but also file_fdw and the initial copy of logical replication call
+// BeginCopyFrom(), and get the same replacement.
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If an
 // inlined SQL function used its argument twice, each use would mint another id. The planner does

@@ -171,7 +171,7 @@ void next_ids(int shard, int count, int64_t* out) {
   remember(newest);
 }
 
-// Raises the shard counter, so that the next id of the shard is greater than `after`.
+// Raises the shard counter, so that the next id of the shard is greater than `after`. The function
 // advance_past() waits while `after` is too far ahead of the clock, so that one wrong id cannot
 // move a shard into the future.
 void advance_past(int shard, int64_t after, uint64_t lead_parts) {

@@ -1,7 +1,7 @@
 // next_id_in() mints an id of any shard of a range. A session mints in one shard while the shard is
 // not ahead of the clock, so that rows of the session are close together. In a burst of calls, the
-// session uses the next shard instead of waiting. next_ids_in() mints a batch in equal parts from
-// all owned shards of a range.
+// session uses the next shard instead of waiting. The function next_ids_in() mints a batch in equal
+// parts from all owned shards of a range.
 
 #include <algorithm>
 #include <cstring>

@@ -4,8 +4,8 @@
 
 namespace snowflake::pg {
 
-// act_as_before() restores this state. After an error in the statement, PostgreSQL restores the
-// role and the settings.
+// Contains the role and settings from before act_as(), which act_as_before() restores. After an
+// error in the statement, PostgreSQL restores the role and the settings.
 struct Before {
   Oid user;
   int context;

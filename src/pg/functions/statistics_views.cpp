@@ -23,7 +23,8 @@ int64_t stats_since_ms(const DatabaseState* state) {
   return reset_ms == 0 ? shared_state->started_ms : reset_ms;
 }
 
-// Rates use the time since boot, because the wall clock may have been stepped.
+// Rates per second are computed from the time since boot, because the wall clock may have been
+// stepped.
 int64_t counted_us(const DatabaseState* state) {
   const int64_t reset_us =
       state == nullptr ? 0 : statistics_of(*state).since_us.load(std::memory_order_relaxed);

@@ -51,7 +51,8 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// Also checks the foreign keys of a new table, because CREATE TABLE adds them by ALTER TABLE.
+// The hook checks the foreign keys of a new table, because CREATE TABLE adds foreign keys by ALTER
+// TABLE.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {

@@ -114,7 +114,7 @@ Next check_relation(Attachment& a) {
 Next adopt_mark(Attachment& a) {
   a.state = find_or_take_database_state();
   a.facts.no_slot = a.state == nullptr;
-  a.facts.clock_ms = wall_clock_ms();  // locks may have taken time
+  a.facts.clock_ms = wall_clock_ms();  // a wait for locks may have taken time
   SequencePage page = SequencePage::open(a.mark, BUFFER_LOCK_EXCLUSIVE);
   a.shown_ms = page.value();
   a.facts.mark_known = true;

@@ -215,7 +215,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // prevents a second attempt
+  hold.extend_early_at = hold.limit;  // prevents a second attempt to write the mark early
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||

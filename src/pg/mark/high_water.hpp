@@ -36,8 +36,9 @@ void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Writes the next high-water mark when ids have used half of the time of "snowflake.reserve". The
 // WAL writer flushes the next high-water mark later, but extend_early() flushes the correction of a
-// lowered mark. extend_early() never waits for a lock and never fails. extend_early() must also be
-// called for the first claim after an attach or an error, to record that the database mints.
+// lowered mark. The function extend_early() never waits for a lock and never fails. A session must
+// also call extend_early() for the first claim after an attach or an error, to record that the
+// database mints.
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

@@ -1,7 +1,8 @@
 // Reads and writes the value of a sequence without nextval() and setval().
 //
 // nextval() and setval() assign a transaction id, so COMMIT flushes WAL and waits for a synchronous
-// standby. nextval() and setval() hold a lock until the end of the transaction, and return no LSN.
+// standby. Both nextval() and setval() hold a lock until the end of the transaction, and return no
+// LSN.
 //
 // The format of a sequence's page is internal to PostgreSQL: one tuple, and a magic number in the
 // page's special space. Every open() checks the format of the sequence's page. CREATE EXTENSION
@@ -17,8 +18,8 @@ namespace snowflake::pg {
 //
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
-// lower the value with setval(). setval() and ALTER SEQUENCE keep the witness, because PostgreSQL
-// copies the whole tuple. Calls of setval() can therefore not lower the high-water mark.
+// lower the value with setval(). The commands setval() and ALTER SEQUENCE keep the witness, because
+// PostgreSQL copies the whole tuple. Calls of setval() can therefore not lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
@@ -40,8 +41,8 @@ struct SequencePage {
   // Returns the high-water mark in any sequence, or 0 if the sequence has no second copy of a mark
   // (witness).
   static int64_t mark_of_any(Relation relation);
-  // Writes the sequence's value and the second copy (witness). write() and write_mark() REQUIRE an
-  // exclusive lock on the page, and return the LSN of the WAL record.
+  // Writes the sequence's value and the second copy (witness). Both write() and write_mark()
+  // REQUIRE an exclusive lock on the page, and return the LSN of the WAL record.
   XLogRecPtr write_mark(Relation relation, int64_t mark);
 };
 

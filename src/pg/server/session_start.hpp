@@ -5,8 +5,8 @@
 
 namespace snowflake::pg {
 
-// In a parallel worker, the returned time is before all sessions, because the worker has the
-// leader's settings.
+// In a parallel worker, session_start() returns a time before the start of all sessions, because
+// the worker has the leader's settings.
 SessionStart session_start();
 
 }  // namespace snowflake::pg
