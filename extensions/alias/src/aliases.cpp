@@ -44,8 +44,9 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-", which occur in no
-// alias, token or digits. The end of the prefix in a text is therefore unambiguous.
+// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-", which do not occur
+// in the texts of aliases, tokens and digits. The end of the prefix in a text is therefore
+// unambiguous.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {

@@ -9,8 +9,9 @@ __extension__ typedef unsigned __int128 Uint128;
 
 inline constexpr size_t kMaxBase62Wide = 22;
 
-// Writes `value` as a base62 text of `length` characters, at most kMaxBase62Wide. REQUIRES value <
-// 62^length. Ten characters are computed at a time, so that only few divisions need 128 bits.
+// Writes `value` as a base62 text of `length` characters. REQUIRES length <= kMaxBase62Wide and
+// value < 62^length. Ten characters are computed at a time, so that only few divisions need 128
+// bits.
 constexpr void write_base62_wide(Uint128 value, char* out, size_t length) noexcept {
   constexpr uint64_t kTen = 839299365868340224;  // 62^10
   while (length > 0) {
@@ -27,8 +28,8 @@ struct ParsedWide {
   size_t at;
 };
 
-// Reads `length` characters. REQUIRES that `length` is at most kMaxBase62Wide. Numbers above
-// `greatest` are errors.
+// Reads a base62 text of exactly `length` characters. REQUIRES that `length` is at most
+// kMaxBase62Wide. A number above `greatest` is an error.
 constexpr ParsedWide read_base62_wide(std::string_view text, size_t length,
                                       Uint128 greatest) noexcept {
   Uint128 head = 0;  // 21 digits, less than 2^128

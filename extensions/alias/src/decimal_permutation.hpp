@@ -14,7 +14,8 @@
 
 namespace snowflake {
 
-// FF1 requires at least a million numbers. Nineteen digits hold every id.
+// A number has at least six digits, because FF1 requires at least a million different numbers.
+// Nineteen digits are enough for every id.
 inline constexpr unsigned kMinDecimalDigits = 6;
 inline constexpr unsigned kMaxDecimalDigits = 19;
 

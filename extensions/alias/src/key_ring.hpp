@@ -1,7 +1,7 @@
-// A session reads these keys from the file "snowflake_alias.key_file" at their first use and after
-// each reload of the configuration. If any line of the key file is invalid, every call fails until
-// the file is corrected. If calls ignored the invalid lines of a key file, sessions could use
-// different keys.
+// A session reads the keys of aliases from the file "snowflake_alias.key_file" at their first use
+// and after each reload of the configuration. If any line of the key file is invalid, every call
+// fails until the file is corrected. If calls ignored the invalid lines of a key file, sessions
+// could use different keys.
 #pragma once
 
 #include <string_view>
