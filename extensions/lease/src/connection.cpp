@@ -9,10 +9,10 @@ namespace snowflake::lease {
 
 namespace {
 
-// The statements override settings of the role and of the database on the lease server. With the
-// TCP settings, a backend of the lease server ends within half a minute after its client has
-// failed. Without the TCP settings, the backend of a failed client would count towards a CONNECTION
-// LIMIT for two hours.
+// The lease worker first sends these statements, which override settings of its role and database
+// on the lease server. With the TCP settings, a backend of the lease server ends within half a
+// minute after its client has failed. Without the TCP settings, the backend of a failed client
+// would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
@@ -27,7 +27,7 @@ constexpr char kSettings[] =
     "SET tcp_keepalives_interval = 5;"
     "SET tcp_keepalives_count = 3;"
     "SET tcp_user_timeout = 20000;"
-    // Start time and port identify a server (own_server).
+    // Start time and port show whether the lease server is this server (own_server).
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 

@@ -87,8 +87,8 @@ void compare_clocks(const Reply& reply) {
   state.wide_apart = wide;
 }
 
-// Records that another server mints in the same region, or that the conflict has ended. Minting
-// continues.
+// Records that another server mints in the same region, or that the conflict has ended. A conflict
+// does not stop minting.
 void note_conflict(const char* text) {
   const bool news = text[0] != '\0' && report.conflict[0] == '\0';
   strlcpy(report.conflict, text, sizeof(report.conflict));

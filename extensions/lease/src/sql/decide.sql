@@ -1,7 +1,8 @@
 -- decide() computes which rows a request changes. The reference model of decide() is test/core/lease_server.hpp, which
 -- explains the rules.
 
--- The earlier clock of server and lease server decides when a lease ends and when a region is free.
+-- A lease ends, and a region becomes free, when both the server's clock and the lease server's clock have reached the
+-- time.
 CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, now_ms bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT least(request.clock_ms, now_ms)
