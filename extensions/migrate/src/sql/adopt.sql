@@ -177,7 +177,7 @@ BEGIN
     PERFORM snowflake.refuse_key(k.relation, snowflake.attribute_of(k)) FROM unnest(keys) AS k;
     steps := ARRAY(SELECT s FROM snowflake.lock_steps(keys, columns) AS s);
     PERFORM snowflake.refuse_rights(steps);
-    -- Each state that would keep the default from minting raises an error.
+    -- Calls next_id(), so that adopt() raises an error if the new default could not mint ids.
     PERFORM snowflake.next_id(shard);
     IF columns <> '{}' THEN
       PERFORM snowflake.refuse_wide(columns, rewrite, published);

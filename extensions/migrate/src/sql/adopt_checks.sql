@@ -1,6 +1,6 @@
 -- Checks of adopt(). If a column cannot be adopted, a check raises an error before any change.
 
--- backfill() also calls this check, and accepts only plain tables.
+-- Both adopt() and backfill() call refuse_inheritance().
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -11,7 +11,7 @@ CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
   'Internal: for adopt(): a column that contains ids. For a child table, this is the column of the topmost table';
 
--- For a domain, uses the base type of the domain.
+-- If a column has a domain as its type, wide_type() uses the base type of the domain.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -144,7 +144,8 @@ CREATE FUNCTION snowflake.names_id(name text) RETURNS boolean
 COMMENT ON FUNCTION snowflake.names_id(text) IS
   'Internal: for adopt(): returns whether a name is like photo_id, photo_ids or photoId';
 
--- Columns whose ids no foreign key shows: polymorphic references, arrays, copies in audit and history tables.
+-- Finds columns with ids that have no foreign key: polymorphic references, arrays, and copies in audit and history
+-- tables.
 CREATE FUNCTION snowflake.named_columns(keys snowflake.key_column[]) RETURNS SETOF snowflake.key_column
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
 AS $$

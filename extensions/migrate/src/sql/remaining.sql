@@ -1,5 +1,5 @@
--- Lists the objects that the application must change because adopt() cannot change them, each with a statement that
--- helps.
+-- Lists the objects that adopt() cannot change and that the application must change. For each object, the list contains
+-- a statement that shows or changes the object.
 
 CREATE FUNCTION snowflake.narrow_routines(relations regclass[]) RETURNS SETOF regprocedure
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -63,7 +63,6 @@ $$;
 COMMENT ON FUNCTION snowflake.kept_sequences IS
   'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use it';
 
--- Each line has a statement that helps.
 CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean)
   RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp
