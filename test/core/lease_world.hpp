@@ -85,7 +85,7 @@ inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
 inline constexpr int kSessions = 3;
 
-// Stores the durable state of a server, which backups and standbys contain.
+// Contains the durable state of a server. Backups and standbys have a copy of this state.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
   std::array<uint64_t, kDatabases> observed{};  // highest id of observe()

@@ -47,8 +47,8 @@ void reset() {
 }
 
 LeaseRequest random_request() {
-  // Makes a random request, which repeats or varies an earlier request, or fits the state of a
-  // region.
+  // Makes a random request. The request repeats an earlier request, changes an earlier request, or
+  // is valid for the state of a region.
   LeaseRequest request{};
   if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
   if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);

@@ -26,8 +26,8 @@ class LogLimit {
 };
 
 // Episode is a condition with a beginning and an end, such as an unsynchronized clock. The first
-// session that detects the beginning or the end of an episode writes a log message. The end of an
-// episode is logged only if the beginning was logged.
+// session that detects the beginning or the end of an episode (a lasting fault) writes a log
+// message. The end of an episode is logged only if the beginning was logged.
 class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
