@@ -111,8 +111,8 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   return sealed;
 }
 
-// Returns true if the database takes over the inserted layout, and false if the layout is the same.
-// The argument `table` is null if a CHECK constraint calls the function.
+// Returns true if the database adopts the layout that was inserted, and false if the database
+// already has this layout. The argument `table` is null if a CHECK constraint calls the function.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);
   if (presented == sealed) return false;
