@@ -14,7 +14,7 @@ struct Turn {
   int host;
   int address;                // of the present host
   int addresses[kMostHosts];  // per host; 0: unknown
-  int left;                   // untried hosts of this round
+  int tried;                  // addresses that failed in this round
 };
 constinit Turn turn{};
 
@@ -128,7 +128,7 @@ bool find_target(const char* conninfo, const Deadline& deadline, Target* target,
 }
 
 void stay() {
-  turn.left = 0;
+  turn.tried = 0;
 }
 
 bool leave() {
@@ -138,8 +138,8 @@ bool leave() {
     turn.address = 0;
     turn.host = (turn.host + 1) % turn.hosts;
   }
-  if (++turn.left < all) return true;
-  turn.left = 0;
+  if (++turn.tried < all) return true;
+  turn.tried = 0;
   return false;
 }
 
