@@ -86,6 +86,10 @@ CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTI
 \echo SQLSTATE :SQLSTATE
 CREATE OR REPLACE TRIGGER t BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('customer', 'id', 'hsah');
 \echo SQLSTATE :SQLSTATE
+-- The column of the key cannot be the column of the id
+CREATE TABLE one_column (id bigint);
+CREATE TRIGGER t BEFORE INSERT ON one_column FOR EACH ROW EXECUTE FUNCTION snowflake.set_id('id', 'hash');
+\echo SQLSTATE :SQLSTATE
 -- If CREATE TRIGGER is refused, the table's existing trigger stays
 INSERT INTO refused (customer) VALUES ('bob') RETURNING snowflake.shard_of(id) = snowflake.shard_for(customer) AS same;
 
