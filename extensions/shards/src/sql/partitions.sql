@@ -353,7 +353,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.drop_time_partitions(regclass, timestamptz, boolean) IS
   'Drops the partitions whose ids are all older than a time, without CASCADE. By default, only shows the statements. '
-  'To run the statements, pass dry_run => false';
+  'To run the statements, pass dry_run => false. Raises an error (55000) if a partition contains values of a sequence '
+  'in place of ids';
 
 CREATE PROCEDURE snowflake.create_partitions(parent regclass, modulus integer)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
