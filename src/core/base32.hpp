@@ -1,8 +1,8 @@
 // Crockford's base32, https://www.crockford.com/base32.html, encodes five bits in each symbol and
 // does not use the letters I, L, O and U. The base32 text of an id always has thirteen symbols, so
-// texts sort in the order of ids. An optional check symbol detects each wrong symbol and each swap
-// of two symbols. The parser accepts lower case, the letter o for 0, i and l for 1, and hyphens
-// anywhere.
+// texts sort in the order of ids. An optional check symbol at the end of a base32 text detects each
+// wrong symbol and each swap of two symbols. The base32 parser accepts lower-case letters, the
+// letter o for 0, the letters i and l for 1, and hyphens anywhere.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@ namespace snowflake {
 
 inline constexpr size_t kBase32Length = 13;
 
-// A 128-bit integer in two halves, for UUIDs and ULIDs.
+// A 128-bit integer, such as a UUID or a ULID, as two halves of 64 bits.
 struct Wide {
   uint64_t high;
   uint64_t low;
@@ -39,8 +39,8 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // The base32 parser also accepts the letter O for 0, and I and L for 1. The array indexes are
-  // uint8_t, because char may be signed.
+  // The base32 parser also accepts the letter O for 0, and I and L for 1. Letters are converted to
+  // uint8_t before they are used as array indexes, because a char can be negative.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;
@@ -50,13 +50,14 @@ inline constexpr Base32Values kBase32Values = [] {
 
 struct ParsedBase32 {
   Wide value;     // the last 128 bits
-  uint8_t first;  // first symbol, to detect overflow
+  uint8_t first;  // the first symbol, which shows an overflow
   uint8_t check;
   NumeralError error;
   size_t at;
 };
 
-// Parses `length` base32 symbols, and one more check symbol if `check_symbol` is set.
+// Parses a text of `length` base32 symbols. If `check_symbol` is true, a check symbol must follow
+// the `length` symbols.
 constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
                                            bool check_symbol) noexcept {
   ParsedBase32 result{};
@@ -88,8 +89,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
 }
 
 // Parses a base32 text of thirteen symbols without hyphens, the usual form of an id. Returns false
-// for other texts. Thirteen symbols of five bits are 65 bits: `value` gets the lower 64 bits, and
-// `carry` the top bit.
+// if one of the thirteen characters is not a base32 symbol. Thirteen symbols of five bits contain
+// 65 bits: `value` receives the lower 64 bits, and `carry` receives the highest bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;
@@ -112,8 +113,8 @@ constexpr char base32_check_symbol(uint64_t value) noexcept {
   return detail::kBase32Symbols[value % 37];
 }
 
-// If `check_symbol` is set, the text must end with a correct check symbol after the thirteen
-// symbols.
+// Parses a base32 text of thirteen symbols. If `check_symbol` is true, a correct check symbol must
+// follow the thirteen symbols.
 constexpr ParsedNumeral read_base32(std::string_view text, bool check_symbol) noexcept {
   uint64_t plain = 0;
   uint8_t carry = 0;

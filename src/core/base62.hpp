@@ -1,5 +1,6 @@
-// Base62 writes an id as eleven characters of 0-9A-Za-z. All base62 texts have the same length, so
-// they sort byte by byte in the order of the ids. Each number has only one spelling in base62.
+// Base62 writes an id as eleven characters of 0-9A-Za-z. All base62 texts of ids have the same
+// length, so the byte order of the texts is the order of the ids. Each number has only one spelling
+// in base62.
 #pragma once
 
 #include <string_view>
@@ -45,8 +46,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// A number is split into groups of 3, 4 and 4 base62 digits, so that most divisions are 32-bit and
-// independent of each other.
+// Writes a number as eleven base62 digits. The number is first split into groups of 3, 4 and 4
+// digits, so that most divisions have 32 bits and do not depend on each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;
@@ -62,9 +63,10 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
   detail::write_base62_pair(low % kTwo, out + 9);
 }
 
-// A base62 text of a number above kGreatestId is an error.
+// Parses a base62 text of eleven characters. Returns NumeralError::overflow for a number above
+// kGreatestId.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
-  uint64_t head = 0;  // ten digits, less than 2^60
+  uint64_t head = 0;  // value of the first ten digits, less than 2^60
   uint64_t last = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const uint8_t digit = detail::kBase62.digits[static_cast<uint8_t>(text[i])];

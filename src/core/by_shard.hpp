@@ -14,8 +14,9 @@
 
 namespace snowflake {
 
-// The constant comes from hash_combine64() in PostgreSQL's common/hashfn.h, unchanged since
-// PostgreSQL 11. pg/functions/shard_hash.cpp checks the constant.
+// kHashCombine64 is the constant of hash_combine64() in PostgreSQL's common/hashfn.h, which has not
+// changed since PostgreSQL 11. The file pg/functions/shard_hash.cpp checks that PostgreSQL uses the
+// constant kHashCombine64.
 inline constexpr uint64_t kHashCombine64 = 0x49a0f4dd15e5a8e3;
 
 constexpr uint64_t partition_hash(uint32_t shard) noexcept {

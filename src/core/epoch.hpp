@@ -55,8 +55,8 @@ constexpr bool take_offset(std::string_view& text, int& minutes) noexcept {
   return true;
 }
 
-// Parses up to three digits of a fraction of a second, in ms. Returns -1 if the text does not begin
-// with a digit.
+// Parses up to three digits after the decimal point of a second, and returns the fraction in ms.
+// Returns -1 if the text does not begin with a digit.
 constexpr int take_fraction(std::string_view& text) noexcept {
   int ms = 0;
   int digits = 0;

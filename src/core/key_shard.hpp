@@ -3,7 +3,7 @@
 //
 // shard_for() must never change, because its result determines where rows are stored. A number is
 // hashed as its decimal digits, and a UUID as its 36 characters in lower case. The number 5 and the
-// text '5' are the same key. A client in any language can compute the shard of a key.
+// text '5' therefore have the same shard. A client in any language can compute the shard of a key.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -18,8 +18,8 @@
 
 namespace snowflake {
 
-// The hash is multiplied, not taken modulo `shards`, so that doubling the number of shards splits
-// each shard in two.
+// Returns the shard of a text key. The hash of the key is multiplied by `shards`, not taken modulo
+// `shards`, so that doubling the number of shards splits each shard into two shards.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }
@@ -36,7 +36,7 @@ inline uint32_t shard_for(int64_t key, uint32_t shards) noexcept {
   return shard_for(std::string_view{text + first, sizeof(text) - first}, shards);
 }
 
-// The sixteen bytes of `uuid` begin with the most significant byte.
+// Returns the shard of a UUID, whose sixteen bytes begin with the most significant byte.
 inline uint32_t shard_for(const uint8_t (&uuid)[16], uint32_t shards) noexcept {
   constexpr char kDigits[] = "0123456789abcdef";
   char text[36];

@@ -41,7 +41,7 @@ struct Layout {
   constexpr uint32_t shards() const noexcept { return uint32_t{1} << shard_bits; }
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
-  // If the fields of an id have 64 bits together, ids are minted only in the lower half of the
+  // If the four fields of an id have 64 bits in total, ids are minted only in the lower half of the
   // ticks (time units). Ids of the upper half would be negative bigints.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
@@ -106,7 +106,8 @@ struct Layout {
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
-  // tick_at() rounds a time down to a tick, and tick_from() rounds up. Both REQUIRE ms >= epoch_ms.
+  // tick_at() rounds a time down to the start of a tick (time unit), and tick_from() rounds the
+  // time up. Both functions REQUIRE ms >= epoch_ms.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
     if (tick_ms == 1) [[likely]]
@@ -120,15 +121,15 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// The accepted range of each number of a layout. A stored layout (seal.hpp) has 41 bits for the
-// epoch.
+// The least and the greatest accepted value of each number in a layout. A stored layout (seal.hpp)
+// has 41 bits for the epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;
 inline constexpr unsigned kMaxSequenceBits = 22;
 inline constexpr int64_t kEpochEnd = int64_t{1} << 41;         // 2039-09-07
 inline constexpr int64_t kDefaultEpoch = 1735689600000;        // 2025-01-01
-inline constexpr int64_t kEndOfTimestamps = 9224318016000000;  // 294277-01-01, as PostgreSQL's
+inline constexpr int64_t kEndOfTimestamps = 9224318016000000;  // 294277-01-01, end of timestamptz
 
 enum class LayoutError : uint8_t {
   none,
@@ -256,7 +257,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // Checks the numbers of bits before narrowing them to 8 bits.
+  // Checks each number of bits before the number is converted to an 8-bit integer.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
     return {nothing, LayoutError::origin_bits};

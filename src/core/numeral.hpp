@@ -9,15 +9,15 @@
 
 namespace snowflake {
 
-// The greatest bigint.
+// The greatest value of PostgreSQL's type bigint.
 inline constexpr uint64_t kGreatestId = (uint64_t{1} << 63) - 1;
 
 enum class NumeralError : uint8_t {
   none,
-  symbol,  // `at`: offset of the character
+  symbol,  // `at` is the offset of the invalid character
   length,
   overflow,
-  check,  // `at`: the check symbol's offset
+  check,  // `at` is the offset of the check symbol
 };
 
 struct ParsedNumeral {

@@ -7,8 +7,8 @@
 //   tick (4) |
 //
 // Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
-// monitoring tools report sequences near their maximum. The seal 0 means "not sealed", because no
-// valid layout has 19 time bits.
+// monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no
+// layout is stored, because no valid layout has 19 time bits.
 #pragma once
 
 #include "core/layout.hpp"
@@ -45,8 +45,9 @@ constexpr int64_t seal_of(const Layout& layout) noexcept {
   return static_cast<int64_t>(seal);
 }
 
-// The argument `value` may be any integer, because a superuser can change the sequence that stores
-// the layout. The layout is valid only if check() accepts the layout.
+// Decodes a seal (encoded layout). The argument `value` may be any integer, because a superuser can
+// change the sequence that stores the layout. The caller must pass the returned layout to check(),
+// because the layout may be invalid.
 constexpr Layout layout_of(int64_t value) noexcept {
   auto seal = static_cast<uint64_t>(value);
   Layout layout{};
@@ -66,7 +67,7 @@ struct Seals {
   int64_t local;
   int64_t dumped;
   bool used;         // ids may exist, so the layout can no longer change
-  bool uncommitted;  // transaction may still roll back
+  bool uncommitted;  // the transaction that stored a layout may roll back
 };
 
 static_assert(layout_of(seal_of(parse_layout("twitter", 0, kDefaultEpoch).layout)) ==

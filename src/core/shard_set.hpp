@@ -18,7 +18,8 @@ struct ShardRange {
   constexpr bool operator==(const ShardRange&) const = default;
 };
 
-// Ascending, disjoint ranges. The caller owns the memory.
+// A set of shards as ascending, disjoint ranges of shard numbers. The caller owns the memory of the
+// ranges.
 struct ShardSet {
   const ShardRange* ranges;
   size_t count;
@@ -96,7 +97,7 @@ constexpr ShardSetError take_shard(std::string_view& text, uint32_t& shard) noex
 
 }  // namespace detail
 
-// The array `out` must have room for kMaxShardRanges ranges.
+// Parses the text of a set of shards. The array `out` must have room for kMaxShardRanges ranges.
 constexpr ParsedShardSet parse_shard_set(std::string_view text, ShardRange* out) noexcept {
   detail::skip_blanks(text);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

@@ -34,10 +34,10 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
   return id * kUuidMultiplier >> (64 - kUuidCheckBits);
 }
 
-// True if every change of a single bit of an id changes the check bits of its UUID. A changed bit
-// of the id adds or subtracts `change` in the product modulo 2^64. The check bits are the upper
-// bits of the product. If the product changes by at least one unit of the check bits, the check
-// bits change.
+// True if every change of a single bit of an id changes the check bits of its UUID. The check bits
+// are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. A changed bit of the id
+// adds `change` to the product or subtracts `change` from the product. If the product changes by at
+// least one unit of the check bits, the check bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -62,7 +62,7 @@ constexpr bool fits_uuid(const Layout& layout, uint64_t id) noexcept {
   return layout.ms_of_tick(layout.tick_of(id)) < kUuidEndMs;
 }
 
-// REQUIRES layout.contains(id) and fits_uuid(layout, id).
+// Returns the UUID of an id. REQUIRES layout.contains(id) and fits_uuid(layout, id).
 constexpr Wide uuid_of(const Layout& layout, uint64_t id) noexcept {
   const auto ms = static_cast<uint64_t>(layout.ms_of_tick(layout.tick_of(id)));
   const uint64_t rest = id & ((uint64_t{1} << detail::rest_bits(layout)) - 1);
@@ -84,7 +84,7 @@ struct ParsedUuid {
   UuidError error;
 };
 
-// Returns an error if the UUID was not made by uuid_of().
+// Returns the id from which uuid_of() made a UUID, or an error if uuid_of() did not make the UUID.
 constexpr ParsedUuid id_of_uuid(const Layout& layout, Wide uuid) noexcept {
   if ((uuid.high >> 12 & 15) != 7 || uuid.low >> 62 != 2) return {0, UuidError::version};
   const auto ms = static_cast<int64_t>(uuid.high >> 16);
