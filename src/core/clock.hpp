@@ -21,22 +21,23 @@ inline int64_t read_clock_us(clockid_t clock) noexcept {
   return int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
 }
 
-// Milliseconds since 1970.
+// Returns the wall clock in milliseconds since 1970.
 inline int64_t wall_clock_ms() noexcept {
   return read_clock_ms(CLOCK_REALTIME);
 }
 
-// Microseconds since 1970.
+// Returns the wall clock in microseconds since 1970.
 inline int64_t wall_clock_us() noexcept {
   return read_clock_us(CLOCK_REALTIME);
 }
 
-// Reads the monotonic clock, which measures durations, because it is never stepped.
+// Returns the monotonic clock in microseconds. The monotonic clock measures durations, because the
+// monotonic clock is never stepped.
 inline int64_t monotonic_us() noexcept {
   return read_clock_us(CLOCK_MONOTONIC);
 }
 
-// Time since boot, including suspension.
+// Returns the time since boot in microseconds, including the time while the machine was suspended.
 inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }

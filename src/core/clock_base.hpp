@@ -1,7 +1,7 @@
 // Detects jumps of the wall clock by its offset from the time since boot, which is never stepped.
-// ClockBase records the offset of the wall clock when the server starts, and when an operator
-// confirms the clock. A jump of the wall clock is a difference between its present offset and the
-// recorded offset.
+// ClockBase records the offset of the wall clock when the server starts, and when accept_clock() or
+// a granted lease confirms the clock. A jump of the wall clock is a difference between its present
+// offset and the recorded offset.
 //
 // A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
 // is far ahead of a clock that was not stepped since the server started, an earlier server run
@@ -50,7 +50,7 @@ class ClockBase {
     return void_until_ms_.load(std::memory_order_relaxed) == kInUse;
   }
 
-  // Records the present offset of the wall clock after an operator has confirmed the clock.
+  // Records an offset of the wall clock that accept_clock() or a granted lease has confirmed.
   void accept(int64_t offset_us) noexcept {
     record_use();
     base_us_.store(offset_us, std::memory_order_relaxed);
@@ -58,8 +58,8 @@ class ClockBase {
 
   // Marks the recorded clock offset as unreliable (void) if the high-water mark of a database is
   // too far ahead of the clock. A server writes a high-water mark at most `ahead_ms` ahead of its
-  // clock. The argument `jump_ms` is the largest step of the clock that an operator need not
-  // confirm.
+  // clock. The argument `jump_ms` is the largest step of the clock that is accepted without a
+  // confirmation.
   void record_mark(int64_t mark_ms, int64_t boot_us, int64_t ahead_ms, int64_t jump_ms) noexcept {
     const int64_t unstepped_ms = (base_us_.load(std::memory_order_relaxed) + boot_us) / 1000;
     if (mark_ms - ahead_ms - jump_ms > unstepped_ms)
@@ -74,8 +74,8 @@ class ClockBase {
   }
 
   // Records the present offset of the wall clock if may_be_replaced() is true. If the process is
-  // killed in the middle of replace(), the old clock offset stays valid. An operator must then
-  // confirm the step of the clock.
+  // killed in the middle of replace(), the old clock offset stays valid, and accept_clock() or a
+  // granted lease must confirm the step of the clock.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -84,8 +84,9 @@ class ClockBase {
   }
 
  private:
-  // The recorded clock offset is first undecided, then void until a time in ms, and then in use.
-  // States can be skipped, but no earlier state returns.
+  // The state of the recorded clock offset is first undecided, then void until a time in ms, and
+  // then in use. The recorded clock offset can skip a state, but never goes back to an earlier
+  // state.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

@@ -10,12 +10,12 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // and within snowflake.max_clock_error
+  bool synchronized;  // the error is also at most snowflake.max_clock_error
   bool known;         // the fields below are set
-  bool from_setting;  // the error is snowflake.clock_error
+  bool from_setting;  // the error is the setting snowflake.clock_error
   int64_t offset_us;  // correction that the kernel will still make to the clock
   int64_t estimated_error_us;
-  int64_t maximum_error_us;  // greatest difference from true time
+  int64_t maximum_error_us;  // greatest possible difference from the true time
 };
 
 }  // namespace snowflake

@@ -10,14 +10,14 @@
 //    and nonstop_tsc guarantee a constant rate that continues in sleep states.
 //  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
 //
-// If the kernel uses another clock source, the processor's counter may have failed the kernel's
-// tests.
+// If the kernel uses a clock source that is not in this list, the processor's counter (TSC) may
+// have failed the kernel's tests.
 //
 // A live migration can change the rate or the value of the processor's counter. TickClock discards
 // a clock reading if the processor's counter goes back. TickClock measures the rate again if the
 // processor's counter has become slower than the kernel's clock. A hypervisor or an emulator can
-// make the processor's counter slow to read, so the cost of reading the counter is measured at
-// start.
+// make the processor's counter slow to read, so the cost of reading the counter is measured before
+// the counter is used.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -47,7 +47,8 @@ inline constexpr Processor kProcessor =
     Processor::other;
 #endif
 
-// The argument `flags` contains the processor flags from /proc/cpuinfo, separated by spaces.
+// Returns whether `flags` contains `flag`. The argument `flags` contains the processor flags from
+// /proc/cpuinfo, separated by spaces.
 constexpr bool has_flag(std::string_view flags, std::string_view flag) noexcept {
   while (!flags.empty()) {
     const size_t end = std::min(flags.find(' '), flags.size());
@@ -73,9 +74,9 @@ constexpr CounterUse judge_counter(std::string_view source, bool constant, int64
   return cost_ns <= kMostCounterNs ? CounterUse::used : CounterUse::slow;
 }
 
-// Measures the cost of reading the processor's counter in several rounds, and returns the least
-// cost, because a round may be interrupted. If the processor's counter stands still,
-// counter_cost_ns() returns INT64_MAX.
+// Measures in several rounds how many ns a reading of the processor's counter takes. Returns the
+// least result of all rounds, because a round may be interrupted. Returns INT64_MAX if the
+// processor's counter stands still.
 template <class Clocks>
 int64_t counter_cost_ns() noexcept {
   constexpr int kRounds = 8;

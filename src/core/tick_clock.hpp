@@ -1,6 +1,6 @@
-// TickClock returns the wall clock in milliseconds, and caches it for callers that read the clock
-// very often. The processor's counter (TSC) limits how long a reading of the kernel's clock is used
-// again.
+// TickClock returns the wall clock in milliseconds, and caches each clock reading for callers that
+// read the clock very often. The processor's counter (TSC) limits how long a reading of the
+// kernel's clock is used again.
 //
 // A clock reading is cached for at most kLongestUs, and not after the end of its millisecond.
 // TickClock never computes a time from the processor's counter. A wrong processor counter can
@@ -14,9 +14,9 @@
 //    small, so the rate is measured again every kMeasureAgainMs.
 //  - Only the processor that took a clock reading uses the reading. KVM and Xen give the counter of
 //    each processor a different offset.
-//  - A clock reading is used again only if the processor's counter has advanced since the last use.
-//    A clock reading is not used again after the processor's counter has jumped ahead, gone back or
-//    stopped.
+//  - A clock reading is used again only if the processor's counter has advanced since the last use
+//    of the clock reading. A clock reading is not used again after the processor's counter has
+//    jumped ahead, gone back or stopped.
 //
 // A clock reading can be used too long in four cases:
 //  - If the processor's counter becomes slower, the present clock reading is used longer by the
@@ -24,14 +24,14 @@
 //    rate. After TickClock has detected a slow counter, every call reads the kernel's
 //    clock until the rate is measured again. A slowdown of the counter by less than a quarter is
 //    not detected, and a clock reading can be used for 4/3 of kLongestUs.
-//  - A step of the wall clock is detected only when the present clock reading ends.
+//  - A step of the wall clock is detected only when the cached clock reading expires.
 //  - If the clock is slewed by 10 % after the counter's rate was measured, a clock reading can be
 //    used 5 microseconds too long.
 //  - A live migration can set the counter back by almost exactly the time since its last use. A
 //    clock reading can then be used kLongestUs too long.
 //
-// Ids are unique without TickClock. Only the times in ids, and the order of ids of different
-// shards, depend on TickClock.
+// The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
+// of different shards, depend on TickClock.
 //
 // TickClock is not thread-safe, so each process has its own TickClock.
 #pragma once
@@ -49,7 +49,7 @@
 
 namespace snowflake {
 
-// The clocks of this machine. Unit tests pass simulated clocks.
+// Reads the clocks of this machine. Unit tests use simulated clocks instead of MachineClocks.
 struct MachineClocks {
   static uint64_t cycles() noexcept {
 #if defined(__x86_64__)
@@ -104,7 +104,7 @@ class BasicTickClock {
     ends_at_ = 0;
     return false;
   }
-  // Milliseconds since 1970. REQUIRES is_fresh().
+  // Returns the last clock reading in milliseconds since 1970. REQUIRES is_fresh().
   int64_t ms() const noexcept { return ms_; }
 
   // Reads the kernel's clock. If `trusted` is false, is_fresh() returns false until the next call
@@ -161,8 +161,8 @@ class BasicTickClock {
     // truncated to microseconds. The measured rate of the counter may be too small, but must not be
     // too large.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
-    // If the new rate of the counter is far above the old rate, one of the two is wrong, so both
-    // are discarded.
+    // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
+    // both rates are discarded.
     const bool plausible =
         rate >= kLeastRate && rate <= kMostRate && (rate_ == 0 || rate / 4 <= rate_ / 3);
     rate_ = plausible ? rate : 0;
@@ -174,12 +174,12 @@ class BasicTickClock {
   static constexpr uint64_t kLeastRate = 10'000;     // 10 MHz
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
-  uint64_t read_at_ = 0;          // cycles
-  uint64_t used_at_ = 0;          // cycles, at the last use
+  uint64_t read_at_ = 0;          // in cycles, at the last reading of the kernel's clock
+  uint64_t used_at_ = 0;          // in cycles, at the last use of the reading
   uint64_t ends_at_ = 0;          // in cycles; 0: no clock reading may be reused
-  int processor_ = kNoProcessor;  // took the reading
+  int processor_ = kNoProcessor;  // the processor that took the reading
   int64_t ms_ = 0;
-  int64_t wall_ns_ = 0;  // at read_at_
+  int64_t wall_ns_ = 0;  // wall clock at read_at_
   uint64_t rate_ = 0;    // cycles per ms; 0: unknown
   uint64_t measured_from_ = 0;
   int64_t measured_from_us_ = 0;
