@@ -3,10 +3,10 @@
 //
 // Each server is configured with regions that no other server uses. Leases prevent two runs of one
 // server (restart, clone, standby, restored copy) from minting the same ids. The ids of a lease
-// holder have times from `floor` up to, but not including, `until`. The next holder of the region
-// begins at `until`. Two holders of a region never mint the same id, even if a clock is wrong or an
-// earlier holder still runs. A wrong clock can only change how long a server waits. All times in
-// the messages are in ms since 1970.
+// holder have times from `floor` up to, but not including, `until`. The ids of the next holder of
+// the region begin at `until`. Two holders of a region never mint the same id, even if a clock is
+// wrong or an earlier holder still runs. A wrong clock can only change how long a server waits. All
+// times in the messages are in ms since 1970.
 //
 // test/core/lease_server.hpp models the lease server's decisions, which the extension
 // snowflake_fleet makes.
@@ -23,46 +23,46 @@
 
 namespace snowflake {
 
-inline constexpr int64_t kFirstGrantMs = 60'000;  // of a server run
+inline constexpr int64_t kFirstGrantMs = 60'000;  // length of the first lease of a server run
 inline constexpr int64_t kDefaultLeaseMs = 3'600'000;
 inline constexpr int64_t kLongestLeaseMs = int64_t{7} * 86'400'000;
 
-// Regions are numbered from 0.
+// kNoRegion is not the number of a region, because regions are numbered from 0.
 inline constexpr int32_t kNoRegion = -1;
 
 enum class LeaseCall : uint8_t {
   acquire,
   renew,
   give_back,
-  report,  // from servers without leases
+  report,  // a server without leases reports its region
 };
 
 struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // not used, because the login role identifies the server
-  int64_t incarnation;  // random, not 0, per postmaster
-  int64_t term;         // of newest answer; 0: none
+  int64_t incarnation;  // a random number of the server run, not 0
+  int64_t term;         // the term of the newest answer; 0: no answer
   int64_t newest;       // number of the newest answer
-  int64_t nonce;        // random, new after each grant
-  int64_t acked;        // last granted nonce; 0: none
-  int64_t clock_ms;     // of the sender
-  int64_t length_ms;    // wanted: snowflake.lease + max_lead
-  int64_t age_ms;       // of the incarnation
-  int32_t region;       // for renew and give_back
-  int64_t floor_ms;     // renew: start of the lease
+  int64_t nonce;        // a random number, new after each grant
+  int64_t acked;        // the last granted nonce; 0: none
+  int64_t clock_ms;     // the clock of the sender
+  int64_t length_ms;    // the wanted length: snowflake.lease + max_lead
+  int64_t age_ms;       // the age of the incarnation
+  int32_t region;       // only for renew and give_back
+  int64_t floor_ms;     // for renew: the start of the lease
   int64_t until_ms;
-  int64_t grant;       // give_back: the returned grant
-  int64_t highest_ms;  // give_back: above all issued ids
+  int64_t grant;       // for give_back: the number of the returned grant
+  int64_t highest_ms;  // for give_back: a time after all issued ids
 };
 
 enum class AnswerStatus : uint8_t {
   granted,
   given_back,
-  lost,         // revoked or of earlier term
+  lost,         // the lease was revoked, or belongs to an earlier term
   full,         // no free region until `until_ms`
   halted,       // the lease server may have lost grants, so an operator must act
-  clock_ahead,  // by more than max_skew
-  term_over,    // renew with the returned term
+  clock_ahead,  // the server's clock is ahead by more than max_skew
+  term_over,    // the server must renew its lease with the returned term
   taken,        // the region belongs to another server
   registered,   // the answer to a report
 };
@@ -72,12 +72,12 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // in the term; 0: refusal
+  int64_t number;  // the number of the answer in the term; 0: refusal
   int32_t region;
-  int64_t grant;  // number of the granting answer
+  int64_t grant;  // the number of the answer that granted the lease
   int64_t floor_ms;
   int64_t until_ms;
-  int64_t clock_ms;  // of the lease server
+  int64_t clock_ms;  // the clock of the lease server
 };
 
 // A new lease lasts as long as the server has already run, but at least a minute and at most
@@ -125,9 +125,9 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
 }
 
 // Returns the time to which the high-water mark must be raised to mint `position`, including
-// "snowflake.reserve". The time is at most the end of the lease, so that a wrong clock cannot raise
-// the high-water mark too far. Returns 0 if the lease does not cover the position and the caller
-// must wait for the lease.
+// "snowflake.reserve". The returned time is at most the end of the lease, so that a wrong clock
+// cannot raise the high-water mark too far. Returns 0 if the lease does not cover the position and
+// the caller must wait for the lease.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

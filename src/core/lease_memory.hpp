@@ -3,10 +3,10 @@
 //
 // The lease state is in the postmaster's memory, and survives a crash of a backend. After a
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
-// writes the lease state. Only the member `highest` is also raised by a session that
-// publishes a limit, under the lock that cover() requires. The region is stored last and cleared
-// first in the lease state, because a process may be killed between two stores. The other members
-// of the lease state are valid only while a region is set.
+// writes the lease state, except the member `highest`. A session that publishes a limit can raise
+// `highest`, under the lock that cover() requires. The region is stored last and cleared first in
+// the lease state, because a process may be killed between two stores. The other members of the
+// lease state are valid only while a region is set.
 //
 // Invariants:
 //  1. While the server holds a region, every published limit is at most `highest`, and floor <=
@@ -20,8 +20,8 @@
 
 namespace snowflake {
 
-// A copy of the lease state of this server. A session must hold the lock to read the lease state,
-// but the lease worker need not hold it.
+// A copy of the lease state of this server. A session must hold the server-wide lock (limits.hpp)
+// to read the lease state. The lease worker reads the lease state without a lock.
 struct LeaseView {
   int64_t incarnation;
   int64_t term;
@@ -33,8 +33,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// The region that this server has leased, or kNoRegion. `begin_ms` is the time from which a
-// database without ids in the region may mint.
+// The number of the region that this server has leased, or kNoRegion. The member `begin_ms` is the
+// time from which a database without ids in the region may mint.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -42,15 +42,15 @@ struct RegionHold {
 
 // The action that the lease worker must take after an answer of the lease server.
 enum class LeaseEvent : uint8_t {
-  stale,       // ignore: other incarnation, or old
-  taken,       // region granted: call take()
-  extended,    // more time: call extend()
-  given_back,  // the return is recorded
-  lost,        // incarnation ended: call begin()
-  ask_again,   // record(), then ask again now
-  full,        // repeat when regions are free
-  refused,     // repeat the request after an operator has acted
-  apart,       // clocks differ too much: ignore
+  stale,       // ignore an answer that is old or for another incarnation
+  taken,       // call take(), because a region was granted
+  extended,    // call extend(), because the lease has a later end
+  given_back,  // the lease server has recorded the return of the region
+  lost,        // call begin(), because the incarnation has ended
+  ask_again,   // call record(), and repeat the request at once
+  full,        // repeat the request when a region is free
+  refused,     // repeat the request after the administrator has acted
+  apart,       // ignore the answer, because the clocks differ too much
 };
 
 // The argument `giving_back` is true after the lease worker has cleared its region to return it.
@@ -89,8 +89,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
 // The lease worker sends random numbers (nonces), so that the lease server detects a copy of the
 // worker's memory.
 struct LeaseNonce {
-  int64_t next;   // sent until it is granted
-  int64_t acked;  // last granted nonce; 0: none
+  int64_t next;   // the worker sends `next` until a request is granted
+  int64_t acked;  // the last granted nonce; 0: none
 
   // REQUIRES that the request that was answered contained the nonce `next`. The lease server
   // records a nonce only when it grants a request. A worker must repeat the nonce after a refusal,
@@ -117,8 +117,8 @@ class BasicLeaseMemory {
   }
 
   // Begins a new incarnation (server run) and clears the lease state of the old incarnation. The
-  // argument `newest` is the answer of the lease server that ended the old incarnation (server
-  // run). The function `end_limits` withdraws the published limits of all databases. REQUIRES the
+  // argument `newest` is the answer of the lease server that ended the old incarnation. The
+  // function `end_limits` withdraws the published limits of all databases. REQUIRES the server-wide
   // lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
@@ -134,7 +134,8 @@ class BasicLeaseMemory {
     record(newest);
   }
 
-  // REQUIRES the lock, and LeaseEvent::taken.
+  // Stores the lease that the lease server has granted. REQUIRES the server-wide lock, and that
+  // read_answer() has returned LeaseEvent::taken.
   void take(const LeaseAnswer& answer) noexcept {
     record(answer);
     store(grant_, answer.grant);
@@ -144,7 +145,7 @@ class BasicLeaseMemory {
     region_after_.store(answer.region + 1, std::memory_order_release);
   }
 
-  // REQUIRES LeaseEvent::extended.
+  // Stores the new end of the lease. REQUIRES that read_answer() has returned LeaseEvent::extended.
   void extend(const LeaseAnswer& answer) noexcept {
     record(answer);
     store(grant_, answer.grant);
@@ -164,7 +165,7 @@ class BasicLeaseMemory {
 
   // Clears the leased region without beginning a new incarnation (server run). Returns the lease
   // state from before the region was cleared. After forget() returns, no published limit is above
-  // the returned `highest_ms`. REQUIRES the lock.
+  // the returned `highest_ms`. REQUIRES the server-wide lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();
@@ -174,20 +175,20 @@ class BasicLeaseMemory {
   }
 
   // Returns the time up to which a database with the high-water mark `mark_ms` may issue ids.
-  // Raises `highest` to this time. REQUIRES the lock.
+  // Raises `highest` to the returned time. REQUIRES the server-wide lock.
   int64_t cover(int64_t mark_ms) noexcept {
     const int64_t covered_ms = covered_until(mark_ms, read(until_));
     raise_highest(covered_ms);
     return covered_ms;
   }
 
-  // Returns the region to pass to Limits::bind(). REQUIRES the lock.
+  // Returns the region to pass to Limits::bind(). REQUIRES the server-wide lock.
   RegionHold region() const noexcept {
     const LeaseView now = view();
     return {now.region, now.highest_ms};
   }
 
-  // REQUIRES the lock.
+  // Raises `highest` to at least `limit_ms`. REQUIRES the server-wide lock.
   void raise_highest(int64_t limit_ms) noexcept {
     if (limit_ms > read(highest_)) store(highest_, limit_ms);
   }

@@ -3,8 +3,8 @@
 // end of the lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
-//  - *The lock* serializes bind(), publish(), withdraw(), end_region(), and the members of
-//    LeaseMemory that require the lock.
+//  - *The server-wide lock* serializes bind(), publish(), withdraw(), end_region(), and the members
+//    of LeaseMemory that require the server-wide lock.
 //  - *The page lock* of a high-water mark serializes calls of adopt() and record_written().
 //
 // Invariants:
@@ -47,7 +47,8 @@ class BasicLimits {
   // other than 0 that identifies the high-water mark, and `stored_ms` is the stored value of the
   // mark. The function bind() calls withdraw() if the published limit was computed from another
   // mark or from a value after `stored_ms`. The first call of bind() after a region was leased sets
-  // the start of the region. Later calls of bind() do not change the start. REQUIRES the lock.
+  // the start of the region. Later calls of bind() do not change the start of the region. REQUIRES
+  // the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // A lowered high-water mark changes the generation number only while a limit is published. If a
     // lowered mark always changed the generation number, each session that calls bind() would
@@ -65,7 +66,8 @@ class BasicLimits {
 
   // Publishes the limit below which sessions may claim ids, as computed from the high-water mark
   // and the lease. The argument `lease` is null if the region is static (not leased). Returns false
-  // if the generation number has changed since the session read the number. REQUIRES the lock.
+  // if the generation number has changed since the session read the number. REQUIRES the
+  // server-wide lock.
   template <class Lease>
   bool publish(const Layout& layout, uint32_t generation, int64_t mark_ms, Lease* lease) noexcept {
     if (!is_current(generation)) return false;
@@ -78,17 +80,18 @@ class BasicLimits {
   }
 
   // Changes the generation number and clears the published limit, so that every session must call
-  // bind() again. REQUIRES the lock.
+  // bind() again. REQUIRES the server-wide lock.
   void withdraw() noexcept {
-    // Only withdraw() changes the generation number, under the lock, so load and store need not be
-    // one atomic operation. A session that reads a later limit also sees the new generation number,
-    // because publish() holds the lock and stores with release.
+    // Only withdraw() changes the generation number, under the server-wide lock, so load and store
+    // need not be one atomic operation. A session that reads a later limit also sees the new
+    // generation number, because publish() holds the server-wide lock and stores with release.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
   }
 
-  // end_region() must be called before the leased region is cleared. REQUIRES the lock.
+  // Withdraws the published limit and clears the start of the leased region. The caller must call
+  // end_region() before the region is cleared in LeaseMemory. REQUIRES the server-wide lock.
   void end_region() noexcept {
     withdraw();
     begin_ms_.store(0, std::memory_order_relaxed);
@@ -110,8 +113,8 @@ class BasicLimits {
     raise_to(highest_ms_, stored_ms);
   }
 
-  // Records that the sequence contains the high-water mark `mark_ms`. The caller must flush the
-  // high-water mark to disk before it publishes a limit. REQUIRES the page lock.
+  // Records that the stored high-water mark is now `mark_ms`. The caller must flush the high-water
+  // mark to disk before it publishes a limit. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region in this database. Without raised counters,
@@ -130,8 +133,8 @@ class BasicLimits {
     return limit;
   }
 
-  // Returns the published limit for any generation number, or 0. A session that claims ids must
-  // call take() instead of read().
+  // Returns the published limit without a check of the generation number, or 0 if no limit is
+  // published. A session that claims ids must call take() instead of read().
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
   // A relaxed load is safe, because a session that misses a change of the generation number has
@@ -141,8 +144,8 @@ class BasicLimits {
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // Identifies the high-water mark from which the limit was computed; 0: none. REQUIRES the lock
-  // (shared).
+  // Returns a number that identifies the high-water mark with which bind() was last called, or 0
+  // after withdraw(). REQUIRES the server-wide lock (shared).
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
   // highest_ms() returns the greatest high-water mark that was written or passed to
   // Limits::adopt(). floor_ms() returns the greatest high-water mark that was passed to

@@ -7,11 +7,11 @@
 // segment.
 //
 // Locking rules
-//  - "The lock" in core/limits.hpp is shared_state->lock, and "the page lock" is the content lock
-//    of the page of the high-water mark;
-//  - shared_state->lock protects the list of databases and the member `origin` of each database; no
-//    lock is needed for the times of the last checks;
-//  - while a session holds shared_state->lock, the session must not wait for a heavyweight lock,
+//  - The server-wide lock in core/limits.hpp is shared_state->lock. The page lock in
+//    core/limits.hpp is the content lock of the page that contains the high-water mark.
+//  - shared_state->lock protects the list of databases and the member `origin` of each database.
+//    The times of the last checks can be read and written without a lock.
+//  - While a session holds shared_state->lock, the session must not wait for a heavyweight lock,
 //    read the catalogue or flush.
 #pragma once
 
