@@ -21,19 +21,19 @@ enum class Blocker : uint8_t {
 
   // States that prevent all minting in a database or on the server come first in the enum. If
   // several states prevent minting, blocker() returns the first of them in the order of the enum.
-  not_preloaded,     // a setting requires the preload
-  setting_rejected,  // when the library was loaded
+  not_preloaded,     // a setting requires that the library is preloaded
+  setting_rejected,  // PostgreSQL rejected a setting while the library was loaded
   no_shared_memory,  // main shared memory has no room for the library
-  other_library,     // another version created shared memory
+  other_library,     // another version of the library created the shared memory
   standby,
-  setting_invalid,       // region or shards
-  node_without_origin,   // Citus, default region and shards
+  setting_invalid,       // the setting of the region or of the shards is invalid
+  node_without_origin,   // a Citus node has the default region and shards
   read_only_by_default,  // default_transaction_read_only is on
   flush_stalled,         // WAL flushes do not return
   clock_before_epoch,
   layout_exhausted,
   clock_jumped,
-  unsynchronized,  // and a setting forbids minting
+  unsynchronized,  // the clock is not synchronized, and a setting forbids minting
   lease_worker_gone,
   no_region,
   region_begins_later,
@@ -41,22 +41,22 @@ enum class Blocker : uint8_t {
   not_installed,
   other_extension,  // another extension is named snowflake
   state_missing,
-  state_locked,  // sequence is altered or dropped
-  seal_gone,     // sequence dropped during the check
+  state_locked,  // another session alters or drops a sequence of the extension
+  seal_gone,     // the sequence of the layout was dropped during the check
   seal_unset,
   seal_restored,
   seal_not_carried,
   region_outside_layout,
-  layout_not_leased,  // lease server has another layout
-  fleet_left,         // leased before, leases now off
-  other_fleet,        // leased before by another fleet
-  cloned,             // and accept_clone() was not called
+  layout_not_leased,  // the lease server has another layout
+  fleet_left,         // the database has used leases, but leases are now off
+  other_fleet,        // the database has used leases of another fleet
+  cloned,             // the database is a clone, and accept_clone() was not called
   mark_not_permanent,
   mark_lost,
   mark_ahead,
   too_many_databases,
-  clock_behind,     // the ids of a shard
-  commits_refused,  // until the clock is synchronized
+  clock_behind,     // the clock is behind the ids of a shard
+  commits_refused,  // commits fail until the clock is synchronized
 
   // States that make only a single call fail come last in the enum.
   read_only_transaction,
@@ -73,8 +73,8 @@ enum class Blocker : uint8_t {
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
 // A database stores this number as its fleet (group of servers) until a lease server has answered
-// for the first time. Real numbers of fleets are below 2^48. kUnheardFleet is far below INT64_MAX,
-// because monitoring tools report sequences near their maximum.
+// for the first time. The number of an existing fleet is less than 2^48. kUnheardFleet is far below
+// INT64_MAX, because monitoring tools warn about a sequence whose value is near its maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
@@ -89,7 +89,7 @@ constexpr Blocker fleet_blocker(bool leased, int64_t remembered, int64_t present
 }
 
 // A stored high-water mark before the epoch shows that the real high-water mark was lost. A lost
-// high-water mark does no harm while the server still has its value in memory.
+// high-water mark does no harm while the shared memory of the server still contains the mark.
 constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t highest_ms) {
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
@@ -109,9 +109,10 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
   return Blocker::none;
 }
 
-// The facts from which blocker() decides whether a database may mint. All times in Facts are in ms
-// since 1970. A member of Facts that is zero never prevents minting, except clock_ms. A session can
-// gather one fact after another, and call blocker() after each fact.
+// Facts contains the values from which blocker() decides whether a database may mint ids. All times
+// in Facts are in ms since 1970. A member of Facts that is zero never prevents minting, except
+// clock_ms. A session can set one member of Facts after another, and call blocker() after each
+// member.
 struct Facts {
   bool layout_unknown;  // the stored layout was not read yet
   bool recovery;
@@ -130,11 +131,11 @@ struct Facts {
   int32_t region;  // kNoRegion: no region is leased
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  int64_t leased_seal;  // the lease server's; 0: unknown
-  uint64_t position;    // to claim; 0: none
+  int64_t leased_seal;  // the layout of the lease server; 0: unknown
+  uint64_t position;    // the position to claim; 0: none
 
   Blocker state;      // not_installed, other_extension, state_missing, none
-  bool state_locked;  // fields until mark_ms are unknown
+  bool state_locked;  // the members from `seal` to `mark_ms` are unknown
   Blocker seal;
   Seals seals;
   int64_t fleet_remembered;
@@ -143,11 +144,11 @@ struct Facts {
   bool clones_refused;
   Blocker mark;             // why the high-water mark cannot be used, or none
   bool mark_known;          // false: mark_ms was not read
-  int64_t mark_ms;          // stored, or the highest known
-  int64_t highest_mark_ms;  // this server run's; 0: none
+  int64_t mark_ms;          // the stored mark, or the greatest known mark
+  int64_t highest_mark_ms;  // the greatest mark of this server run; 0: none
 
-  bool no_slot;     // all slots are in use
-  int64_t lead_ms;  // newest id minus clock
+  bool no_slot;     // all slots for databases are in use
+  int64_t lead_ms;  // the time of the newest id minus the clock
   bool commits_refused;
 };
 
@@ -189,8 +190,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first state that prevents minting, or Blocker::none. blocker() checks the server
-// first, then the database, and then the next id.
+// Returns the first state that prevents minting, or Blocker::none. blocker() first checks the state
+// of the server, then the state of the database, and then the next id.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;
