@@ -13,17 +13,17 @@
 // If the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
 //
 // An id is at most `max_lead_ms` ahead of the clock. A call of next_ids() waits for the clock if no
-// id up to `max_lead_ms` ahead of the clock is free. The call also waits if the clock is behind the
-// last id or the stored mark. A call of next_ids() fails if it would wait for more than
-// `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, the generator no
+// id up to `max_lead_ms` ahead of the clock is free. A call of next_ids() also waits if the clock
+// is behind the last id or the stored mark. A call of next_ids() fails if it would wait for more
+// than `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, the generator no
 // longer raises the mark. Calls of next_ids() then fail as soon as ids reach the mark. Calls of
 // next_ids() succeed again if the clock is corrected or the program is restarted. A failed call of
 // next_ids() returns no id. Ids that a failed call of next_ids() has claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
-// `reserve_ms`, one thread writes the mark to the file, and the other threads wait. After fork(),
-// calls in the child process fail, because they would repeat ids of the parent process. A child
-// process needs its own region and mark file.
+// `reserve_ms` milliseconds, one thread writes the mark to the file, and the other threads wait.
+// After fork(), calls in the child process fail, because these calls would repeat ids of the parent
+// process. A child process needs its own region and mark file.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -63,7 +63,7 @@ struct GeneratorOptions {
   int64_t max_jump_ms = 60'000;
 };
 
-// The clocks of this machine. Unit tests pass simulated clocks.
+// Reads the clocks of this machine. Unit tests use simulated clocks instead of GeneratorClocks.
 struct GeneratorClocks {
   static int64_t wall_ms() noexcept { return wall_clock_ms(); }
   static int64_t boot_us() noexcept { return snowflake::boot_us(); }
@@ -97,7 +97,8 @@ class BasicGenerator {
 
   // The constructor locks the mark file until the generator is destroyed. The time of a generator's
   // first id is not before the time limit (mark) in the file. If status() shows an error after
-  // construction, every later call fails with the same error. `path` should be absolute.
+  // construction, every later call fails with the same error. The argument `path` should be an
+  // absolute path.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {
@@ -173,8 +174,8 @@ class BasicGenerator {
     return options.max_lead_ms + reserve_ms(layout, options) + layout.tick_ms;
   }
 
-  // Raises the mark in the file and then the limit in memory, so that an id of `position` can be
-  // claimed.
+  // Raises the time limit (mark) in the mark file and then the limit in memory, so that the id at
+  // `position` can be claimed.
   GeneratorStatus extend(uint64_t position) noexcept {
     const std::lock_guard<std::mutex> locked(extending_);
     if (limits_.read() > position) return {};

@@ -25,7 +25,7 @@ enum class GeneratorError : uint8_t {
   clock_behind,
 };
 
-// Each message states the error, and then what to do.
+// Each message of describe() states the error, and then what the user must do.
 constexpr const char* describe(GeneratorError error) noexcept {
   switch (error) {
     case GeneratorError::none:

@@ -2,8 +2,8 @@
 // lock, because any process may be killed at any instant.
 //
 // Values are never removed. When all entries of KeyedMax are in use, all further keys share one
-// value, which may be too high but never too low. A key is never 0, a value is positive, and zeroed
-// memory is an empty object.
+// value, which may be too high but never too low. A key must not be 0, and a value must be
+// positive. Memory that is filled with zeros is a valid, empty KeyedMax object.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class KeyedMax {
     raise_to(entry == nullptr ? others_ : entry->value, value);
   }
 
-  // Returns the greatest value of a key, or 0.
+  // Returns the greatest value that was stored for a key, or 0 if no value was stored.
   int64_t read(uint32_t key) noexcept {
     const Entry* const entry = find(key, false);
     return (entry == nullptr ? others_ : entry->value).load(std::memory_order_relaxed);

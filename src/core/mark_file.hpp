@@ -56,7 +56,8 @@ class MarkFile {
     return GeneratorError::file_system;
   }
 
-  // Locks the mark file and reads the stored mark. REQUIRES that this object has no open file.
+  // Locks the mark file and reads the stored mark. REQUIRES that this MarkFile object has no open
+  // file.
   GeneratorError open(const std::string& path, const Layout& layout, uint32_t region) noexcept {
     seal_ = seal_of(layout);
     region_ = region;

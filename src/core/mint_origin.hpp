@@ -17,8 +17,8 @@
 
 namespace snowflake {
 
-// Start time of a session. The time since boot is never stepped but is coarse, so the wall clock
-// orders sessions with an equal time since boot.
+// The start time of a session. The time since boot is never stepped, but has a coarse unit. If two
+// sessions have the same time since boot, the wall clock shows which session started later.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;
@@ -26,8 +26,8 @@ struct SessionStart {
   constexpr auto operator<=>(const SessionStart&) const = default;
 };
 
-// Zeroed memory is a valid object without a region and shards. REQUIRES that the caller excludes
-// concurrent calls of all members.
+// Memory that is filled with zeros is a valid MintOrigin object without a region and shards. The
+// caller must exclude concurrent calls of all members of MintOrigin.
 class MintOrigin {
  public:
   bool is_chosen() const noexcept { return start_ != SessionStart{}; }

@@ -1,6 +1,6 @@
 // The origin fingerprint shows where a database last minted: hashes of the system identifier, the
-// machine, the disk and the files. A copied data directory contains the fingerprint of the
-// original, but runs in another place.
+// machine, the disk and the files. A copied data directory still contains the fingerprint of the
+// original server. The server that runs in the copy has another fingerprint.
 //
 // A part of the fingerprint that is not available (a container without a machine id, a disk without
 // a name) is stored as 0 and not compared.
@@ -33,8 +33,8 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
 }
 
 // Encodes a fingerprint as the integer that a sequence stores; 0: no id was minted yet. Encoded
-// fingerprints are less than half of INT64_MAX, because monitoring tools report sequences near
-// their maximum.
+// fingerprints are less than half of INT64_MAX, because monitoring tools warn about a sequence
+// whose value is near its maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -56,7 +56,7 @@ struct Moved {
 };
 
 // A different system identifier shows that pg_upgrade moved the database into a new cluster. A
-// database that pg_upgrade moved is not a clone, so no part counts as moved.
+// database that pg_upgrade moved is not a clone, so moved() then reports no changed part.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };
@@ -64,8 +64,9 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// Returns the fingerprint to store if no part has changed, or if an operator accepted the change.
-// If a part of the fingerprint is not available now, the stored value of the part is kept.
+// Returns the fingerprint to store if no part has changed, or if the change was accepted with
+// accept_clone(). If a part of the fingerprint is not available now, the stored value of the part
+// is kept.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

@@ -1,9 +1,10 @@
-// Records for each database of a server its region, its shards and the time up to which it mints.
-// If a database stops minting a shard of a region, the region's ids in other databases must begin
-// after the recorded time.
+// Records for each database of a server its region, its shards and the time up to which the
+// database mints ids. If a database stops minting a shard of a region, the region's ids in other
+// databases must begin after the recorded time.
 //
 // The caller must exclude concurrent calls of record() and leave(). If a process is killed between
-// two stores, later calls use the values that were stored. Zeroed memory is a valid, empty object.
+// two stores, later calls use the values that were stored. Memory that is filled with zeros is a
+// valid, empty RegionMarks object.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,9 @@ class RegionMarks {
   static constexpr size_t kEntries = kDatabases;
 
   // record() must be called before a database issues ids of a region up to the high-water mark
-  // `mark_ms`. The argument `shards` is a hash of the shards that the database owns. A database
-  // that had another region or other shards before has left its former region. `database` is not 0.
+  // `mark_ms`. The argument `shards` is a hash of the shards that the database owns. If the region
+  // or the shards of a database have changed since the last call of record(), the database has left
+  // its former region. The argument `database` must not be 0.
   void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
     Entry* entry = find(database);
     if (entry != nullptr &&
@@ -42,10 +44,12 @@ class RegionMarks {
     if (Entry* const entry = find(database)) leave(*entry);
   }
 
-  // Returns the greatest high-water mark of a database that has left the region, or 0.
+  // Returns the greatest high-water mark of all databases that have left the region, or 0 if no
+  // database has left the region.
   int64_t left_ms(int32_t region) noexcept { return left_.read(key_of(region)); }
 
-  // Returns the database of entry number `entry`, or 0.
+  // Returns the OID of the database in entry number `entry` of the table, or 0 if the entry is
+  // free.
   uint32_t database_at(size_t entry) const noexcept { return database_of(entries_[entry]); }
 
  private:

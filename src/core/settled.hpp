@@ -69,7 +69,8 @@ class OpenMints {
 
 static_assert(sizeof(OpenMints) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
-// A session's private copy of its slot, which saves writes to shared memory.
+// A session's private copy of its slot in shared memory. The private copy avoids a write to shared
+// memory for each claim.
 class MintRecord {
  public:
   constexpr MintRecord() noexcept = default;

@@ -45,21 +45,21 @@ struct Bounds {
 
 enum class Outcome : uint8_t {
   claimed,
-  ahead_of_clock,  // wait until the clock advances
-  at_limit,        // raise the durable mark first
-  exhausted,       // no later id fits into the layout
+  ahead_of_clock,  // the caller must wait until the clock advances
+  at_limit,        // the caller must first raise the high-water mark
+  exhausted,       // the layout has no later id
 };
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;  // first claimed or refused position
+  uint64_t first;  // the first claimed position, or the refused position
   uint64_t count;
   uint64_t borrowed;  // ticks by which this claim is further ahead of the clock than earlier claims
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
 
-// Hints to the CPU that the thread spins in a wait loop.
+// Tells the processor that the thread waits in a short loop.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -73,8 +73,8 @@ inline void spin_pause() noexcept {
 struct Counters {
   std::atomic<uint64_t> last_id;  // greatest counted id
   std::atomic<uint64_t> ids;
-  std::atomic<uint64_t> batches;   // calls that returned an array
-  std::atomic<uint64_t> borrowed;  // ticks, see Claim
+  std::atomic<uint64_t> batches;   // calls that returned an array of ids
+  std::atomic<uint64_t> borrowed;  // sum of Claim::borrowed, in ticks
   std::atomic<uint64_t> waits;
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> refusals;  // calls that failed because the clock was behind
@@ -116,9 +116,9 @@ class alignas(64) Shard {
       const uint64_t next = first + count - 1;
       if (last_.compare_exchange_weak(last, next, std::memory_order_release))
         return {Outcome::claimed, first, count, borrowed(layout, bounds, last, next)};
-      // After a failed compare-and-swap, a pause lets the session that has the cache line claim
-      // several ids. Without the pause after a failed compare-and-swap, two competing sessions mint
-      // a fifth fewer ids.
+      // After a failed compare-and-swap, a pause lets the session that owns the cache line of the
+      // shard counter claim several ids. Without the pause after a failed compare-and-swap, two
+      // competing sessions mint a fifth fewer ids.
       for (int i = 0; i < 4; ++i) spin_pause();
       last = last_.load(std::memory_order_relaxed);
     }
@@ -131,8 +131,8 @@ class alignas(64) Shard {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the shard counter to the first position of a tick, which depends on `spread` as in
-  // claim().
+  // Raises the shard counter to the first position of a tick, which depends on `spread` in the same
+  // way as in claim().
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
@@ -145,8 +145,9 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // First compares the position with the lead (the greatest distance from the clock), and then with
-  // the published limit. A claim that must wait for the clock must not raise the high-water mark.
+  // Returns the reason why a claim got no position. The lead (the greatest distance from the clock)
+  // is checked before the published limit, because a claim that waits for the clock must not raise
+  // the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
