@@ -57,9 +57,9 @@ struct Attachment {
   bool all_checked;
   Facts facts;
   StateSequences sequences;
-  Relation mark;  // open and locked, or null
+  Relation mark;  // the sequence of the mark, open and locked, or null
   DatabaseState* state;
-  int64_t shown_ms;  // without the witness
+  int64_t shown_ms;  // the sequence's value, without the witness
   MarkBinding binding;
 };
 
@@ -152,8 +152,8 @@ Next take_hold(Attachment& a) {
   return Next::proceed;
 }
 
-// The steps have the order of core/blocker.hpp, so that attach() reports the first state that
-// prevents minting.
+// The steps of attach() have the same order as the checks in core/blocker.hpp, so that attach()
+// reports the first state that prevents minting.
 using Step = Next (*)(Attachment&);
 constexpr Step kSteps[] = {check_server, find_sequences,    check_seal,
                            check_fleet,  check_fingerprint, check_relation,

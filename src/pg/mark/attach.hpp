@@ -6,7 +6,7 @@ namespace snowflake::pg {
 
 // Makes all checks that must pass before a session mints, and attaches the session to the
 // high-water mark (bind_mark()). If the high-water mark is new in this server run, attach() raises
-// the shard counters to the mark. attach() does not write the mark.
+// the shard counters to the mark. The function attach() never writes the high-water mark.
 //
 // If the session is not attached to the mark after attach() has returned, the caller must call
 // attach() again. If `to_claim` is set and no lease covers the present time, attach() waits or

@@ -36,7 +36,7 @@ struct MarkUpdate {
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;  // far ahead of the clock
+  bool ahead;  // the mark is far ahead of the clock
   // A lowered value of the sequence is corrected and flushed at once, because dumps contain the
   // value.
   bool lowered;
@@ -93,8 +93,8 @@ bool flush_mark(XLogRecPtr lsn) {
   return true;
 }
 
-// If the stored high-water mark is far ahead of the clock, extend_and_publish() only returns the
-// mark.
+// Writes and flushes the next high-water mark if necessary, publishes a limit, and returns 0. If
+// the stored mark is far ahead of the clock, returns the stored mark and publishes no limit.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
@@ -185,7 +185,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
   check_clock();
   Facts facts = facts_of_server();
   facts.position = position;
-  // The lease is checked first, because no high-water mark may be later than the end of the lease.
+  // The lease is checked before the high-water mark is raised, because no high-water mark may be
+  // later than the end of the lease.
   if (is_in_the_way(facts, budget)) return;
 
   Relation mark = open_mark(hold.mark.relation);

@@ -29,7 +29,7 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
     return;
   // A high-water mark is recognized by the witness (second copy of the mark) in its page, because
   // the sequence may have been renamed.
-  Relation sequence = relation_open(object, NoLock);  // the DROP has locked it
+  Relation sequence = relation_open(object, NoLock);  // the DROP command has locked the sequence
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);
   if (mark_ms == 0) return;

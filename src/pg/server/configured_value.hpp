@@ -10,7 +10,8 @@ struct ConfiguredValue {
   GucSource source;
 };
 
-// REQUIRES that the session has not defined the setting yet.
+// Returns the configured value of a setting. REQUIRES that the session has not defined the setting
+// yet.
 inline ConfiguredValue configured_value(const config_generic& placeholder) {
   const char* const value = reinterpret_cast<const config_string&>(placeholder).reset_val;
   return {value == nullptr ? nullptr : pstrdup(value), placeholder.reset_source};

@@ -4,8 +4,8 @@
 
 namespace snowflake::pg {
 
-// Calls `visit(database, value)` for each database for which ALTER DATABASE sets the setting. For
-// ALTER ROLE ALL SET, `database` is InvalidOid.
+// Calls `visit(database, value)` for each database for which ALTER DATABASE sets the setting
+// `name`. For ALTER ROLE ALL SET, `database` is InvalidOid.
 void for_each_database_setting(const char* name,
                                void (*visit)(Oid database, const char* value, void* argument),
                                void* argument);

@@ -27,8 +27,8 @@ bool is_loaded_late() {
   return IsUnderPostmaster && !all_are_defined;
 }
 
-// PostgreSQL passes PGC_S_TEST for both ALTER DATABASE and ALTER ROLE. A value of ALTER ROLE is
-// therefore refused only at the next login, not when ALTER ROLE runs.
+// PostgreSQL passes the source PGC_S_TEST to a check hook for both ALTER DATABASE and ALTER ROLE. A
+// value of ALTER ROLE is therefore refused only at the next login, not when ALTER ROLE runs.
 bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
@@ -40,7 +40,7 @@ bool refuse_source() {
   return false;
 }
 
-// Returns whether the check hook must accept an invalid value, too. If the check hook refused an
+// Returns whether the check hook must accept even an invalid value. If the check hook refused an
 // invalid value of ALTER DATABASE, PostgreSQL would use another value at login.
 bool must_accept(GucSource source) {
   return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
@@ -55,7 +55,8 @@ bool accept(void** extra, GucSource source) {
   return true;
 }
 
-// Returns false during a reload, because a reload does not change running sessions.
+// Returns false during a reload, because a reload does not change the region and shards of running
+// sessions.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
   return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||

@@ -22,7 +22,8 @@ struct OriginSettings {
 
 OriginSettings origin_settings();
 
-// The value of "snowflake.region" after the last reload, which the lease worker reports.
+// The value of "snowflake.region" after the last reload of the configuration. The lease worker
+// reports the value to the lease server.
 extern int32_t configured_region;
 
 bool check_region(char** value, void** extra, GucSource source);
@@ -30,8 +31,8 @@ void assign_region(const char* value, void* extra);
 bool check_owned_shards(char** value, void** extra, GucSource source);
 void assign_owned_shards(const char* value, void* extra);
 
-// REQUIRES that all settings are defined. After finish_origin_settings(), new values of
-// "snowflake.region" are compared with "snowflake.leased_regions".
+// REQUIRES that all settings of the extension are defined. After finish_origin_settings(), new
+// values of "snowflake.region" are compared with "snowflake.leased_regions".
 void finish_origin_settings();
 
 }  // namespace snowflake::pg

@@ -306,7 +306,8 @@ inline constexpr int kSetInParallel = GUC_ALLOW_IN_PARALLEL;
 inline constexpr int kSetInParallel = 0;
 #endif
 
-// pg_stat_activity shows these wait events.
+// Returns the number of the wait event that pg_stat_activity shows with the name `name`. Before
+// PostgreSQL 17, all wait events of extensions have the same name.
 inline uint32 wait_event_named(uint32* event, [[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000
   if (*event == 0) *event = WaitEventExtensionNew(name);

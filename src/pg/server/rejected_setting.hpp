@@ -21,8 +21,8 @@ extern RejectedSetting rejected_setting;
 void reject_setting(Blocker blocker, const char* name, const char* value);
 
 // Rejects settings in the configuration that begin with "snowflake." but do not exist. REQUIRES
-// that all settings are defined. Without preload, the settings of leases also count as unknown
-// settings.
+// that all settings are defined. If the library is not preloaded, the settings of leases are
+// rejected like unknown settings.
 void reject_unknown_settings();
 
 }  // namespace snowflake::pg

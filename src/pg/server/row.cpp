@@ -4,7 +4,7 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int kMost = 32;  // columns
+constexpr int kMost = 32;  // the greatest number of columns
 
 struct Values {
   Datum values[kMost];

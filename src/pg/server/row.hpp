@@ -16,7 +16,7 @@ struct Column {
 
   Column(const char* column, Datum datum, bool is_null = false)
       : name(column), value(datum), null(is_null) {}
-  // A null pointer becomes NULL.
+  // A null pointer becomes the SQL value NULL.
   Column(const char* column, const char* words)
       : name(column),
         value(words == nullptr ? 0 : CStringGetTextDatum(words)),

@@ -118,8 +118,8 @@ void set_value(Page page, int64_t value) {
 
 }  // namespace
 
-// Replay does not depend on the earlier content of the page, because the WAL record is always a
-// full page image.
+// Replay of the WAL record does not depend on the earlier content of the page, because the WAL
+// record always contains a full page image.
 XLogRecPtr SequencePage::write(Relation relation, int64_t value) {
   GenericXLogState* record = GenericXLogStart(relation);
   set_value(GenericXLogRegisterBuffer(record, buffer, GENERIC_XLOG_FULL_IMAGE), value);

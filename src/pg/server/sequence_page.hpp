@@ -5,8 +5,9 @@
 // LSN.
 //
 // The format of a sequence's page is internal to PostgreSQL: one tuple, and a magic number in the
-// page's special space. Every open() checks the format of the sequence's page. CREATE EXTENSION
-// checks that SQL reads what SequencePage wrote, and that SequencePage reads what SQL wrote.
+// page's special space. Every call of open() checks the format of the sequence's page. CREATE
+// EXTENSION checks that SQL reads what SequencePage wrote, and that SequencePage reads what SQL
+// wrote.
 #pragma once
 
 #include "pg/server/postgres.hpp"
@@ -18,15 +19,16 @@ namespace snowflake::pg {
 //
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
-// lower the value with setval(). The commands setval() and ALTER SEQUENCE keep the witness, because
-// PostgreSQL copies the whole tuple. Calls of setval() can therefore not lower the high-water mark.
+// lower the value with setval(). The commands setval() and ALTER SEQUENCE do not change the second
+// copy (witness), because PostgreSQL copies the whole tuple. Calls of setval() can therefore not
+// lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
   // Returns false without waiting if another session has locked the sequence's page.
   static bool try_open(Relation relation, SequencePage* page);
-  // Returns the sequence's value, without the second copy (witness).
+  // Returns the value of the sequence. The second copy of the mark (witness) is not read.
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 
@@ -36,10 +38,10 @@ struct SequencePage {
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   XLogRecPtr write(Relation relation, int64_t value);
 
-  // Returns the greater of the sequence's value and the second copy (witness).
+  // Returns the greater of the sequence's value and the second copy of the mark (witness).
   int64_t mark() const;
-  // Returns the high-water mark in any sequence, or 0 if the sequence has no second copy of a mark
-  // (witness).
+  // Returns the high-water mark in the page of any sequence, or 0 if the page contains no second
+  // copy of a mark (witness).
   static int64_t mark_of_any(Relation relation);
   // Writes the sequence's value and the second copy (witness). Both write() and write_mark()
   // REQUIRE an exclusive lock on the page, and return the LSN of the WAL record.

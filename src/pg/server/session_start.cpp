@@ -13,8 +13,8 @@ namespace snowflake::pg {
 namespace {
 
 // Returns the start of this process in kernel ticks since boot, or 0 if /proc is not mounted. The
-// process start is field 22 of /proc/self/stat. Field 2 of /proc/self/stat is a name in
-// parentheses, which may contain spaces.
+// process start is field 22 of /proc/self/stat. Field 2 of /proc/self/stat is the name of the
+// program in parentheses, and may contain spaces.
 int64_t process_start() {
   char text[1024];
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-// The start time of a session orders sessions even if the clock is stepped.
+// The start times of sessions show which session started last, even if the clock is stepped.
 #pragma once
 
 #include "core/mint_origin.hpp"

@@ -1,4 +1,4 @@
-// Only define_settings.cpp writes the settings.
+// Only the code in define_settings.cpp changes the variables of the settings.
 #pragma once
 
 #include "core/layout.hpp"
@@ -14,7 +14,7 @@ void use_layout(const Layout& sealed);
 // Returns the layout of the settings, which the next CREATE EXTENSION will store. Raises an error
 // if the layout settings are inconsistent.
 Layout chosen_layout();
-extern int64_t server_seal;  // layout at server start
+extern int64_t server_seal;  // the layout of the settings at server start
 
 // A change of the following settings needs a restart of the server.
 extern const char* lease_conninfo;  // empty: no lease server
@@ -50,8 +50,8 @@ extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;
 
-// lead_ticks is "snowflake.max_lead" in ticks, rounded down. reserve_ticks is "snowflake.reserve"
-// in ticks, rounded up to at least 2.
+// The variable lead_ticks is "snowflake.max_lead" in ticks (time units), rounded down. The variable
+// reserve_ticks is "snowflake.reserve" in ticks, rounded up, and at least 2.
 extern uint64_t lead_ticks;
 extern uint64_t reserve_ticks;
 extern uint64_t sequence_starts;  // at most 2^sequence_bits

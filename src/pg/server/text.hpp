@@ -6,7 +6,8 @@
 
 namespace snowflake::pg {
 
-// timestamptz counts microseconds since 2000.
+// The start of the year 2000, from which the type timestamptz counts microseconds, in milliseconds
+// since 1970.
 inline constexpr int64_t kPostgresEpochMs = 946684800000;
 constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
   return (unix_ms - kPostgresEpochMs) * 1000;
