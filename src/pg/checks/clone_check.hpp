@@ -1,7 +1,7 @@
-// Detects that a database is a clone: a copied machine, a base backup, a restored machine or a
-// promoted standby. Sequence snowflake.origin_fingerprint identifies the machine, disk and files of
-// the server that last minted in the database. A clone and its original would mint the same ids,
-// and the original cannot detect the clone.
+// Detects that a database is a clone, for example on a copied or restored machine, in a base
+// backup, or on a promoted standby. Sequence snowflake.origin_fingerprint identifies the machine,
+// disk and files of the server that last minted in the database. A clone and its original would
+// mint the same ids, and the original cannot detect the clone.
 //
 // After a move of the database, the stored origin fingerprint changes only if accept_clone() is
 // called or the region is leased. Two servers never lease the same region at the same time. A dump

@@ -48,8 +48,8 @@ void gather_mark(Facts& facts, Oid high_water) {
   relation_close(mark, NoLock);
 }
 
-// Calls that wait for a flush of WAL cannot be cancelled. A flush that takes longer than 1 s makes
-// `health` report a blocker.
+// Calls that wait for a flush of WAL cannot be cancelled. If a flush of WAL takes longer than 1 s,
+// the view `health` shows a state that prevents minting.
 bool is_flush_stalled(const DatabaseState* state) {
   constexpr int64_t kStalledUs = 1'000'000;
   return state != nullptr && mark_stalled_for_us(statistics_of(*state)) > kStalledUs;

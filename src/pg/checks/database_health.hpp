@@ -1,5 +1,5 @@
-// Returns for the view `health` whether the current database mints, without errors and without
-// waiting.
+// Returns for the view `health` whether the current database can mint ids, without waiting and
+// without raising an error.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ struct DatabaseHealth {
   bool cloned;           // accept_clone() was not called yet
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
-  int64_t lead_ms;       // of the newest id
-  int64_t mark_ms;       // 0: could not be read
-  int64_t sealed;        // 0: not read
+  int64_t lead_ms;       // the time of the newest id minus the clock
+  int64_t mark_ms;       // 0: the mark could not be read
+  int64_t sealed;        // 0: the layout was not read
   int64_t covered_ms;    // time of the published limit
-  const char* conflict;  // null: none is known
+  const char* conflict;  // null: no conflict is known
   const char* same_ids;
 
   bool minting() const { return blocker == Blocker::none; }

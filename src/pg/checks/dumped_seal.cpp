@@ -1,11 +1,11 @@
 // A dump contains the layout of its database's ids as a row of the table snowflake.dumped_seal. A
 // trigger compares each row that is inserted into snowflake.dumped_seal with the layout of the
 // database. Every role may insert into the table snowflake.dumped_seal. pg_restore
-// --disable-triggers disables the trigger, so a CHECK constraint compares the layouts, too.
+// --disable-triggers disables the trigger, so a CHECK constraint also compares the two layouts.
 //
 // If no id of the database was minted or decoded before, the database takes over the layout of the
-// dump. Rows of a dump may already have been decoded with the wrong layout. If ids were minted or
-// decoded before a dump with another layout is restored, every function raises an error.
+// dump. If ids were minted or decoded before a dump with another layout is restored, every function
+// raises an error. Rows of the dump may then already have been decoded with the wrong layout.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -18,16 +18,17 @@ namespace snowflake::pg {
 
 namespace {
 
-// A role that owns only temporary tables need not be a role that restores dumps, because every role
-// may create temporary tables.
+// A temporary table does not show that its owner may restore dumps, because every role may create
+// temporary tables.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
-// A different layout in snowflake.dumped_seal stops minting permanently, so not every role may
-// insert a different layout. A role that has only the INSERT privilege on tables is refused,
-// because such a role probably belongs to an application.
+// If a layout in snowflake.dumped_seal differs from the layout of the database, minting stops
+// permanently. Only some roles may therefore insert a layout that differs. A role that has only the
+// INSERT privilege on tables may not insert such a layout, because the role probably belongs to an
+// application.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -55,8 +56,9 @@ bool is_row_of_seals(FunctionCallInfo fcinfo) {
   return row_type->natts > 0 && TupleDescAttr(row_type, 0)->atttypid == INT8OID;
 }
 
-// A different layout in snowflake.dumped_seal is recorded durably, even if the transaction is
-// rolled back. Rows that were decoded with the wrong layout may already be committed.
+// If a layout in snowflake.dumped_seal differs from the layout of the database, the difference is
+// recorded durably, even if the transaction is rolled back. Rows that were decoded with the wrong
+// layout may already be committed.
 void record_contradiction(Oid seal, int64_t presented) {
   Relation sequence = relation_open(seal, RowExclusiveLock);
   SequencePage page = SequencePage::open(sequence, BUFFER_LOCK_EXCLUSIVE);
@@ -64,8 +66,8 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // After a different layout was recorded, other sessions must check the stored layout (seal)
-  // again.
+  // After the difference between two layouts was recorded, other sessions must check the stored
+  // layout (seal) again.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
@@ -152,8 +154,8 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The trigger stores the inserted row if its layout is new, or if snowflake.dumped_seal has no
-  // row.
+  // The trigger stores the inserted row if the database adopts the layout of the row, or if
+  // snowflake.dumped_seal has no row.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

@@ -9,7 +9,7 @@ namespace snowflake::pg {
 struct SameIds {
   const char* database;
   uint32_t shard;
-  const char* statement;  // makes the ids different
+  const char* statement;  // the SQL statement that makes the ids different
 
   bool found() const { return database != nullptr; }
 };
@@ -19,7 +19,7 @@ struct SameIds {
 SameIds find_same_ids(const DatabaseState& state);
 
 // Searches for two databases of this server that mint the same ids, and writes their names to the
-// server log. Searches at most once in a few seconds.
+// server log. The function check_same_ids() searches at most once in a few seconds.
 void check_same_ids(DatabaseState& state);
 
 }  // namespace snowflake::pg

@@ -44,7 +44,8 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 // Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. If
 // snowflake.dumped_seal has several rows, the function returns a layout that differs from `local`,
 // the layout of CREATE EXTENSION. If another session has locked snowflake.dumped_seal, the function
-// returns the layout of CREATE EXTENSION (`local`), so that an earlier check still holds.
+// returns the layout of CREATE EXTENSION (`local`), so that the result of an earlier check stays
+// valid.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);

@@ -33,7 +33,7 @@ bool try_go_by_seal();
 
 // Checks the stored layout without waiting. seal_still_holds() returns false only if the two
 // layouts of the database differ. A transaction that has locked the stored layout (seal) may drop
-// it, but does not change it.
+// the layout, but does not change the layout.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last
@@ -51,7 +51,8 @@ void record_all_checked(DatabaseState& state, const Seals& seals);
 // attach() again before it mints.
 void use_seal(int64_t seal);
 
-// Switches to the stored layout (seal), if a session has found it valid within the last second.
+// Switches the session to the stored layout (seal) if any session has found the layout valid within
+// the last second.
 bool go_by_checked_seal(const DatabaseState& state);
 
 // True if this transaction has found the stored layout (seal) valid.

@@ -9,7 +9,7 @@ namespace {
 
 constinit StateSequences known{};
 
-// A rollback cannot restore a row that one subtransaction has inserted and deleted.
+// A rollback cannot restore a row that was inserted and deleted by the same subtransaction.
 bool may_come_back(HeapTupleHeader row) {
   if ((row->t_infomask & HEAP_XMAX_INVALID) || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
     return false;

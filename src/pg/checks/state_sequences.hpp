@@ -14,7 +14,7 @@ struct StateSequences {
   Oid fleet;
   Oid origin_fingerprint;
   Oid dumped_seal;
-  Oid backfills;  // the next two: for migrations
+  Oid backfills;  // for migrations, like `late_ids`
   Oid late_ids;
 
   bool complete() const { return count() == kMembers; }
@@ -36,9 +36,10 @@ struct StateSequences {
 };
 
 // Returns the session's cached OIDs of the sequences and tables, or looks up the members of the
-// extension. Only members of the extension count, because any role can create relations with the
-// same names. Raises an error if the extension or one of its relations is missing. The returned
-// object is a copy, because taking a lock may run the callback that resets the cache.
+// extension. Relations that are not members of the extension are ignored, because any role can
+// create relations with the same names. Raises an error if the extension or one of its relations is
+// missing. The returned object is a copy, because taking a lock may run the callback that resets
+// the cache.
 StateSequences known_state_sequences();
 // current_state_sequences() uses no cache, because the removal of a sequence from the extension
 // does not invalidate the cache.
