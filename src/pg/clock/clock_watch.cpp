@@ -52,8 +52,8 @@ int64_t written_ahead_ms() {
   return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
 }
 
-// If the clock was behind at server start, accepts the clock as soon as it reaches a stored
-// high-water mark.
+// If the clock was too far behind a stored high-water mark at server start, accepts the clock as
+// soon as the clock reaches the high-water mark.
 void check_base() {
   ClockBase& base = postmaster_memory->clock;
   const int64_t clock_ms = wall_clock_ms();
@@ -91,8 +91,8 @@ void start_clock_watch(ClockWatch& watch) {
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // If several sessions detect a step of the clock, only one session counts the step and moves
-  // `last_offset_us`. `last_offset_us` must be read before the clock, because two sessions could
-  // count the same step if they read the clock first.
+  // `last_offset_us`. `last_offset_us` must be read before the clock, because two sessions that
+  // read the clock first could count the same step.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

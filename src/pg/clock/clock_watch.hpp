@@ -20,8 +20,10 @@ void start_clock_watch(ClockWatch& watch);
 // goes back.
 void check_clock();
 
-// check_clock_error() is called when the high-water mark is raised. Logs changes of the clock's
-// synchronization and source, and a layout whose time range ends within a year.
+// A session calls check_clock_error() when it raises the high-water mark. The function
+// check_clock_error() logs changes of the clock's synchronization and of the kernel's clock source.
+// The function check_clock_error() also logs a message if the time range of the layout ends within
+// a year.
 void check_clock_error();
 
 // Returns whether the clock has jumped ahead by more than "snowflake.max_forward_jump" since the

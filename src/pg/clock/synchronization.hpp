@@ -10,9 +10,9 @@ namespace snowflake::pg {
 // not synchronized.
 bool lacks_synchronization();
 
-// If "snowflake.unsynchronized" is wait_at_start, sleeps for at most 100 ms, and raises an error
-// after "snowflake.max_wait". If "snowflake.unsynchronized" is refuse, wait_for_synchronization()
-// raises the error at once. Interruptible.
+// If "snowflake.unsynchronized" is wait_at_start, wait_for_synchronization() sleeps for at most 100
+// ms, and raises an error after "snowflake.max_wait". If "snowflake.unsynchronized" is refuse,
+// wait_for_synchronization() raises the error at once. The wait can be cancelled.
 void wait_for_synchronization(WaitBudget& budget);
 
 }  // namespace snowflake::pg

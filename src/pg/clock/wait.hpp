@@ -9,7 +9,8 @@ namespace snowflake::pg {
 
 // Each wait function sleeps until the clock may have reached the target, but at most 100 ms. The
 // caller must check the clock again after the sleep, because the clock can be corrected. A wait
-// function raises an error at once if the call would exceed "snowflake.max_wait". Interruptible.
+// function raises an error at once if the call would exceed "snowflake.max_wait". A wait can be
+// cancelled.
 
 void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget);
