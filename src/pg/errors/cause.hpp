@@ -25,14 +25,14 @@ enum class Cause : uint8_t {
   state_missing,
   clone,
   unsynchronized,
-  none,  // not counted
+  none,  // the error is not counted
 };
 inline constexpr int kCauses = static_cast<int>(Cause::none);
 
 struct CauseText {
-  const char* label;    // in the view
-  const char* what;     // in the log: a clause
-  bool is_of_database;  // ends with the next id
+  const char* label;    // the label in the view `refusals`
+  const char* what;     // a clause for the log message
+  bool is_of_database;  // the refusals end with the next minted id
 };
 
 const CauseText& text_of(Cause cause);

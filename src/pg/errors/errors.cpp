@@ -10,7 +10,7 @@
 
 namespace snowflake::pg {
 
-// Server and database
+// Errors about the server and the database
 
 void error_setting_rejected(const RejectedSetting& setting) {
   refuse(setting.blocker, setting.name, psprintf("The configured value is \"%s\".", setting.value));
@@ -207,7 +207,7 @@ void warn_may_meet_others(const char* sign) {
                          "layout with regions, and create the extension again.")));
 }
 
-// The clock
+// Errors about the clock
 
 void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* next = kept_time_text(next_ms);

@@ -11,14 +11,14 @@ namespace snowflake::pg {
 
 struct RejectedSetting;
 
-// Settings, at server start
+// Errors about settings, at server start
 [[noreturn]] void error_invalid_layout(const char* layout, int tick_ms, const char* epoch,
                                        const char* detail);
 void warn_epoch_in_future(const char* epoch);
 void warn_layout_ended();
 [[noreturn]] void error_unknown_setting(const char* name);
 
-// Server and database
+// Errors about the server and the database
 [[noreturn]] void error_setting_rejected(const RejectedSetting& setting);
 [[noreturn]] void error_no_shared_memory(size_t bytes);
 [[noreturn]] void error_other_library(uint32_t memory_abi, uint32_t library_abi);
@@ -46,7 +46,7 @@ void notice_sealed(int32_t own_region, const ShardSet& shards);
 void notice_seal_adopted(int64_t before);
 void warn_may_meet_others(const char* sign);
 
-// Arguments
+// Errors about arguments of functions
 [[noreturn]] void error_shard_null();
 [[noreturn]] void error_shard_unset();
 [[noreturn]] void error_shard_range(int shard);
@@ -64,7 +64,7 @@ void warn_may_meet_others(const char* sign);
 [[noreturn]] void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms);
 void notice_nothing_observed();
 
-// The clock
+// Errors about the clock
 [[noreturn]] void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms,
                                      int64_t needed_ms);
 [[noreturn]] void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms,

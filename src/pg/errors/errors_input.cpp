@@ -9,7 +9,7 @@
 
 namespace snowflake::pg {
 
-// Settings
+// Errors about settings
 
 void error_invalid_layout(const char* text, int tick_ms, const char* epoch, const char* detail) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -48,7 +48,7 @@ void error_unknown_setting(const char* name) {
        errhint("Correct the name of the setting, or remove the setting from postgresql.conf.")));
 }
 
-// Arguments
+// Errors about arguments of functions
 
 void error_shard_null() {
   ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("shard is null"),

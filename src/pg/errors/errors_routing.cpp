@@ -124,7 +124,7 @@ void error_hash_ambiguous(const char* relation, const char* key) {
            errhint("Add the column of the id: snowflake.set_id('%s', 'id', 'hash').", key)));
 }
 
-// shard_for(), next_id_in()
+// Errors of shard_for() and next_id_in()
 
 void error_collation_unknown() {
   ereport(ERROR, (errcode(ERRCODE_INDETERMINATE_COLLATION),
@@ -162,7 +162,7 @@ void error_shard_count(const char* shards) {
                   errhint("Pass a number from 1 to %u.", layout.shards())));
 }
 
-// alter_shards()
+// Errors of alter_shards()
 
 void error_statement_not_known(const char* command) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -203,7 +203,7 @@ void error_statement_concurrent(const char* command) {
            errhint("Run the statement in each schema yourself, or leave out CONCURRENTLY.")));
 }
 
-// Acting as a table's owner
+// Errors of functions that act as a table's owner
 
 void error_may_not_act_as(const char* role) {
   ereport(ERROR,
@@ -238,7 +238,7 @@ void error_table_not_new(const char* table) {
                   errhint("Run ALTER TABLE ... VALIDATE CONSTRAINT.")));
 }
 
-// Reading ids of a column
+// Errors of functions that read the ids of a column
 
 void error_no_rows_to_read(const char* relation) {
   ereport(ERROR,

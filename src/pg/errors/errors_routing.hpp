@@ -22,21 +22,21 @@ namespace snowflake::pg {
 [[noreturn]] void error_no_key_type(const char* relation, const char* column, const char* type);
 [[noreturn]] void error_hash_ambiguous(const char* relation, const char* key);
 
-// shard_for(), next_id_in()
+// Errors of shard_for() and next_id_in()
 [[noreturn]] void error_collation_unknown();
 [[noreturn]] void error_collation_nondeterministic(unsigned collation);
 [[noreturn]] void error_shards_range(const char* shards);
 [[noreturn]] void error_shard_count(int64_t shards);
 [[noreturn]] void error_shard_count(const char* shards);
 
-// alter_shards()
+// Errors of alter_shards()
 [[noreturn]] void error_statement_not_known(const char* command);
 [[noreturn]] void error_statement_leads_out(const char* name);
 [[noreturn]] void error_statement_temporary(const char* name);
 [[noreturn]] void error_statement_cascades();
 [[noreturn]] void error_statement_concurrent(const char* command);
 
-// Acting as a table's owner
+// Errors of functions that act as a table's owner
 [[noreturn]] void error_may_not_act_as(const char* role);
 [[noreturn]] void error_may_not_be_run(const char* statement);
 
@@ -46,7 +46,7 @@ namespace snowflake::pg {
                                    const char* hint);
 [[noreturn]] void error_table_not_new(const char* table);
 
-// Reading ids of a column
+// Errors of functions that read the ids of a column
 [[noreturn]] void error_no_rows_to_read(const char* relation);
 [[noreturn]] void error_relation_gone(unsigned relation);
 [[noreturn]] void error_holds_no_integers(const char* relation, const char* column);

@@ -13,7 +13,7 @@ inline constexpr int64_t kDayUs = 1440 * kMinuteUs;
 
 class LogLimit {
  public:
-  // Returns true at most once per `pause_us` in all sessions together.
+  // Returns true at most once in `pause_us` microseconds, in all sessions together.
   bool due(int64_t pause_us = kMinuteUs) {
     const int64_t now = monotonic_us();
     int64_t last = last_us_.load(std::memory_order_relaxed);

@@ -19,7 +19,7 @@ void log_same_ids(const char* other, uint32_t shard, const char* statement);
 
 void log_refusals_over(Cause cause, uint64_t refused, int64_t lasted_ms);
 
-// The clock
+// Log messages about the clock
 void log_stepped_back(int64_t step_ms, uint64_t steps);
 void log_stepped_ahead(int64_t step_ms, uint64_t steps);
 void log_caught_up(int64_t lasted_ms);
@@ -31,7 +31,7 @@ void log_unsynchronized(const ClockBounds& bounds);
 void log_synchronized(const ClockBounds& bounds, int64_t lasted_ms);
 void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
-// The mark, the layout
+// Log messages about the high-water mark and the layout
 //
 // The first high-water mark of a database in a server run is logged if the clock is past the mark.
 // The message of log_first_mark() is the only sign that the clock was far ahead at boot.

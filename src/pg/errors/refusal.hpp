@@ -11,9 +11,9 @@ struct RefusalText {
   Blocker blocker;
   Cause cause;
   int sqlstate;
-  const char* message;  // %s is `subject`
-  const char* reason;   // null: only single calls fail
-  const char* hint;     // of error, log and health
+  const char* message;  // %s is replaced by `subject`
+  const char* reason;   // null: the blocker makes only single calls fail
+  const char* hint;     // for errors, log messages and the view `health`
 };
 
 const RefusalText& text_of(Blocker blocker);
