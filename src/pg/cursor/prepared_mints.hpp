@@ -4,9 +4,9 @@
 // survive restarts, like the transaction. PostgreSQL releases the locks of a prepared transaction
 // only after new snapshots show the result of the transaction. A transaction that has minted takes
 // two advisory locks before PREPARE TRANSACTION. All prepared transactions of a database share the
-// first advisory lock, so a reader finds out quickly whether any has minted. The key of the second
-// advisory lock contains the tick of the transaction's first id. No session ever waits for the
-// advisory locks of prepared transactions.
+// first advisory lock, so a reader finds out quickly whether any prepared transaction has minted.
+// The key of the second advisory lock contains the tick of the transaction's first id. No session
+// ever waits for the advisory locks of prepared transactions.
 #pragma once
 
 #include "core/settled.hpp"

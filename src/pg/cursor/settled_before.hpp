@@ -1,10 +1,11 @@
 // Finds the settled id of the current database, below which no new row can appear, and the
 // transaction that prevents a greater settled id.
 //
-// The shard counters are raised to the clock, but at most to the durable high-water mark. After a
-// crash, ids begin at the high-water mark, so a settled id stays settled even if the clock is
-// wrong. In a database that does not mint, the settled id is the high-water mark, above all ids.
-// The function settled() does not wait for transactions, clocks or disks.
+// The function settled() raises the shard counters to the time of the clock, but at most to the
+// durable high-water mark. After a crash, ids begin at the high-water mark, so a settled id stays
+// settled even if the clock is wrong. In a database that does not mint, the settled id is the
+// high-water mark, above all ids. The function settled() does not wait for transactions, clocks or
+// disks.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,18 @@ enum class HeldBy : uint8_t {
   nothing,
   transaction,   // an open transaction has minted
   prepared,      // a prepared transaction has minted
-  one_snapshot,  // REPEATABLE READ or SERIALIZABLE
+  one_snapshot,  // the isolation level is REPEATABLE READ or SERIALIZABLE
   standby,       // only primaries have shard counters
-  mark,          // locked, not durable, or lost
+  mark,          // the high-water mark is locked, not durable, or lost
 };
 
 struct SettledAnswer {
   bool known;
   int64_t id;  // every smaller id is settled
   HeldBy held_by;
-  int pid;                    // of the open transaction
-  TransactionId transaction;  // the prepared transaction
-  int64_t since_ms;           // time of its first id
+  int pid;                    // the process id of the open transaction's session
+  TransactionId transaction;  // the id of the prepared transaction
+  int64_t since_ms;           // the time of the transaction's first id
 };
 
 // The settled id is valid for snapshots that are taken after settled() has returned.

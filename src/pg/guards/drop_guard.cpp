@@ -7,7 +7,7 @@ namespace snowflake::pg {
 
 namespace {
 
-constexpr int kNamed = 5;  // tables that the error names
+constexpr int kNamed = 5;  // the error names at most this many tables
 
 struct Tables {
   StringInfoData names;
