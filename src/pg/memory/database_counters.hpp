@@ -17,25 +17,25 @@ namespace snowflake::pg {
 
 struct Refusals {
   std::atomic<uint64_t> count;
-  std::atomic<int64_t> last_ms;        // wall clock
-  std::atomic<int64_t> last_us;        // monotonic
-  std::atomic<int64_t> since_ms;       // time of the first refusal; 0: no refusals now
-  std::atomic<uint64_t> count_before;  // `count` at since_ms, modulo 2^64
-  std::atomic<Oid> database;           // the database of the refusals
-  Episode episode;                     // announced in the log
+  std::atomic<int64_t> last_ms;        // time of the last refused call, on the wall clock
+  std::atomic<int64_t> last_us;        // time of the last refused call, on the monotonic clock
+  std::atomic<int64_t> since_ms;       // time of the first refused call; 0: no refused calls now
+  std::atomic<uint64_t> count_before;  // `count` at the time since_ms, modulo 2^64
+  std::atomic<Oid> database;           // the database of the refused calls
+  Episode episode;                     // the log messages about the refused calls
 };
 
 struct alignas(64) Statistics {
   std::atomic<int64_t> since_ms;  // time of the last reset
-  std::atomic<int64_t> since_us;  // since_ms as time since boot
-  std::atomic<uint64_t> waits;    // not counted for a shard
+  std::atomic<int64_t> since_us;  // time of the last reset, as time since boot
+  std::atomic<uint64_t> waits;    // waits that are not counted for a shard
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> mark_extensions;
   std::atomic<uint64_t> mark_flushes;  // flushes for which a call waited
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
-  std::atomic<uint32_t> mark_writers;    // writing or flushing
-  std::atomic<int64_t> mark_stalled_us;  // 0: no writer
+  std::atomic<uint32_t> mark_writers;    // sessions that write or flush the mark
+  std::atomic<int64_t> mark_stalled_us;  // 0: no session writes the mark
   std::atomic<uint64_t> commit_waits;
   std::atomic<uint64_t> commit_waited_us;
   LogLimit slow_flush;

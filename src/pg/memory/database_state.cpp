@@ -63,7 +63,7 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// The segment is null if another session has freed it in the meantime.
+// The member `segment` is null if another session has freed the segment in the meantime.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -209,7 +209,7 @@ DatabaseState* find_database_state() {
     if (memory == 0) return nullptr;
     if (memory == own.memory) return own.state;
     const Mapping mapping = map_state(memory);
-    if (mapping.segment == nullptr) continue;  // replaced by another session
+    if (mapping.segment == nullptr) continue;  // another session has replaced the segment
     if (mapping.is_new) dsm_pin_mapping(mapping.segment);
     own = {memory, state_in(mapping.segment)};
     return own.state;
@@ -220,7 +220,7 @@ DatabaseState* find_or_take_database_state() {
   DatabaseState* const state = find_database_state();
   const bool is_usable = state != nullptr && is_of_session_layout(*state);
   if (is_usable && !would_change_origin(*state)) return state;
-  release_dropped_databases();  // may free a region
+  release_dropped_databases();  // may make a region free
   return is_usable ? state : create_database_state();
 }
 
@@ -359,7 +359,7 @@ void unmap_all() {
 }  // namespace
 
 void lock_all_databases() {
-  all_count = 0;  // an error ended earlier mappings
+  all_count = 0;  // an error has already unmapped earlier mappings
   for (;;) {
     const DatabaseList list = databases_now();
     for (const DatabaseEntry& entry : list.entries)

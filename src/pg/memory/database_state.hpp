@@ -50,12 +50,12 @@ struct alignas(64) MintSlot {
 // counters.
 struct alignas(64) DatabaseState {
   Limits limits;
-  std::atomic<int64_t> seal_checked_us;   // monotonic; 0: not checked
-  std::atomic<int64_t> fleet_checked_us;  // the same for the fleet
+  std::atomic<int64_t> seal_checked_us;   // on the monotonic clock; 0: not checked
+  std::atomic<int64_t> fleet_checked_us;  // the last check of the fleet number
   std::atomic<bool> cloned;
   Oid database;       // constant
   int64_t seal;       // constant
-  MintOrigin origin;  // region and shards
+  MintOrigin origin;  // the region and shards of the database
   LogLimit same_ids_checked;
   LogLimit same_ids_logged;
   alignas(64) Settled settled;

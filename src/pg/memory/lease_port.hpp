@@ -15,15 +15,15 @@ inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 // snowflake.lease shows.
 struct LeaseReport {
   int64_t renewed_ms;       // 0: no lease yet
-  int64_t missed;           // failures since the last renewal
+  int64_t missed;           // failed requests since the last renewal
   int64_t contact_ms;       // 0: no answer yet
-  int64_t clocks_apart_ms;  // positive: this clock is ahead
-  char message[1024];       // of worker or lease server
-  char conflict[320];       // another server; empty: none
+  int64_t clocks_apart_ms;  // positive: the clock of this server is ahead
+  char message[1024];       // the last message of the worker or of the lease server
+  char conflict[320];       // a server with the same region; empty: none
 };
 
 struct LeasePort {
-  const char* version;  // equal in both libraries
+  const char* version;  // must be equal in both libraries
 
   // Settings that a reload can change are pointers; other settings need a restart of the server.
   const char* conninfo;
@@ -54,7 +54,7 @@ struct LeasePort {
   // Registers this process as the lease worker, so that sessions can set its latch. Returns false
   // if the previous lease worker has not ended yet.
   bool (*serve)();
-  bool (*is_urgent)();  // latch was set
+  bool (*is_urgent)();  // whether a session has set the latch
 };
 
 }  // namespace snowflake::pg

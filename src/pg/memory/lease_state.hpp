@@ -2,9 +2,9 @@
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //  - shared_state->lock is required to raise `highest` and to read a region. The lease worker
-//    changes the lease under shared_state->lock, after all limits were withdrawn;
-//  - while the server holds a region, `until` of the lease never decreases, and can be read without
-//    the lock.
+//    changes the lease under shared_state->lock, after all published limits were withdrawn.
+//  - While the server holds a region, `until` of the lease never decreases, and can be read without
+//    a lock.
 #pragma once
 
 #include "core/lease_memory.hpp"
@@ -38,7 +38,7 @@ int64_t lease_fleet();
 // and a maximum.
 int64_t lease_length_ms();
 
-// Returns INT64_MAX if the region is not leased.
+// Returns the time at which the lease ends, or INT64_MAX if the region is not leased.
 int64_t lease_until_ms();
 
 // REQUIRES shared_state->lock.

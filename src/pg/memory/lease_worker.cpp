@@ -99,7 +99,7 @@ bool is_urgent() {
 
 constinit LeasePort port{};
 
-// The lease library uses LeasePort until the server stops.
+// The returned text is never freed, because the lease library uses the text until the server stops.
 const char* regions_text() {
   char text[1024] = "{";
   size_t length = 1;
@@ -120,7 +120,7 @@ void install_lease() {
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("The server could not generate a random number.",
                          "Start the server again.");
-  // At server start, shared memory does not exist yet, so no published limit must be withdrawn.
+  // At server start, shared memory does not exist yet, so no published limit has to be withdrawn.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,

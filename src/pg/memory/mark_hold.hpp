@@ -15,7 +15,7 @@ struct MarkHold {
   uint32_t generation;
   uint32_t region;
   uint64_t limit;            // never decreases within a generation
-  uint64_t extend_early_at;  // then write the next mark
+  uint64_t extend_early_at;  // the position at which to write the next mark
 
   bool good() const { return attached && state->limits.is_current(generation); }
 };

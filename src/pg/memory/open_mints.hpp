@@ -1,6 +1,6 @@
 // Records the tick (time unit) of the first id of each open transaction that has minted. Each
-// backend has a slot in the shared state of its database. Readers search all slots. The protocol is
-// in core/settled.hpp.
+// backend has a slot in the shared state of its database. The function settled() reads all slots.
+// The file core/settled.hpp describes how slots are written and read.
 #pragma once
 
 #include "core/settled.hpp"

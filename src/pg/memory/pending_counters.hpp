@@ -1,7 +1,8 @@
 // Counts ids in the session before the counts are added to the statistics in shared memory. An
 // addition in shared memory for each id would cost more than the id itself. The counts of a session
-// are added at the end of the transaction, or when another shard needs the same entry. Up to 256
-// shards with consecutive numbers have different entries in the session's table.
+// are added to shared memory at the end of the transaction, or when another shard needs the same
+// entry of the session's table. Up to 256 shards with consecutive numbers have different entries in
+// the session's table.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,8 @@ extern PendingCounters pending[kPendingSlots];
 // "snowflake.commit_wait" needs this id.
 extern uint64_t highest_id_of_transaction;
 
-// REQUIRES that `slot` is empty or counts ids of another shard.
+// Lets `slot` count ids of the shard `counter`, after adding the counts of another shard to shared
+// memory. REQUIRES that `slot` is empty or counts ids of another shard.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();

@@ -1,6 +1,7 @@
-// State of a server run. With preload, the postmaster maps PostmasterMemory, so that its contents
-// survive crash restarts. Without preload, PostmasterMemory is a part of PostgreSQL's shared
-// memory. A crash restart initializes PostgreSQL's shared memory again.
+// PostmasterMemory contains the state of a server run. If the library is preloaded, the postmaster
+// maps PostmasterMemory, so that its contents survive crash restarts. If the library is not
+// preloaded, PostmasterMemory is a part of PostgreSQL's shared memory, which a crash restart
+// initializes again.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,8 @@ struct PostmasterMemory {
   std::atomic<int64_t> lease_born_us;
 };
 
-// The pointer is null until open_shared_state() is called, unless the library is preloaded.
+// If the library is not preloaded, the pointer postmaster_memory is null until open_shared_state()
+// is called.
 extern PostmasterMemory* postmaster_memory;
 
 void map_postmaster_memory();

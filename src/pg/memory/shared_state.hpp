@@ -40,7 +40,7 @@ struct ClockWatch {
   std::atomic<int64_t> largest_backward_us;
   std::atomic<uint64_t> forward_steps;
   std::atomic<int64_t> largest_forward_us;
-  std::atomic<int64_t> behind_until_ms;  // when the clock will have caught up
+  std::atomic<int64_t> behind_until_ms;  // the time at which the clock will have caught up
   Episode behind;
   Episode ahead;
   Episode unsynchronized;
@@ -49,12 +49,12 @@ struct ClockWatch {
   int64_t counter_cost_ns;
   bool counter_is_constant;
   LogLimit stepped_ahead;
-  LogLimit stepped_back;  // within max_lead
+  LogLimit stepped_back;  // steps back after which no shard has to wait
 };
 
 // All members of LeaseStatus REQUIRE shared_state->lock, except `urgent`.
 struct LeaseStatus {
-  Latch* worker;  // null: not running
+  Latch* worker;  // null: the lease worker does not run
   std::atomic<bool> urgent;
   LeaseReport report;
 };
@@ -66,7 +66,7 @@ struct DatabaseEntry {
 };
 
 struct alignas(PG_CACHE_LINE_SIZE) SharedState {
-  LWLock lock;  // see database_state.hpp
+  LWLock lock;  // database_state.hpp has the locking rules
   ClockWatch clock;
   LeaseStatus lease;
   int64_t started_ms;  // wall clock
@@ -82,7 +82,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // Used if the library is not preloaded.
+  // The state of the server run, which is stored here only if the library is not preloaded.
   PostmasterMemory of_server_run;
 };
 
@@ -90,15 +90,16 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
 // size of SharedState changes, raise the ABI number in shared_state.cpp.
 static_assert(sizeof(SharedState) < 40000);
 
-// The pointer is null until the session has called open_shared_state().
+// The pointer shared_state is null until the session has called open_shared_state().
 extern SharedState* shared_state;
 
-// If the library is preloaded, the postmaster reserves and creates the memory.
+// If the library is preloaded, the postmaster reserves and creates the shared memory of the
+// library.
 void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
-// Finds or creates the memory. Returns a blocker (state that prevents minting) if the session must
-// not use the extension's shared memory. Raises an error if PostgreSQL's main shared memory has no
-// room for the header.
+// Finds or creates the shared memory of the library. Returns a blocker (state that prevents
+// minting) if the session must not use the extension's shared memory. Raises an error if
+// PostgreSQL's main shared memory has no room for the header.
 Blocker try_open_shared_state();
 // open_shared_state() raises an error if try_open_shared_state() returns a blocker.
 void open_shared_state();

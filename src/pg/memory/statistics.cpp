@@ -70,7 +70,7 @@ void end_refusals_of(Statistics& statistics) {
 }
 
 struct MarkWrite {
-  Statistics* statistics;  // null: none
+  Statistics* statistics;  // null: the mark is not being written
   int64_t since_us;
 };
 constinit MarkWrite mark_write{};
