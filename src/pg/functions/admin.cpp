@@ -21,7 +21,8 @@ SF_SQL_FUNCTION(observe) {
   require_shared_state();
   if (XactReadOnly) error_read_only("observe()");
   if (IsInParallelMode()) error_parallel("observe()");
-  // A null is ignored, because observe(max(id)) of an empty table must not stop a migration.
+  // A null argument is ignored, because observe(max(id)) of an empty table must not stop a
+  // migration.
   if (PG_ARGISNULL(0)) {
     notice_nothing_observed();
     PG_RETURN_VOID();
@@ -50,7 +51,7 @@ SF_SQL_FUNCTION(set_mark) {
   if (TIMESTAMP_NOT_FINITE(at) || at < timestamp_of_ms(layout.epoch_ms) ||
       at > timestamp_of_ms(end_ms))
     error_timestamp(at);
-  // Round up to milliseconds.
+  // Rounds the time `at` up to whole milliseconds.
   const int64_t ms = layout.epoch_ms + (at - timestamp_of_ms(layout.epoch_ms) + 999) / 1000;
   PG_RETURN_DATUM(timestamp_datum(set_mark(ms)));
 }

@@ -10,8 +10,8 @@ constexpr const char* kProblems =
     "SELECT relation, attribute, problem FROM snowflake.adopted_columns()"
     " WHERE problem IS NOT NULL ORDER BY 1, 2";
 
-// The query never waits for a lock, because lock_adopted() already holds the lock on
-// snowflake.adopted.
+// Locks the table snowflake.adopted without waiting, so that the query on the table does not wait
+// for a lock. Returns InvalidOid if the table is locked, missing or empty.
 Oid lock_adopted() {
   const Oid schema = get_namespace_oid("snowflake", true);
   const Oid table = OidIsValid(schema) ? get_relname_relid("adopted", schema) : InvalidOid;

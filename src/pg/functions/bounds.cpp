@@ -20,7 +20,8 @@ uint64_t minted(uint64_t tick, TimestampTz at) {
   return tick;
 }
 
-// For a time at the end of the layout, `ceiling` can be the first tick after the last minted tick.
+// For a time at the end of the layout's time range, `ceiling` can be the first tick after the last
+// minted tick.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -42,7 +43,7 @@ int64_t last_id_of(uint64_t tick) {
 // Returns the first tick (time unit) that begins at or after a time, limited to the time range of
 // the layout.
 uint64_t clamped_ceiling(TimestampTz at) {
-  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // also for -infinity
+  if (at <= timestamp_of_ms(layout.epoch_ms)) return 0;  // the time may be -infinity
   const uint64_t end = layout.last_minted_tick() + 1;
   if (at >= timestamp_of_ms(layout.ms_of_tick(end))) return end;
   return ticks_of(at).ceiling;
@@ -56,8 +57,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // An inclusive lower bound includes ids of exactly its time, and an exclusive upper bound
-  // excludes them.
+  // An inclusive lower bound includes the ids of its own time, and an exclusive upper bound
+  // excludes the ids of its own time.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

@@ -4,7 +4,7 @@
 
 namespace snowflake::pg {
 
-// For a null in the column, `value` is 0.
+// If the column is null in a row, `value` is 0.
 using Visit = void (*)(void* state, int64 value, bool null);
 
 // Visits every value of a column, also in child tables. The scan of the table is not planned, so no

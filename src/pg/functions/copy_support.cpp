@@ -1,11 +1,11 @@
 // This planner support function of next_id() lets COPY insert many rows at once if a column default
-// mints.
+// calls next_id().
 //
 // COPY inserts rows one by one if a column default is volatile, because the default might read the
-// loaded table. The function nextval() is the only volatile default that PostgreSQL excludes from
-// this rule. While COPY prepares its defaults, next_id_support() replaces next_id() by
-// next_id_for_copy(), which is the same C function, declared STABLE. COPY evaluates a STABLE
-// default once for each row, like a volatile default.
+// loaded table. PostgreSQL makes an exception only for the volatile default nextval(). While COPY
+// prepares its defaults, next_id_support() replaces next_id() by next_id_for_copy(), which is the
+// same C function, declared STABLE. COPY evaluates a STABLE default once for each row, like a
+// volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
 // rows the same id. Three conditions guarantee that next_id() is replaced only in BeginCopyFrom():
@@ -25,8 +25,8 @@
 // inlined SQL function used its argument twice, each use would mint another id. The planner does
 // not inline calls with an infinite cost. next_id_for_copy() therefore has an infinite cost.
 //
-// If a later PostgreSQL version renames the memory context, COPY inserts rows one by one, and
-// t/033_copy.pl fails.
+// If a later PostgreSQL version renames the memory context of COPY, then COPY inserts rows one by
+// one, and t/033_copy.pl fails.
 
 #include <limits>
 

@@ -33,7 +33,8 @@ bool has_subscription() {
   return found;
 }
 
-// Returns a sign that other servers have the same tables, for example a subscription, or null.
+// Returns a text that names a sign of other servers with the same tables, such as a subscription.
+// Returns null if there is no such sign.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";

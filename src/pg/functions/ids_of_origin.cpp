@@ -34,7 +34,7 @@ struct Sight {
   }
 };
 
-// An index is usable if it contains every row in the order of bigint.
+// An index is usable if the index contains every row of the table in the order of the type bigint.
 bool is_usable(Relation index, AttrNumber column) {
   return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
          index->rd_index->indkey.values[0] == column &&

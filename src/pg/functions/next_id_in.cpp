@@ -33,7 +33,7 @@ struct Range {
 // searched shards are ahead of the clock, the shard with the least lead is used.
 constexpr int kLooks = 64;
 
-constinit uint32_t last_used = UINT32_MAX;  // shard of the last call
+constinit uint32_t last_used = UINT32_MAX;  // the shard of the session's last call
 
 Range range_of(FunctionCallInfo fcinfo) {
   RangeType* const shards = PG_GETARG_RANGE_P(0);
@@ -114,7 +114,7 @@ void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) 
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);
   const uint32_t longer = count % owned;
-  uint32_t passed = 0;  // consecutive shards, not owned
+  uint32_t passed = 0;  // consecutive shards that the database does not own
   for (uint32_t part = 0; part < std::min(owned, count); shard = range.next(shard)) {
     // next_ids() raises the error if the database does not own any shard of the range any more.
     if (!owned_shards.contains(shard) && passed++ < range.end - range.first) continue;

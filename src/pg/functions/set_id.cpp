@@ -99,7 +99,7 @@ Columns columns_of(const Arguments& arguments, Relation relation) {
 }
 
 // A key that is not an id raises an error, because a plain number has no shard. If small numbers
-// were decoded as ids, the first few million would all be in shard 0.
+// were decoded as ids, the first few million numbers would all be in shard 0.
 void refuse_plain_number(Relation relation, const char* key, int64_t id) {
   const auto bits = static_cast<uint64_t>(id);
   if (layout.contains(bits) && !layout.is_of_first_hour(bits)) return;

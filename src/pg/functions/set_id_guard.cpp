@@ -1,6 +1,6 @@
-// CREATE TRIGGER does not call the trigger function, so set_id() cannot check its arguments. The
-// hook checks the arguments of set_id() in the new row of pg_trigger, also for triggers of
-// partitions.
+// CREATE TRIGGER does not call the trigger function, so set_id() cannot check its arguments. A hook
+// therefore checks the arguments of set_id() in each new row of pg_trigger, including the triggers
+// of partitions.
 #include "pg/functions/set_id_guard.hpp"
 
 #include "pg/errors/errors_routing.hpp"

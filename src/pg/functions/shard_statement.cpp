@@ -22,7 +22,7 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// Checks a name of `parts` parts, of which the first is a relation's name.
+// Checks a qualified name, which must have `parts` parts and begin with the name of a relation.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));

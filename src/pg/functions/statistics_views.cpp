@@ -72,7 +72,8 @@ SF_SQL_FUNCTION(shard_stats) {
   for (uint32_t i = 0; i < shards.size(); ++i) {
     const Counters& counters = shards[i].statistics;
     const auto last_id = static_cast<uint64_t>(count_of(counters.last_id));
-    // Waits and refusals are counted at once, but ids only at the end of a transaction.
+    // Waits and refused calls are counted at once, but ids are counted only at the end of a
+    // transaction.
     if (last_id == 0 && count_of(counters.waits) == 0 && count_of(counters.refusals) == 0) continue;
     put_row(fcinfo,
             {

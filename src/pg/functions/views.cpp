@@ -45,7 +45,7 @@ SF_SQL_FUNCTION(layout) {
   PG_RETURN_DATUM(layout_row(fcinfo, layout));
 }
 
-// preview_layout() accepts the same texts as the settings in postgresql.conf.
+// preview_layout() accepts the same texts for a layout as the settings in postgresql.conf.
 SF_SQL_FUNCTION(preview_layout) {
   const char* const bits = text_to_cstring(PG_GETARG_TEXT_PP(0));
   const char* const tick = text_to_cstring(PG_GETARG_TEXT_PP(1));
