@@ -1,6 +1,7 @@
-// The SQL functions for aliases, digits and tokens. For an invalid text, a function from_...()
-// raises an error, and try_from_...() returns NULL. A function that writes an alias puts the
-// optional prefix in front, and a function that reads an alias requires the prefix.
+// The SQL functions that encrypt ids as aliases, digits or tokens, and decrypt these texts. For an
+// invalid text, a function from_...() raises an error, and try_from_...() returns NULL. A function
+// that writes an alias puts the optional prefix in front, and a function that reads an alias
+// requires the prefix.
 
 #include "errors.hpp"
 #include "forms.hpp"
@@ -85,7 +86,7 @@ template <class Read>
 Datum read_id(FunctionCallInfo fcinfo, int prefix_at, bool or_null, const Form& form, Read&& read) {
   const auto name = text_view(PG_GETARG_TEXT_PP(1));
   const auto prefix = prefix_of(fcinfo, prefix_at);
-  writing_key(name);  // checks the key's name
+  writing_key(name);  // raises an error if the key file has no key with this name
   auto encoded = text_view(PG_GETARG_TEXT_PP(0));
   if (!encoded.starts_with(prefix)) {
     if (or_null) PG_RETURN_NULL();

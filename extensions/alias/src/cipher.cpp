@@ -31,7 +31,8 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
 }
 
 // Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). The text `purpose`
-// ends with the counter 1 of RFC 5869. The HMAC uses the key with which it was last initialized.
+// ends with the counter 1 of RFC 5869. The argument `hmac` must already be initialized with the key
+// from which derive() derives a key.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -106,7 +107,7 @@ class DecimalRoundFunction {
 
   const Cipher& cipher_;
   bool* failed_;
-  size_t bytes_;  // b of the standard
+  size_t bytes_;  // the number b of NIST SP 800-38G
   uint8_t start_[kBlock] = {};
 };
 
@@ -123,7 +124,7 @@ bool KeyDerivation::start() {
 }
 
 void KeyDerivation::release() {
-  EVP_MAC_CTX_free(hmac);  // also wipes the key
+  EVP_MAC_CTX_free(hmac);  // also overwrites the key in memory
   hmac = nullptr;
 }
 

@@ -33,11 +33,11 @@ struct Cipher {
   uint8_t compact_key[32];  // kept until prepare()
   uint8_t token_key[32];
 
-  // Returns false if libcrypto fails, for lack of memory or of AES. release() must also be called
-  // after a failure.
+  // Returns false if libcrypto fails because memory or AES is not available. The caller must call
+  // release() even if set_key() fails.
   bool set_key(KeyDerivation& derivation, const uint8_t (&key)[kKeyBytes]);
-  // prepare() must be called before the functions that follow. A key is prepared at its first use,
-  // because most sessions use few of many keys.
+  // prepare() must be called before a function that encrypts or decrypts. A key is prepared at its
+  // first use, because most sessions use only a few of the keys in the key file.
   bool prepare();
   void release();
 
@@ -52,7 +52,7 @@ struct Cipher {
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 
   // Encrypts the id and 64 zero bits as one AES block (encode-then-encipher, Bellare and Rogaway
-  // 2000). A guessed encrypted block is accepted with a probability of 1 in 2^64.
+  // 2000). decipher() accepts a guessed block with a probability of 1 in 2^64.
   bool encipher(uint64_t id, uint8_t (&block)[16]) const;
   enum class Opened { authentic, forged, failed };
   Opened decipher(const uint8_t (&block)[16], uint64_t* id) const;

@@ -32,7 +32,7 @@ inline constexpr unsigned kDecimalRounds = 10;
 // Even rounds of FF1 change the upper half of the digits. If the number of digits is odd, the upper
 // half is shorter.
 struct DecimalHalves {
-  uint64_t upper, lower;  // values of each half
+  uint64_t upper, lower;  // the number in each half
 
   constexpr explicit DecimalHalves(unsigned digits) noexcept
       : upper(power_of_ten(digits / 2)), lower(power_of_ten(digits - digits / 2)) {}
@@ -75,7 +75,7 @@ constexpr uint64_t unpermute_decimal(uint64_t permuted, unsigned digits,
   return a * halves.lower + b;
 }
 
-// REQUIRES value < 10^length.
+// Writes `value` as `length` decimal digits. REQUIRES value < 10^length.
 constexpr void write_decimal(uint64_t value, char* out, size_t length) noexcept {
   for (; length > 0; value /= 10) out[--length] = static_cast<char>('0' + value % 10);
 }

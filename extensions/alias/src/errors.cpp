@@ -17,8 +17,8 @@ const char* character_at(std::string_view text, size_t at) {
   return pnstrdup(text.data() + at, std::min(static_cast<size_t>(length), text.size() - at));
 }
 
-// Only roles that may read the setting see the path of the key file. The server's log always
-// contains the path of the key file.
+// Only roles that may read the setting "snowflake_alias.key_file" see the path of the key file. The
+// server's log always contains the path of the key file.
 const char* shown_path(const char* path) {
   if (!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS))
     return "The setting \"snowflake_alias.key_file\" contains the path of the file. A relative "

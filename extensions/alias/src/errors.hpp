@@ -9,12 +9,12 @@
 namespace snowflake::alias {
 
 struct Form {
-  const char* name;     // "an alias"
-  const char* written;  // describes the spelling
+  const char* name;     // for example "an alias"
+  const char* written;  // describes the format of the text
   const char* maker;
 };
 
-// The key file
+// Errors about the key file
 [[noreturn]] void error_no_key_file();
 [[noreturn]] void error_key_file_lost();
 [[noreturn]] void error_reading_key_file(const char* path, const char* attempt);
@@ -25,7 +25,7 @@ struct Form {
 [[noreturn]] void error_parallel_worker();
 [[noreturn]] void error_cipher();
 
-// Arguments
+// Errors about arguments of functions
 [[noreturn]] void error_no_such_key(std::string_view name);
 [[noreturn]] void error_negative_id(int64_t id);
 [[noreturn]] void error_digits_length(int32_t length, unsigned least, unsigned most);

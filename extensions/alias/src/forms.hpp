@@ -5,8 +5,9 @@
 //  - Token: an encrypted block of 128 bits, written in base62. read_token() tries every version of
 //    the key, and only the right version accepts the token.
 //
-// If a text is invalid, the functions that read it return the reason, because some callers return
-// NULL. If the keys or libcrypto are unusable, the functions raise an error.
+// If a text is invalid, the functions that read texts return the reason instead of raising an
+// error, because some callers return NULL for an invalid text. If the keys or libcrypto are
+// unusable, the functions raise an error.
 #pragma once
 
 #include "base62_wide.hpp"
@@ -23,8 +24,8 @@ inline constexpr unsigned kMaxDigits = 1 + kMaxDecimalDigits;
 enum class Reason : uint8_t {
   none,
   written,     // `error` and `at` are set
-  no_version,  // `version` not in the file
-  forged,      // all versions reject the token
+  no_version,  // the key file has no key of this `version`
+  forged,      // every version of the key rejects the token
 };
 
 struct Outcome {
@@ -35,8 +36,8 @@ struct Outcome {
   unsigned version;
 };
 
-// Each write_...() writes a text of fixed length, without a terminator. REQUIRES id <= kGreatestId.
-// write_digits() REQUIRES that the id has fewer digits than `length`.
+// Each function write_...() writes a text of fixed length, without a zero byte at the end. REQUIRES
+// id <= kGreatestId. write_digits() REQUIRES that the id has fewer digits than `length`.
 void write_alias(Key& key, uint64_t id, char* out);
 void write_digits(Key& key, uint64_t id, unsigned length, char* out);
 void write_token(Key& key, uint64_t id, char* out);

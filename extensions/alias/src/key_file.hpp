@@ -6,8 +6,8 @@
 //     photos   0        99aa...
 //
 // If several lines have the same name, only the first key encrypts ids, and all keys decrypt
-// aliases. Blank lines and lines that begin with # are ignored. An error contains the number of the
-// invalid line, but never its contents.
+// aliases. Blank lines and lines that begin with # are ignored. An error message contains the
+// number of the invalid line, but never the contents of the line.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ constexpr const char* describe(LineError error) noexcept {
 }
 
 struct KeyLine {
-  std::string_view name;  // empty if without a key
+  std::string_view name;  // empty if the line has no key
   uint8_t version;
   uint8_t key[kKeyBytes];
   LineError error;

@@ -24,10 +24,10 @@ constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
 
 constexpr char kKeyFile[] = "snowflake_alias.key_file";
 constinit char* key_file = nullptr;
-constinit bool key_file_lost = false;  // the session uses the default
+constinit bool key_file_lost = false;  // the session uses the default path instead
 constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
-constinit TimestampTz read_at = 0;  // PgReloadTime of the ring
+constinit TimestampTz read_at = 0;  // PgReloadTime when the keys were read
 
 // Applies PostgreSQL's rule for private key files. If the key file belongs to the server's user, no
 // other user may have permissions on the file. If the key file belongs to root, its group may read
@@ -71,7 +71,7 @@ void release_keys(void* argument) {
 }
 
 // Adds the key of a line in the key file. Returns null, or the reason why the line in the key file
-// is invalid. The reason is an empty text if libcrypto fails.
+// is invalid. If libcrypto fails, add() returns an empty text.
 const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;

@@ -15,7 +15,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // first key of its name
+  bool writes;  // whether the key is the first key of its name
   Cipher cipher;
 
   bool is_called(std::string_view called) const {
@@ -27,7 +27,8 @@ struct KeyRing {
   Key* keys;  // in the order of the key file
   int count;
 
-  // Returns null if the key file does not contain the name or the version.
+  // Returns a key of the key file, or null if the key file does not contain the name or the
+  // version.
   Key* writing(std::string_view name) const;
   Key* version_of(std::string_view name, unsigned version) const;
 };
