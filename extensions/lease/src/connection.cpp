@@ -9,10 +9,10 @@ namespace snowflake::lease {
 
 namespace {
 
-// The lease worker first sends these statements, which override settings of its role and database
-// on the lease server. With the TCP settings, a backend of the lease server ends within half a
-// minute after its client has failed. Without the TCP settings, the backend of a failed client
-// would count towards a CONNECTION LIMIT for two hours.
+// In each connection, the lease worker first sends the statements of kSettings, which override
+// settings of its role and database on the lease server. With the TCP settings, a backend of the
+// lease server ends within half a minute after its client has failed. Without the TCP settings, the
+// backend of a failed client would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
@@ -27,7 +27,8 @@ constexpr char kSettings[] =
     "SET tcp_keepalives_interval = 5;"
     "SET tcp_keepalives_count = 3;"
     "SET tcp_user_timeout = 20000;"
-    // Start time and port show whether the lease server is this server (own_server).
+    // The start time and the port of the lease server show whether the lease server is this server
+    // itself (own_server).
     "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000)::bigint,"
     " pg_catalog.current_setting('port')";
 
@@ -40,7 +41,7 @@ constinit Target target{};
 constinit bool own_server = false;
 constinit char warning[256]{};  // a warning that makes the answer invalid
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // all other messages
+constinit char remarks[kMostRemarks][256]{};  // all other messages of the lease server
 constinit int remark_count = 0;
 
 // If a wait for a synchronous standby was cancelled, SyncRepWaitForLSN() sends a warning. The name
@@ -191,7 +192,8 @@ bool finish_question(int sent, Expected expected, const Deadline& deadline, Exch
 }
 
 void start(const char* conninfo) {
-  // libpq ignores empty values. If a keyword appears twice, libpq uses the last value.
+  // libpq ignores empty values of connection parameters. If a connection parameter appears twice,
+  // libpq uses the last value.
   const char* const keywords[] = {"dbname", "host", "hostaddr", "port", "fallback_application_name",
                                   nullptr};
   const char* const values[] = {conninfo,    target.host,       target.hostaddr,

@@ -14,12 +14,12 @@ namespace snowflake::lease {
 
 inline constexpr int kColumns = 10;
 
-// Texts are cut to fit.
+// The result of a request to the lease server. Texts that are too long for a member are cut.
 struct Exchange {
   bool answered;
   char column[kColumns][400];
   bool null[kColumns];
-  char failure[512];  // reason if not answered
+  char failure[512];  // why the lease server did not answer
 };
 
 // Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is

@@ -12,9 +12,9 @@ constexpr int kMostHosts = 32;
 struct Turn {
   int hosts;
   int host;
-  int address;                // of the present host
-  int addresses[kMostHosts];  // per host; 0: unknown
-  int tried;                  // addresses that failed in this round
+  int address;                // the number of the present host's address
+  int addresses[kMostHosts];  // how many addresses each host has; 0: unknown
+  int tried;                  // addresses of hosts that failed in this round
 };
 constinit Turn turn{};
 

@@ -14,9 +14,9 @@ struct Target {
   char host[256];
   char hostaddr[64];
   char port[32];
-  int connect_timeout_ms;  // 0: not in connection string
-  bool alone;              // no other host or address
-  char name[400];          // for messages
+  int connect_timeout_ms;  // 0: not set in the connection string
+  bool alone;              // whether no other host or address exists
+  char name[400];          // the host and address, for messages
 };
 
 // Stores the next host of the connection string in `target`. If the host name has no address,

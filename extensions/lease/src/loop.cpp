@@ -11,7 +11,7 @@ namespace snowflake::lease {
 
 namespace {
 
-constexpr int64_t kUrgentPauseMs = 1'000;  // while sessions wait
+constexpr int64_t kUrgentPauseMs = 1'000;  // the pause while sessions wait for a lease
 
 // Returns true if the whole server stops, not only the lease worker. The postmaster writes
 // "stopping" to postmaster.pid before it ends processes.
@@ -26,9 +26,10 @@ bool server_stops() {
          strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
 }
 
-// Registers a new lease worker that continues after this worker was terminated by an operator. The
-// postmaster's own restart of workers is not used, because it depends on the wall clock, which may
-// have been set back. Returns false if no slot for a background worker is free.
+// Registers a new lease worker that continues after this worker was terminated by an administrator.
+// The postmaster's own restart of workers is not used, because the postmaster compares readings of
+// the wall clock, which may have been set back. Returns false if no slot for a background worker is
+// free.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
@@ -140,8 +141,8 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
-  // Makes the lease worker visible in pg_stat_activity, so that an operator can end it. The column
-  // "state" stays null, because scripts often end sessions whose state is idle.
+  // Makes the lease worker visible in pg_stat_activity, so that an administrator can end the lease
+  // worker. The column "state" stays null, because scripts often end sessions whose state is idle.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();

@@ -15,7 +15,7 @@ constexpr int64_t kSameKindApartUs = 60'000'000;
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];
-  int64_t at_us[kKinds];  // 0: free
+  int64_t at_us[kKinds];  // 0: the entry is free
   int next;
 
   bool is_news(uint32_t which, int64_t apart_us) {
@@ -34,7 +34,7 @@ struct RecentMessages {
 };
 constinit RecentMessages failures{};
 constinit RecentMessages recent_remarks{};
-constinit bool unwell = false;  // last message was a failure
+constinit bool unwell = false;  // the last message was about a failure
 
 uint32_t kind_of(const char* text) {
   uint32_t hash = 2166136261;  // FNV-1a

@@ -22,8 +22,8 @@ void set_message(const char* text);
 // level of a message is at least LOG, so that the log shows the end of the failure.
 void log_event(int level, const char* text);
 
-// Like log_event(), for failures. A failure of the same kind is logged only once a minute. Failures
-// are of the same kind if their messages differ only in numbers.
+// Logs a failure of the lease worker like log_event(). A failure of the same kind is logged only
+// once a minute. Failures are of the same kind if their messages differ only in numbers.
 void log_failure(const char* text);
 
 // Logs a notice of the lease server, but each kind of notice only once.

@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kLibrary[] = "snowflake_lease";
 
-// Depending on the server's version, the list of workers is singly linked, or doubly linked and
-// ends at its head.
+// The list of background workers is singly linked in some versions of PostgreSQL, and doubly linked
+// in other versions. A doubly linked list ends at its head.
 template <class Head, class Node>
 bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);

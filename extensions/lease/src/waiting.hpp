@@ -7,8 +7,8 @@
 namespace snowflake::lease {
 
 struct Deadline {
-  int64_t at_us;  // of the monotonic clock
-  bool may_stop;  // stop on shutdown requests too
+  int64_t at_us;  // time of the deadline on the monotonic clock
+  bool may_stop;  // whether a shutdown request also ends the wait
 };
 
 Deadline in_ms(int64_t ms, bool may_stop);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kShortestTimeoutMs = 3'000;
 constexpr int64_t kLongestTimeoutMs = 10'000;
-constexpr int kGiveBackMs = 3'000;  // delays a fast shutdown
+constexpr int kGiveBackMs = 3'000;  // a longer timeout would delay a fast shutdown
 constexpr int64_t kShortestPauseMs = 250;
 constexpr int64_t kLongestPauseMs = 10'000;
 
@@ -24,8 +24,8 @@ constexpr char kWaysOut[] = "The view snowflake_fleet.health of the lease server
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;          // already warned about the clocks
-  int64_t asked_offset_us;  // before the last request
+  bool wide_apart;          // a warning about the clocks was already logged
+  int64_t asked_offset_us;  // the clock offset before the last request
 };
 constinit State state{};
 
@@ -191,8 +191,8 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// With a short lease, the timeout is shorter, so that several hosts can be tried before the lease
-// ends.
+// Returns the timeout of a request to one host. If the lease is short, the timeout is shorter, so
+// that several hosts can be tried before the lease ends.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }

@@ -6,20 +6,20 @@
 
 namespace snowflake::lease {
 
-// start.cpp
+// Functions of start.cpp
 
 // Sets `port` of messages.hpp.
 void find_port();
 
 BackgroundWorker describe_worker();
 
-// worker.cpp
+// Functions of worker.cpp
 
 // The times of the last and the next request, on the monotonic clock.
 struct Schedule {
   int64_t asked_us;
   int64_t due_us;
-  int64_t pause_ms;  // between failed attempts
+  int64_t pause_ms;  // the pause between failed attempts
 };
 extern Schedule schedule;
 
