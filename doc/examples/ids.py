@@ -34,6 +34,6 @@ def from_base62(text):
     return checked(sum(BASE62.index(symbol) * 62 ** (10 - place) for place, symbol in enumerate(text)))
 
 def shard_for(key, shards=1 << SHARD_BITS):
-    if not 1 <= shards <= 1 << SHARD_BITS:
+    if shards not in range(1, (1 << SHARD_BITS) + 1):
         raise ValueError('not a number of shards')
     return int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:4], 'big') * shards >> 32

@@ -41,7 +41,7 @@ def numbers(parameters):
         abort(400, f"takes {' and '.join(parameters) or 'no parameters'}, each once")
     for name, value in values.items():
         if not re.fullmatch("[0-9]{1,19}", str(value), re.ASCII):
-            abort(400, f"{name} has to be a whole number from 0 to 9223372036854775807")
+            abort(400, f"{name} has to be a whole number of at most 19 digits, without a sign")
     if not 1 <= int(values.get("count", 1)) <= MOST_IDS:
         abort(400, f"count is 1 to {MOST_IDS}")
     return values

@@ -87,7 +87,7 @@ try:
     refused("/v1/ids?count=", 400, "whole number", "an empty count")
     refused("/v1/ids?count=1&count=2", 400, "each once", "a count twice")
     refused("/v1/id?shards=5", 400, "shard, each once", "another parameter")
-    refused("/v1/id?shard=-1", 400, "whole number from 0 to", "a negative shard")
+    refused("/v1/id?shard=-1", 400, "at most 19 digits", "a negative shard")
     refused("/v1/id?shard=256", 400, "out of range.*hint", "a shard that the layout does not have")
     refused("/v1/id?shard=99999999999", 400, "out of range", "a shard that is no integer")
     refused("/v1/id?shard=5%00", 400, "whole number", "a zero byte")
