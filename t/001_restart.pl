@@ -10,8 +10,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# "snowflake.max_lead" is set to a minute, so the server mints ids at once even if its clock is behind. If a server lost
-# the high-water mark, the server would not wait for the clock, and would return ids that are too small.
+# "snowflake.max_lead" is set to a minute, so the server mints ids at once even if its clock is behind. A server that
+# lost its high-water mark would return ids that are smaller than its earlier ids.
 my $node = Snowflake::Node->create_running('main', conf => "restart_after_crash = on\nsnowflake.max_lead = 60s\n");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int);
@@ -31,7 +31,7 @@ sub mint
 	return;
 }
 
-# Starts clients that mint ids until the server ends. Waits until each client has received ids.
+# Starts clients that mint ids until the server ends, and waits until each client has received ids.
 sub start_writers
 {
 	my $script = <<~'SQL' x 10_000;

@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# This layout has only 64 ids per shard and time unit (tick), so that the test can mint all ids of a time unit.
+# The layout 41/13/6 has only 64 ids per shard and time unit (tick), so that the test can mint all of them.
 my $node = Snowflake::Node->create_running('main', conf => "snowflake.layout = '41/13/6'\n");
 
 my $ledger = Snowflake::Ledger->new(sequence_bits => 6);
@@ -30,7 +30,6 @@ sub stats
 		"SELECT $columns FROM snowflake.shard_stats WHERE shard = $shard");
 }
 
-# Checks that the times of 2000 new ids are at most $lead ahead of the clock.
 sub not_ahead_by
 {
 	my ($lead, $id, $name) = @_;
@@ -57,7 +56,7 @@ mint_of(2);
 is(stats("waits, refusals, wait_time > 0", 2), '1|0|t', 'after a step back of 1.9 s a call waits');
 not_ahead_by('100 ms', 'snowflake.next_id(2)', 'after a step back of 1.9 s no id is further ahead of the clock than max_lead');
 
-# If the clock steps back further than the server may wait, calls that mint ids fail without any effect.
+# If the clock steps back by ten minutes, calls that mint ids fail, because "snowflake.max_wait" is two seconds.
 mint_of(3);
 my $mark = $node->mark;
 $clock->step(-600);

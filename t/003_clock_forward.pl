@@ -53,8 +53,7 @@ is($node->safe_psql('postgres', 'SELECT snowflake.shard_of(snowflake.make_id(now
 $clock->step(-7200);
 in_time('after a jump was corrected, ids have the right time');
 
-# A server that preloads the library still detects a jump of the clock after a crash. A server that does not preload the
-# library writes no warning at its start.
+# A server that preloads the library still detects a jump of the clock after a crash.
 $node->set_preload(1);
 $node->restart;
 $clock->step(+7200);
@@ -77,7 +76,7 @@ is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' 
 in_time('after accept_clock() ids have the time of the accepted clock');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
-# Several small jumps of the clock are refused like one large jump, because all jumps are measured from the same time.
+# Three jumps of the clock by 25 minutes are refused, because together the jumps exceed the limit of one hour.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);
@@ -94,7 +93,6 @@ $node->poll_query_until('postgres',
 $clock->step(+36000);
 in_time('a jump of ten hours is not refused if max_forward_jump is a day');
 
-# Sets the clock to a time before the epoch from which the time in ids is counted.
 my $now = $clock->offset;
 $clock->set(1_704_067_200 - time);
 my %before = (
@@ -112,7 +110,6 @@ $node->refuses('CREATE EXTENSION snowflake', \%before, 'CREATE EXTENSION fails w
 $clock->set($now);
 in_time('if the clock is corrected by years to a time near the mark, nobody has to accept it');
 
-# Sets the clock past the last time that the layout can encode.
 $node->set_preload;
 $node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01

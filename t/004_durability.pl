@@ -1,5 +1,5 @@
 # Tests that the WAL of a new high-water mark is flushed before a call returns an id that needs the new high-water mark.
-# Each write of the high-water mark must produce little WAL.
+# Tests how much WAL the writes of the high-water mark produce.
 
 use strict;
 use warnings FATAL => 'all';
@@ -26,8 +26,8 @@ sub time_of
 		"SELECT (extract(epoch FROM snowflake.time_of($id)) * 1000)::bigint");
 }
 
-# Mints ids until the high-water mark has risen, and crashes the server. Repeats both steps once. After recovery the
-# high-water mark must be above the last id.
+# Mints ids until the high-water mark has risen, and crashes the server. After recovery the high-water mark must be
+# above the last id.
 sub is_durable
 {
 	my ($name) = @_;
@@ -52,9 +52,7 @@ $node->safe_psql('postgres', "LOAD 'snowflake'; ALTER SYSTEM SET snowflake.reser
 $node->restart;
 is_durable('an immediate stop while the WAL writer sleeps');
 
-# After a call has written the high-water mark, its transaction has no transaction id, and no lock remains. The first
-# call after a server start writes the high-water mark. Later calls write the high-water mark when the clock has caught
-# up with the ids.
+# A transaction in which next_id() writes the high-water mark gets no transaction id and holds no lock.
 $node->clock->set(0);
 $ledger->new_server_run;
 $node->restart;
@@ -94,7 +92,7 @@ $node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM genera
 ok(!$timed_out, 'no call waits for a missing synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 
-# The server writes one WAL record in each half of "snowflake.reserve", whatever the number of minted ids is.
+# Even at the highest rate of ids, the server writes one WAL record in each half of "snowflake.reserve".
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
 $node->restart;
 my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
@@ -139,8 +137,7 @@ $ledger->new_server_run;
 $node->start;
 is_durable('wal_level = minimal, full_page_writes = off');
 
-# Creates the extension and mints ids in one transaction. With wal_level = minimal, PostgreSQL writes no WAL for the new
-# sequence of the high-water mark.
+# With wal_level = minimal, PostgreSQL writes no WAL for a sequence in the transaction that creates the sequence.
 $node->safe_psql('postgres', 'CREATE DATABASE fresh');
 $node->mint($ledger, <<~'SQL', 'fresh');
 	BEGIN;

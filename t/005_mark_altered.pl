@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# The session $old starts before all changes of the high-water mark, and uses its cached state as long as possible.
+# The session $old starts before all changes of the high-water mark, so that its cached state is outdated.
 my $old = $node->session;
 
 sub both_mint
@@ -51,7 +51,6 @@ both_mint();
 cmp_ok($node->mark, '>=', $raised, 'later calls do not lower a raised mark');
 covered('a raised mark covers all ids');
 
-# If the high-water mark is lowered, the next call that needs the high-water mark raises it again.
 foreach my $lowered (12345, $node->mark - 86_400_000)
 {
 	$node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $lowered)");
@@ -83,9 +82,8 @@ $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART
 both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
-# If a transaction has locked the high-water mark, calls that must raise the high-water mark wait. A call that waits for
-# the locked high-water mark can be cancelled. If the transaction that has locked the high-water mark ends, the waiting
-# call continues.
+# While another transaction locks the high-water mark, a call that must raise the high-water mark waits. Such a waiting
+# call can be cancelled.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -136,9 +134,9 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# Removes the sequence of the high-water mark from the extension, and puts another sequence in its place. When an
-# extension's sequence is replaced, PostgreSQL sends no invalidation message. The next session that raises the
-# high-water mark must detect the new sequence, whether this session has cached state or is new.
+# Replaces the extension's sequence of the high-water mark by another sequence. PostgreSQL sends sessions no
+# invalidation message about this replacement. New and old sessions must detect the new sequence when they raise the
+# high-water mark.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -221,8 +219,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests high-water marks that are later than the last time of the layout. If the library dropped the upper bits of the
-# first tested high-water mark, its time would be 50 ms after the first time of ids.
+# Tests high-water marks that are later than the last time of the layout. The lower 54 bits of the first tested
+# high-water mark are a valid time, so a library that drops the upper bits fails.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;

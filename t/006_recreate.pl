@@ -22,9 +22,8 @@ sub mint
 	return;
 }
 
-# Drops and creates the extension while sessions mint ids. One long statement still calls the function of the dropped
-# extension, and must use the high-water mark of the new extension. Statements that begin while the extension does not
-# exist fail.
+# Drops and creates the extension while a long statement mints ids. The long statement must use the high-water mark of
+# the new extension.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {
@@ -56,7 +55,6 @@ $node->crash($ledger, -3);
 mint();
 $ledger->check(2_000, 'ids are unique over a new extension, an immediate stop and a clock that is behind');
 
-# Creates the extension again right after the start of a server whose clock is behind.
 $node->crash($ledger, -3);
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake');
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -105,8 +103,8 @@ mint('copy');
 is($node->safe_psql('copy', 'SELECT snowflake.next_id(1) > max(id) FROM t'), 't', 'a copy of a database mints above its rows');
 mint('fickle');
 
-# The new database has the OID of a dropped database, and both databases were made from the same template. In shared
-# memory the state of the new database looks like the state of the dropped database.
+# The new database has the OID of a dropped database, and both databases were made from the same template. The library
+# must not use the dropped database's state in shared memory for the new database.
 $node->create_database('model');
 $node->safe_psql('postgres', 'CREATE DATABASE twin TEMPLATE model OID = 90001');
 mint('twin');

@@ -11,8 +11,8 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# With wal_consistency_checking a standby stops if a replayed page of the high-water mark differs from the primary's
-# page.
+# wal_consistency_checking stops a standby if replay changes a page of the high-water mark in another way than the
+# primary.
 my $primary = Snowflake::Node->create_running('primary', allows_streaming => 1,
 	extra => ['--data-checksums'], conf => <<~'CONF');
 	wal_consistency_checking = all
@@ -87,7 +87,6 @@ $primary->safe_psql('postgres', 'INSERT INTO photos (id, n) VALUES (' . $last[-1
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 
-# Promotes the standby while the standby's clock is ten seconds behind.
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM snowflake.databases'), '0', 'calls that failed on the standby have taken no slot for databases');
 $standby->clock->step(-10);
 $standby->promote;
@@ -103,7 +102,7 @@ $reading->query_safe('ROLLBACK');
 $ledger->record('reader', split /\n/, $reading->query_safe('SELECT snowflake.next_id(5)'));
 $_->quit foreach $session, $reading;
 
-# In a second failover the standby's own standby is promoted, with a clock that is further behind.
+# A cascading standby, whose clock is even further behind, is promoted after the first standby.
 mint($standby);
 $standby->wait_for_catchup($cascade, 'replay');
 $standby->stop('immediate');
@@ -113,7 +112,7 @@ $ledger->new_server_run;
 mint($cascade);
 $ledger->check(26_000, 'ids are unique over a second failover');
 
-# In a third failover the standby is made by a base backup while the primary mints.
+# Promotes a standby whose base backup was taken while the primary minted ids.
 mint($cascade);
 my $writer = $cascade->start_writer("SELECT snowflake.next_id(g % 5) FROM generate_series(1, 20) g; SELECT pg_sleep(0.005);\n" x 300);
 my $third = add_standby('third', $cascade);

@@ -1,5 +1,4 @@
-# Tests dumps, base backups and point-in-time recovery on another server, also if the settings of that server choose
-# another layout.
+# Restores dumps, base backups and recovered backups on another server, whose settings may choose another layout of ids.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +14,7 @@ my $conf = 'snowflake.max_lead = 60s';
 my $source = Snowflake::Node->create('source', allows_streaming => 1, has_archiving => 1, conf => $conf);
 $source->start;
 
-# An application's own role owns the database and the table, and has no other privileges.
+# The role "app", which has no other privileges, owns the database and the table.
 $source->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app');
 $source->safe_psql('app', 'CREATE EXTENSION snowflake');
 $source->safe_psql('app', <<~'SQL');
@@ -124,7 +123,7 @@ foreach my $function (@functions)
 $pooled->quit;
 all_refuse(\%restored, 'restored under another layout: every function fails with detail and hint');
 
-# Changing the settings of the server does not help, because values that the restore computed stay wrong.
+# Changing "snowflake.layout" after the restore does not correct values that the restore computed under another layout.
 $target->append_conf('postgresql.conf', "snowflake.layout = 'fleet'");
 $target->restart;
 all_refuse(\%restored, 'restored under another layout: every function still fails after the setting was changed');
@@ -137,8 +136,7 @@ continues($target, 200, 'the dump can be restored into a new database as the hin
 $target->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.layout');
 $target->restart;
 
-# Restores a dump as a role that owns the database, but not the existing extension. A restore that continues after
-# errors restores all rows.
+# Restores a dump as a role that owns the database, but not the existing extension.
 sub restore_as_app
 {
 	$target->safe_psql('postgres', 'DROP DATABASE app');

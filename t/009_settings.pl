@@ -1,6 +1,6 @@
-# Tests that a server that preloads the library does not start with an invalid setting. The error of the failed server
-# start must explain why the setting is invalid. The tests in test/core and sql/settings.sql check errors of settings
-# that need no server start.
+# Tests that a server that preloads the library does not start with an invalid setting. The error of the failed start
+# must contain the reason. The tests in test/core and sql/settings.sql check errors of settings that need no server
+# start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,7 +24,7 @@ sub configure
 	return;
 }
 
-# Starts the server with an option that only loads the libraries, prints a computed setting and ends.
+# Starts the server with the option -C, with which PostgreSQL loads the libraries, prints a setting and ends.
 sub start_with
 {
 	my ($settings) = @_;
@@ -43,7 +43,7 @@ sub stops_the_start
 
 like((start_with("snowflake.max_lead = '30s'"))[0], qr/^\d+$/, 'the server starts with a valid setting');
 
-# PostgreSQL itself would only write a warning about an invalid value, and use the default.
+# If an extension's setting is invalid, PostgreSQL itself only writes a warning and uses the default.
 my $range = qr/-?\d+(?: \w+)? is outside the valid range for parameter/;
 my %wrong = (
 	layout => [ '41/13/11', qr/invalid value for .*\n.*DETAIL:  The bits add up to more than 64\./ ],
@@ -66,7 +66,6 @@ foreach my $name (sort keys %wrong)
 	stops_the_start("snowflake.$name = '$value'", qr/FATAL:  (?=.*"snowflake\.$name")$why/);
 }
 
-# Tests settings that are valid alone, but not in combination with another setting.
 stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 	qr/FATAL:  invalid id layout: "snowflake.layout" js53, "snowflake.tick" 1 ms, .*\n.*DETAIL:  The tick of a preset cannot be changed\.\n.*HINT:/);
 stops_the_start("snowflake.tick = '100us'",
@@ -91,9 +90,8 @@ $node->wait_for_log(qr/outside the valid range for parameter "snowflake.max_lead
 is($node->safe_psql('postgres', 'SHOW snowflake.max_lead'), '30s', 'a reload with an invalid value does not change the setting');
 cmp_ok($node->safe_psql('postgres', 'SELECT snowflake.next_id(1)'), '>', 0, 'the server still mints after a reload with an invalid value');
 
-# A reload of the server's settings does not change the layout of a database. If a reload brings an invalid list of
-# owned shards, sessions continue to use the former list. If a reload brings a valid list of owned shards, new sessions
-# use the new list.
+# A reload of the settings changes the shards that a server owns, but not the layout of a database. If
+# "snowflake.owned_shards" is invalid at a reload, sessions use its former value.
 configure("snowflake.owned_shards = '5-1'\nsnowflake.layout = 'twitter'");
 $since = -s $node->logfile;
 $node->reload;
@@ -106,8 +104,7 @@ $node->reload;
 $node->wait_for_log(qr/invalid value for parameter "snowflake.region": "-1"/, $since);
 $node->refuses('SELECT snowflake.next_id(255)', { sqlstate => '55000', message => 'shard 255 is not owned', detail => '"snowflake.owned_shards" is 1-5' },
 	'a reload changes the shards for later sessions');
-# If a layout does not contain the server's region, databases with this layout cannot mint. A region that is too large
-# for the layout of one database does not stop databases with other layouts.
+# If the server's region number is too large for a layout, only databases with this layout cannot mint.
 configure("snowflake.owned_shards = '0-8000'\nsnowflake.region = 32");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE DATABASE broad');
@@ -117,8 +114,7 @@ $node->refuses('SELECT snowflake.next_id(1)', \%no_region, 'next_id() fails if t
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|"snowflake.region" is not a region of the layout', 'health shows that the layout does not have the region');
 is($node->safe_psql('broad', 'SELECT snowflake.region_of(snowflake.next_id(63))'), '32', 'another database whose layout has the region mints');
 
-# CREATE EXTENSION reports the layout of the database, which can no longer change. CREATE EXTENSION warns if this server
-# may be one of several servers that mint the same ids.
+# CREATE EXTENSION prints the layout of the database, and a warning if other servers may mint the same ids.
 sub says_on_create
 {
 	my ($settings) = @_;
@@ -150,7 +146,7 @@ like(says_on_create("snowflake.layout = 'instagram'"), qr/$others\nDETAIL:  .*\n
 $node->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE; ALTER SUBSCRIPTION s SET (slot_name = NONE); DROP SUBSCRIPTION s');
 
 # Tests partitions by time if the first time of ids (the epoch) is in the near past. In every time zone of the session,
-# the first partition by time begins with id 0.
+# the first partition contains id 0.
 my $partitions = <<~'SQL';
 	CREATE EXTENSION IF NOT EXISTS snowflake_shards;
 	CREATE TEMP TABLE cases AS
@@ -201,7 +197,7 @@ $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '55000', message => 'the clock is before the epoch of the ids', detail => 'The epoch of the ids is 2039-01-01', hint => 'Correct the clock' },
 	'CREATE EXTENSION fails before the epoch', 'early');
 
-# This layout has already ended, because its 20 bits of 1 ms ticks last for a quarter of an hour.
+# The layout 20/5+8/10 can no longer mint ids, because its 20 bits for milliseconds last only a quarter of an hour.
 configure("snowflake.layout = '20/5+8/10'\nsnowflake.epoch = '2026-01-01'");
 $node->restart;
 like($node->log_content, qr/WARNING:  the id layout has no time values left/, 'a server whose layout has ended warns at its start');

@@ -11,7 +11,6 @@ use Test::More;
 
 my $node = Snowflake::Node->create('main');
 
-# Each tested layout has a separate database. For each further layout, the test sets the clock back a little more.
 sub start_with
 {
 	my ($settings, $database) = @_;
@@ -21,7 +20,7 @@ sub start_with
 	return;
 }
 
-# Compares the fields that decode() returns for each id with fields that are computed in Perl.
+# Compares the result of decode() for each id with values that are computed in Perl.
 sub decodes
 {
 	my ($database, $layout, @ids) = @_;
@@ -136,7 +135,7 @@ foreach my $database (sort keys %layouts)
 		'f|the number is greater than 9007199254740991, the last id of layout 38/7/8', 'js53: explain_id() explains that 2^53 is beyond the layout');
 }
 
-# Several shards share a shard counter, because the layout has 4 million shards and 65,536 counters.
+# Shared memory has 65,536 counters for the 4 million shards of the layout, so shards share counters.
 {
 	my $ledger = Snowflake::Ledger->new(sequence_bits => 13, shard_bits => 22);
 	start_with($layouts{seconds}{settings}, 'seconds');
@@ -157,8 +156,7 @@ foreach my $database (sort keys %layouts)
 		'24000', 'shard_stats counts the ids of all shards that share a counter');
 }
 
-# Tests which shards a server owns. Sets the clock to the true time, because the next tests compute ids from the present
-# time.
+# Sets the clock to the true time, because the next tests compute ids from the present time.
 $node->clock->set(0);
 start_with("snowflake.layout = '41/3+10/10'\nsnowflake.owned_shards = '0-9, 500'", 'regions');
 is($node->safe_psql('regions', 'SELECT count(snowflake.next_id(s)) FROM unnest(ARRAY[0, 9, 500]) s'), '3', 'the server mints in shards that it owns');
@@ -183,7 +181,7 @@ $node->refuses('SET snowflake.default_shard = 10; SELECT snowflake.next_id()',
 $node->refuses('SET snowflake.default_shard = 1024; SELECT snowflake.next_id()',
 	{ sqlstate => '22023', message => 'shard 1024 is out of range', detail => 'has shards 0 to 1023' }, 'a default shard that the layout does not have is refused', 'regions');
 
-# Tests which sequence numbers ids have if their shard mints at most one id per time unit (tick).
+# Tests the sequence numbers in ids of a shard that mints at most one id per time unit (tick).
 my @slowly = (
 	"SELECT snowflake.next_id(3) FROM (SELECT pg_sleep(0.003) FROM generate_series(1, 60) OFFSET 0) s", 'regions');
 is(scalar(grep { $_ & 1023 } $node->ids(@slowly)), 0, 'if each id has its own tick, sequence numbers are 0');

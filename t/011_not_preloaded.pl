@@ -63,8 +63,7 @@ $node->command_like([ 'pg_dump', '-d', $node->connstr('postgres') ], qr/CREATE E
 $node->safe_psql('postgres', 'BEGIN; DROP EXTENSION snowflake; ROLLBACK');
 $node->stop;
 
-# A single-user server has neither a WAL writer nor a postmaster. A single-user server must flush the high-water mark
-# although no WAL writer runs.
+# In single-user mode the session itself must flush the high-water mark, because no WAL writer runs.
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'snowflake'");
 sub single_user
 {
@@ -109,7 +108,7 @@ $node->safe_psql('other', 'ALTER EXTENSION snowflake ADD SEQUENCE snowflake.high
 $node->mint($ledger, $mint, 'other');
 $ledger->check(400, 'ids are unique after the mark was made a member again');
 
-# Makes a C function of the library that DROP EXTENSION does not drop, and calls this function.
+# Calls the library's next_id() through a function that DROP EXTENSION does not drop.
 $node->safe_psql('other', <<~'SQL');
 	CREATE FUNCTION orphan(int) RETURNS bigint AS 'snowflake', 'snowflake_next_id' LANGUAGE C;
 	DROP EXTENSION snowflake;

@@ -28,8 +28,7 @@ sub mint
 	return;
 }
 
-# Changes another database while a session of database prod mints ids with max_wait = 0. Each call must return an id,
-# because the server's clock is right.
+# Runs commands in another database, while sessions of the database "prod" must mint ids without a wait.
 sub undisturbed
 {
 	my ($what, @sql) = @_;
@@ -80,8 +79,8 @@ $node->crash($ledger, +61);    # with this reserve, the high-water mark can be 6
 mint('prod');
 mint('staging');
 
-# Copies a database by CREATE DATABASE with the option TEMPLATE. The copied database may have to wait until the clock
-# reaches its own high-water mark, but no other database has to wait.
+# Copies a database by CREATE DATABASE with the option TEMPLATE. Only the copied database may have to wait until the
+# clock reaches its high-water mark.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],
@@ -90,7 +89,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# After the high-water mark was lowered, each session attaches to the shared memory again only once.
+# Lowers the high-water mark while two sessions mint ids. Each session may write the high-water mark again only once.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);
@@ -108,9 +107,8 @@ $_->quit foreach @sessions;
 my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from')");
 cmp_ok($bytes, '<', 15 * 8192, "after the mark was lowered, sessions do not write it again in turn ($bytes bytes of WAL)");
 
-# If the library is preloaded, the record of a dropped high-water mark survives a crash restart of the same postmaster.
-# The test mints ids up to 30 s ahead of the clock, drops the extension, kills a backend, and creates the extension
-# again.
+# After DROP EXTENSION a preloaded library still keeps the high-water mark, even if a backend is killed. The test mints
+# ids up to 30 s ahead of the clock before DROP EXTENSION.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
 $node->set_preload(1);
 $node->restart;
@@ -143,8 +141,8 @@ foreach my $way (
 	$ledger->check(100, "ids are unique if the extension was $name, with and without a crash restart");
 }
 
-# A dropped high-water mark is kept in shared memory even if the database has no slot of its own there. Three other
-# databases use all slots for databases in shared memory.
+# Drops the extension in a database for which "snowflake.max_databases" leaves no room in shared memory. The library
+# must keep the dropped high-water mark of this database, too.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

@@ -1,6 +1,5 @@
 # Tests that roles without superuser cannot lower the high-water mark permanently, change the stored layout (seal) or
-# lock the extension. After each attempt of such a role ids stay unique, even if the server crashes or its clock is
-# behind.
+# lock the extension. After each attempt ids stay unique, even if the server crashes or its clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -56,9 +55,8 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# Deletes the row of dumped_seal after disabling the trigger that forbids the deletion. After the row of the layout was
-# deleted, minting must fail, because the next dump would not contain the layout. The error's hint contains an SQL
-# statement that inserts the row of dumped_seal again.
+# Deletes the row of snowflake.dumped_seal, which transfers the layout to dumps. Minting must fail, because the next
+# dump would not contain the layout.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'a dump of this database would not contain the layout of its ids',
@@ -89,8 +87,6 @@ $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 
 $node->safe_psql('postgres', "DELETE FROM snowflake.dumped_seal WHERE seal = $twitter");
 $node->safe_psql('postgres', 'SET ROLE joe; SELECT snowflake.next_id(1)');
 
-# If a role that owns no table inserts another layout (seal), the insert fails without any other effect. If a member of
-# pg_write_all_data inserts another layout, the database stops minting ids.
 $node->safe_psql('postgres', 'CREATE TABLE loaded (id bigint); GRANT INSERT ON loaded TO joe; ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal');
 $node->refuses("SET ROLE joe; INSERT INTO snowflake.dumped_seal VALUES ($twitter)", { sqlstate => '42501', message => 'permission denied to insert another id layout', hint => 'Delete the restored rows' }, 'a role that only loads rows cannot present another seal');
 $node->mint($ledger);
@@ -123,9 +119,8 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 }
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
-# Some commands of PostgreSQL lock a relation before they check privileges. An open transaction has read the high-water
-# mark, so that a command which locks the sequence would have to wait. Commands whose role lacks the privilege must fail
-# at once, without waiting for a lock.
+# Some commands of PostgreSQL lock a relation before they check privileges. A command without the privilege must fail at
+# once, although another transaction has locked the high-water mark.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -159,8 +154,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# In the next test a command waits for a lock on a relation that another session drops. After the wait, the name of the
-# dropped relation refers to the high-water mark. The command that waited must not change the high-water mark.
+# A command waits for a lock on the table public.high_water, which another session drops. After the wait, the command
+# must not change snowflake.high_water, which has the same name.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -180,8 +175,7 @@ foreach my $sql (
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TEMPORARY TABLE high_water (i int PRIMARY KEY); CREATE TEMPORARY TABLE child () INHERITS (high_water);'
 	  . 'CREATE RULE r AS ON DELETE TO high_water DO INSTEAD NOTHING; CREATE TEMPORARY TABLE referring (i int REFERENCES high_water)');
 
-# The function is_seal(), which a CHECK constraint calls, writes no data in a read-only transaction, whichever role
-# calls is_seal().
+# The function is_seal(), which a CHECK constraint calls, must not store a layout in a read-only transaction.
 foreach my $sql (
 	"BEGIN READ ONLY; SELECT snowflake.is_seal($twitter)",
 	'RESET ROLE; GRANT EXECUTE ON FUNCTION snowflake.present_seal() TO joe; SET ROLE joe; CREATE TEMPORARY TABLE seals (seal bigint); CREATE TRIGGER t BEFORE INSERT ON seals FOR EACH ROW EXECUTE FUNCTION snowflake.present_seal();'
@@ -217,21 +211,20 @@ $node->safe_psql('postgres', <<~'SQL');
 ok($node->finish_writer($_)->{well}, 'set_mark() never fails in a session that calls it all the time') foreach @setters;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lowered'), '0', 'set_mark() never sets the mark below an observed id');
 
-# A sequence whose file is missing can be dropped, as on a server without the extension.
+# The library must not prevent DROP SEQUENCE for a sequence whose file is missing.
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE broken; CHECKPOINT; SELECT pg_relation_filepath('broken')");
 unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
-# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The new high-water mark is already
-# high enough, because the database minted ids before CREATE EXTENSION. The second call and later calls flush no WAL,
-# because these calls do not raise the high-water mark.
+# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The calls after CREATE EXTENSION do
+# not raise the high-water mark, so these calls flush no WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 foreach my $round (1 .. 3)
 {
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
-	# Flushes all WAL except the WAL of the commit, by switching the WAL file.
+	# pg_switch_wal() flushes all WAL except the WAL of the commit.
 	$node->safe_psql('hasty', <<~'SQL');
 		SET synchronous_commit = off;
 		DROP EXTENSION IF EXISTS snowflake;
@@ -265,7 +258,7 @@ $node->mint($ledger, 'SET snowflake.max_wait = 60000; SELECT snowflake.next_id(1
 $node->clock->step(5);
 $ledger->check(1_000_000, 'ids are unique over dropped marks and crashes');
 
-# A database takes a slot in shared memory when it mints its first id. Failed calls take no slot.
+# A call that fails does not use one of the "snowflake.max_databases" places in shared memory.
 $node->safe_psql('postgres', 'DROP DATABASE hasty');
 $node->restart;
 foreach my $database (qw(a b))

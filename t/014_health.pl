@@ -1,6 +1,5 @@
-# Tests health() while a disk stalls or a server is read-only by default. The function health() returns at once even if
-# calls that mint ids hang or fail, and shows that the database does not mint. Tests the counters of waiting and refused
-# calls.
+# Tests health() while a disk stalls or a server is read-only by default. While calls that mint ids wait or fail,
+# health() returns at once and shows the reason. Tests the counters of waiting and refused calls.
 
 use strict;
 use warnings FATAL => 'all';
@@ -105,7 +104,7 @@ like($node->finish_writer($writer)->{errors}, qr/canceling statement/, 'a commit
 is($node->safe_psql('postgres', 'SELECT commit_waits, commit_wait_time > 0 FROM snowflake.database_stats'), ($waits + 1) . '|t', 'a cancelled commit wait is counted');
 $node->reconfigure('snowflake.clock_error' => "'5ms'");
 
-# The statistics compute the rate of ids from the time since boot, because the clock may step.
+# A step of the clock does not change the rate of ids in the statistics, because the rate uses the time since boot.
 $node->safe_psql('postgres', 'SELECT snowflake.reset_stats(); SELECT count(snowflake.next_id(9)) FROM generate_series(1, 1000)');
 select undef, undef, undef, 1;
 $node->clock->step(-3600);

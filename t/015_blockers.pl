@@ -1,9 +1,7 @@
-# Tests that next_id() and health() agree on whether the database mints ids. In each tested state of the database,
-# next_id() fails or waits if and only if health() shows that the database does not mint. If next_id() fails, the
-# SQLSTATE and message of its error match the reason in health(). If next_id() fails, the hint of its error equals the
-# advice in health(). If next_id() fails, the error is counted under the cause that health() shows. Sessions that minted
-# ids before a state began behave like new sessions. Other tests check health() without a lease
-# (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with Citus (t/031).
+# Tests that next_id() and health() agree on whether the database mints ids. Compares the error of next_id() with the
+# reason, the advice and the counter that health() shows. Tests new sessions, and sessions that have minted ids before
+# the error. Other tests check health() without a lease (extensions/lease/t/006_refusals.pl), on a standby (t/007), and
+# with Citus (t/031).
 
 use strict;
 use warnings FATAL => 'all';
@@ -66,8 +64,7 @@ sub count_of
 	return $node->safe_psql($database, "SELECT refusals FROM snowflake.refusals WHERE cause = '$cause'");
 }
 
-# Repeats a call until the call fails, or until the call succeeds. A change takes effect in an open session after the
-# session has used the ids that it reserved.
+# Repeats a call until its result changes, because an open session first uses the ids that it has reserved.
 sub poll_call
 {
 	my ($ask, $refused) = @_;
@@ -81,8 +78,8 @@ sub poll_call
 	return $said;
 }
 
-# Brings the database into a state, compares next_id() with health(), and ends the state. The hash %step contains the
-# reason that health() must show, and "make" and "undo" as SQL or Perl code.
+# Prevents minting by the code $step{make}, compares next_id() with health(), and runs the code $step{undo}. The element
+# $step{reason} is the reason that health() must show.
 sub holds
 {
 	my (%step) = @_;
@@ -126,9 +123,8 @@ sub holds
 	return;
 }
 
-# Tests a state of the database in which calls wait instead of failing. Compares an old session, which minted ids before
-# the state began, with a new session. The hash %step contains a name, the reason that health() must show, and the code
-# of "make" and "undo". The element "for" of %step names the wait event that one session must show.
+# Like holds(), but for causes because of which next_id() waits instead of failing. The element $step{for} is a wait
+# event that pg_stat_activity must show for one session.
 sub waits
 {
 	my (%step) = @_;
@@ -150,7 +146,6 @@ sub waits
 		SQL
 	$node->wait_for_output($old, 10);
 	$step{make}->();
-	# The old session can mint ids until it has used the ids that it reserved.
 	my $new = $node->start_writer("$call; SELECT pg_sleep(0.01);\n" x 100);
 	my $for = $step{for} // '';
 	$node->poll_query_until('postgres', <<~"SQL") or die 'nobody waits';
@@ -182,7 +177,6 @@ sub waits
 
 is($node->safe_psql('postgres', 'SELECT minting, reason, advice FROM snowflake.health()'), 't||', 'health() of a new database shows that it mints');
 
-# Tests states in which calls wait for a lock or for a disk.
 $node->safe_psql('postgres', 'CREATE TABLE undone (count integer); INSERT INTO undone VALUES (0); CREATE TABLE filler (t text)');
 foreach my $sql ('ALTER SEQUENCE snowflake.high_water CACHE 1', 'DROP EXTENSION snowflake')
 {
@@ -196,9 +190,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If the WAL buffers are full when the high-water mark must be written, the writing session waits and holds the lock of
-# the mark's page. Another session waits for the lock of the page of the high-water mark. The old session pauses until
-# the WAL buffers are full.
+# If the WAL buffers are full, a session that writes the high-water mark waits while it holds the lock of the page. A
+# second session waits for the lock of this page.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {
@@ -207,8 +200,7 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 		$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event_type = 'Lock'});
 		select undef, undef, undef, 1;    # five times "snowflake.reserve"
 		$disk->stall;
-		# The commit of the first filler session waits for the stalled disk. The second filler session fills the WAL
-		# buffers. PostgreSQL 17 changed the spelling of the names of wait events for WAL.
+		# The first writer of WAL waits for the stalled disk, and the second writer fills the WAL buffers.
 		foreach my $rows (1, 2000)
 		{
 			push @fillers, $node->start_writer("SET application_name = 'filler'; INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, $rows)");
@@ -221,7 +213,6 @@ waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL t
 
 holds(reason => 'ids were minted under leases, but this server leases no region',
 	make => q{SELECT setval('snowflake.fleet', 77)}, undo => q{SELECT setval('snowflake.fleet', 0)});
-# Changes the part of the stored origin fingerprint that describes the data files.
 holds(reason => 'the database may be a clone',
 	make => q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint}, undo => 'SELECT snowflake.accept_clone()');
 holds(reason => 'the recorded id layout is lost',
@@ -276,7 +267,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 holds(reason => 'high-water mark (sequence snowflake.high_water) lost', old => 0, make => 'SELECT 1',
 	undo => sub { $node->safe_psql('postgres', q{SELECT snowflake.set_mark(now() + interval '1 s')}) });
-# ALTER DATABASE does not store an invalid list of shards, so the test updates the catalogue.
+# ALTER DATABASE refuses an invalid "snowflake.owned_shards", so the test updates pg_db_role_setting.
 holds(reason => 'invalid "snowflake.region" or "snowflake.owned_shards"', old => 0, make => q{
 		ALTER DATABASE postgres SET snowflake.owned_shards = '1';
 		UPDATE pg_db_role_setting SET setconfig = '{snowflake.owned_shards=x}'},

@@ -1,7 +1,7 @@
 # Tests a database that minted its last id on another server. The database is in a copied data directory, on a cloned
 # machine or disk, on a promoted standby, or in restored files. The log and health() report that the database minted its
-# last id on another server. Depending on "snowflake.on_clone", the database mints ids at once or only after a superuser
-# has accepted the clone. The server does not report a restart or another change that does not copy the database.
+# last id on another server. Depending on "snowflake.on_clone", a cloned database mints ids at once, or after a
+# superuser has called accept_clone().
 
 use strict;
 use warnings FATAL => 'all';
@@ -50,7 +50,7 @@ sub at_home
 	return;
 }
 
-# Tests changes of a server that do not copy the database.
+# Tests restarts and changes of a server that must not be reported as a clone.
 
 at_home('a new database');
 my $home = $node->safe_psql('postgres', $remembered);
@@ -81,8 +81,7 @@ $node->safe_psql('postgres', 'DROP DATABASE made');
 $node->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 at_home('an extension that was dropped and created again');
 
-# If the machine or the disk has no identifier, the server does not compare the identifier, and keeps the stored origin
-# fingerprint.
+# A machine or disk without an identifier must not be reported as a clone.
 $node->stop;
 $machine->set_id(undef);
 $machine->set_disk;
@@ -124,8 +123,7 @@ unlink $node->logfile;
 $node->start;
 at_home('the original machine and disk again');
 
-# Starts a server with a copy of the data files while the original server runs. Both servers mint the same ids, so
-# health() must report the copy.
+# Starts a server with a copy of the data files while the original server runs.
 
 $node->backup('base');
 my $copy = Snowflake::Node->create_from_backup('copy', $node, 'base');
@@ -139,7 +137,6 @@ is(warnings_of($copy), 1, 'the log of the copy has one warning');
 like($copy->log_content, qr/${warning}files\./, 'the warning says that the files are others');
 is($node->safe_psql('postgres', $state), 't||f', 'health() of the original does not show the copy');
 
-# If "snowflake.on_clone" is set to refuse, calls fail, even in sessions that minted ids before.
 my $session = $copy->session;
 $session->query_safe('SELECT snowflake.next_id(1)');
 $copy->reconfigure('snowflake.on_clone' => 'refuse');
@@ -210,8 +207,8 @@ is(warnings_of($standby), 1, 'the log of the promoted standby has one warning');
 is($standby->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 't', 'accept_clone() works on the promoted standby');
 is($standby->safe_psql('postgres', $state), 't||f', 'after accept_clone() health() shows no clone');
 
-# Restores the files in place. The server detects that the restored files are not the original files, even if the
-# directory and perhaps the inodes are the same.
+# Restores the data files into the original directory, possibly with the original inodes. The server must report the
+# clone.
 $standby->stop;
 my $data = $standby->data_dir;
 $standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the data directory is replaced by its copy');
@@ -221,7 +218,7 @@ $ledger->new_server_run;
 $standby->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g');
 is(warnings_of($standby), 1, 'the log has one warning after files were restored in place');
 
-# A dump does not contain the origin fingerprint, because the restored system and database are new.
+# A database that is restored from a dump is not reported as a clone.
 my $restored = Snowflake::Node->create('restored', conf => "snowflake.on_clone = refuse\nsnowflake.clock_error = 5\n");
 Snowflake::Machine->new($restored)->set_id('d' x 32);
 $restored->start;

@@ -1,6 +1,6 @@
-# Tests a server that starts with a clock that is behind or not yet set. If the clock later steps to a time that agrees
-# with the high-water mark, the step is accepted without accept_clock(). If a step of the clock leads to another time,
-# calls that mint ids are refused. Tests "snowflake.unsynchronized", with which minting waits for a synchronized clock.
+# Tests a server that starts before its clock is set. If the clock then steps to a time shortly after the high-water
+# mark, accept_clock() is not needed. After a clock step to another time, calls that mint ids fail. Tests
+# "snowflake.unsynchronized", with which minting waits for a synchronized clock.
 
 use strict;
 use warnings FATAL => 'all';
@@ -83,8 +83,7 @@ in_time('when the clock was set right, ids of another database have the right ti
 is($node->safe_psql('postgres', 'SELECT abs(drift_ms) < 10000 FROM snowflake.health'), 't', 'the correction has reset the base of the drift');
 $node->safe_psql('fresh', 'DROP EXTENSION snowflake; CREATE EXTENSION snowflake');
 
-# After a correction of the clock, the server measures jumps from the corrected time. The server accepts only one
-# correction of the clock in each run of the postmaster.
+# After a correction of the clock, a second jump of the clock is refused.
 $clock->step(+7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'after an accepted correction a jump is refused');
 crash_restart();
@@ -115,8 +114,7 @@ is($node->safe_psql('postgres', 'SELECT reason FROM snowflake.health()'), 'clock
 $clock->set(0);
 in_time('when the clock reaches the mark, ids have the right time');
 
-# The clock is right when the server starts, and the high-water mark of one database is far in the future. The server
-# treats the clock as right, because another database has minted ids with the present time.
+# The high-water mark of one database is far in the future, while another database mints ids with the present time.
 $node->stop;
 $clock->set(20 * $year);
 $node->start;
@@ -140,8 +138,7 @@ $clock->set(0);
 in_time('when the jump is corrected, ids have the right time');
 $node->safe_psql('idle', 'SELECT snowflake.set_mark(clock_timestamp())');
 
-# The clock is right when the server starts, and jumps before the first call. The server refuses the jump of the clock,
-# because no high-water mark is near the new time.
+# The clock is right when the server starts, and jumps before the first call.
 boot(0);
 $clock->set(7200);
 $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'a jump before the first call of a server run is refused');

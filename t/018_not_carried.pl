@@ -1,6 +1,5 @@
-# Tests rows that are restored or replicated without the high-water mark. The tested rows come from parts of a dump,
-# from a dump whose restoring role may not set the high-water mark, or from logical replication. After observe_all() new
-# ids are greater than the ids of restored and replicated rows, even if the clock is behind.
+# Tests rows that come from partial dumps or logical replication, which do not transfer the high-water mark. After
+# observe_all() new ids are greater than the ids of these rows, even if the clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -92,8 +91,7 @@ $database = make($extension, 'CREATE SCHEMA app');
 $target->command_ok([ 'pg_restore', '-n', 'app', '-t', 'photos', '-d', $target->connstr($database), dump_of('-Fc') ], 'pg_restore of a table');
 observed($database, 'one table of a dump');
 
-# Restores the whole dump as a role that may not set the high-water mark. The restore reports an error, because the role
-# may not set the high-water mark.
+# Restores the whole dump as a role that may not set the high-water mark.
 $database = make($extension, 'SELECT 1');
 $target->safe_psql('postgres', "GRANT CREATE ON DATABASE $database TO loader");
 my ($out, $err) = run_command([ 'psql', '-Xq', '-U', 'loader', '-f', dump_of('--no-owner'), '-d', $target->connstr($database) ]);

@@ -1,6 +1,5 @@
-# Simulates a virtual machine on a busy host, whose kernel's timer interrupts come late. If timer interrupts come late,
-# the kernel's coarse clock is behind. With late timer interrupts the times of ids must be right, even in a shard that
-# was ahead of the clock. Tests for which clock sources the server uses the processor's time stamp counter.
+# Tests that ids have the right time if timer interrupts come late, as on a busy virtual machine. Late timer interrupts
+# delay the kernel's coarse clock. Tests for which clock sources the server uses the processor's time stamp counter.
 
 use strict;
 use warnings FATAL => 'all';
@@ -47,8 +46,7 @@ SQL
 	}
 }
 
-# The server uses the time stamp counter only if the kernel's clock source is based on this counter and the processor
-# guarantees a constant rate.
+# The server uses the processor's time stamp counter only if the kernel does, and if the counter's rate is constant.
 my $status = q{SELECT clock_source, counter_used FROM snowflake.clock_history};
 if (`uname -m` eq "x86_64\n")
 {

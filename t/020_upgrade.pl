@@ -26,8 +26,7 @@ my $newest = query('postgres',
 	"SELECT default_version FROM pg_available_extensions WHERE name = 'snowflake'");
 is($versions[-1], $newest, 'the default version is the newest one');
 
-# The installation must contain exactly the SQL scripts of the repository. If the Makefile did not list a version's
-# script, this version could not be updated.
+# "make install" must install every SQL script of the repository, because a missing script would prevent an update.
 my ($share) = run_command([ 'pg_config', '--sharedir' ]);
 my %scripts;
 foreach my $directory ("$FindBin::RealBin/..", "$share/extension")
@@ -99,8 +98,7 @@ is(query('walked', 'SELECT count(*) - count(DISTINCT id), bool_and(up) FROM
 	   FROM (SELECT id, row_number() OVER (ORDER BY ctid) AS n_th FROM photos) p) q'),
 	'0|t', 'over the updates ids are unique and ascending');
 
-# Checks that the comparison of two catalogues detects every difference. Each statement of the list is a mistake that an
-# update script could make.
+# Makes each mistake that an update script could make, and checks that the comparison of catalogues detects the mistake.
 my @mistakes = (
 	'COMMENT ON FUNCTION snowflake.next_id(int) IS NULL',
 	'ALTER FUNCTION snowflake.next_id(int) PARALLEL SAFE',

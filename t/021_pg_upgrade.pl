@@ -29,7 +29,7 @@ my $old = Snowflake::Node->new('old',
 my $new = Snowflake::Node->new('new');
 foreach my $node ($old, $new)
 {
-	# The old and the new server must have the same locale and page format.
+	# pg_upgrade requires the same locale and page format of both servers.
 	$node->init(extra => [ '--data-checksums', '--locale=C', '--encoding=UTF8' ]);
 	$node->append_conf('postgresql.conf', $conf);
 }
@@ -73,8 +73,7 @@ $old->safe_psql('postgres', <<~'SQL');
 	CREATE DATABASE other;
 	SQL
 $old->safe_psql('other', 'CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)');
-# Passes an id that is ten seconds ahead of the clock to observe(). After observe() the next id of the old server must
-# be above all earlier ids.
+# After observe() with an id that is ten seconds ahead of the clock, new ids must be greater than this id.
 $old->safe_psql('postgres',
 	"SELECT snowflake.observe(snowflake.min_id(clock_timestamp() + interval '10 s'))");
 my $highest = $old->safe_psql('postgres', 'SELECT snowflake.next_id(1023)');

@@ -1,5 +1,6 @@
-# Tests names that PostgreSQL's statistics views show, such as the names of wait events. From PostgreSQL 17 on, the wait
-# for the clock has its own wait event. From PostgreSQL 18 on, the library has a version that SQL can read.
+# Tests names that PostgreSQL's statistics views show, such as the names of wait events. From PostgreSQL 17 on,
+# pg_stat_activity shows the wait event of a session that waits for the clock. From PostgreSQL 18 on, SQL can read the
+# version of the library.
 
 use strict;
 use warnings FATAL => 'all';

@@ -1,5 +1,4 @@
-# Tests a server whose snowflake libraries are not in $libdir (see t/lib/Snowflake/LibraryPath.pm). Runs the first
-# regression tests without changes.
+# Tests a server whose snowflake libraries are not in $libdir (see t/lib/Snowflake/LibraryPath.pm).
 
 use strict;
 use warnings FATAL => 'all';

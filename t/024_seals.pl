@@ -1,5 +1,5 @@
 # Tests that databases of one server can have different layouts, because each database stores its own layout (seal).
-# A database takes over the layout of a restored dump if its own layout was never used.
+# Tests that a database without ids takes over the layout of a restored dump.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,8 +34,7 @@ foreach my $name (sort keys %layouts)
 	is($node->safe_psql($name, "SELECT sum(ids) > 5000 FROM snowflake.shard_stats"), 't', "$name: shard_stats counts the ids");
 	is($node->safe_psql($name, "SELECT snowflake.settled_before() IS NOT NULL"), 't', "$name: settled_before() returns a number");
 }
-# If the extension is created again under another layout, an open session uses the new layout. A session that minted ids
-# under the old layout behaves like a session that did not.
+# An open session uses the new layout after the extension was dropped and created under another layout.
 my $pooled = $node->session('fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(255))'), '255', 'an open session mints under the first layout');
 $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'instagram'; CREATE EXTENSION snowflake");
@@ -44,7 +43,6 @@ $node->safe_psql('fleet', "DROP EXTENSION snowflake; SET snowflake.layout = 'twi
 $node->refuses('SELECT snowflake.next_id(8191)', { sqlstate => '22023', message => 'shard' }, 'a third layout refuses a shard that only the second one had', 'fleet');
 is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31))'), '31', 'an open session mints under the third layout');
 is($pooled->query_safe("BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'instagram'; CREATE EXTENSION snowflake; ROLLBACK; SELECT snowflake.shard_of(snowflake.next_id(30))"), '30', 'after a rollback an open session mints under the former layout');
-# Stops the server immediately, and starts it with a clock that is behind.
 $node->stop('immediate');
 $node->clock->step(-20);
 $node->start;
@@ -55,8 +53,7 @@ foreach my $name (qw(twitter seconds tiny))
 }
 $pooled->quit;
 
-# Restores dumps into databases whose CREATE EXTENSION chose another layout. After the restore each database has the
-# layout of the dump.
+# Restores dumps into new databases in which CREATE EXTENSION chose another layout than the layout of the dump.
 my %dump = map { $_ => $node->basedir . "/$_" } 'plain', 'custom', 'computed';
 $node->safe_psql('twitter', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int); CREATE INDEX ON photos (snowflake.time_of(id))');
 $node->safe_psql('twitter', 'INSERT INTO photos (n) SELECT generate_series(1, 500)');
@@ -109,8 +106,7 @@ make('empty');
 is(restore('empty'), '', 'a dump is restored into an empty database without an error');
 adopted('empty');
 
-# Restores a dump into a database in which views have already shown the layout. Showing a layout does not prevent the
-# database from taking over the layout of a dump.
+# Reading views of the extension does not prevent a database from taking over the layout of a dump.
 make('looked', 'CREATE EXTENSION snowflake_migrate CASCADE; CREATE EXTENSION snowflake_shards CASCADE');
 $pooled = $node->session('looked');
 $pooled->query_safe("$bits; SELECT * FROM snowflake.health; SELECT * FROM snowflake.shard_stats");
@@ -119,8 +115,7 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)), (SELEC
 adopted('looked');
 $pooled->quit;
 
-# Restores a dump with another layout in a transaction that is rolled back. Other sessions wait for a transaction that
-# takes over the layout of a dump.
+# Restores a dump with another layout in an open transaction. Other sessions must wait until this transaction ends.
 make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
@@ -152,8 +147,7 @@ $original = $node->safe_psql('single', $digest);
 is(restore('back'), '', 'a dump of a database that adopted its layout is restored without an error');
 adopted('back');
 
-# A database refuses another layout (seal) if its own layout was used to mint an id, to decode an id or to restore a
-# dump. A role that does not own the database or may not create objects in it cannot change the layout.
+# If a database has minted or decoded an id, a dump with another layout cannot change the layout of the database.
 my %uses = (minted => 'SELECT snowflake.next_id(1)', decoded => "SELECT snowflake.min_id(now())",
 	restored => 'INSERT INTO snowflake.dumped_seal SELECT last_value FROM snowflake.seal_local',
 	owned => 'CREATE TABLE own (id bigint); ALTER TABLE own OWNER TO app; REVOKE CREATE ON DATABASE owned FROM app; ALTER DATABASE owned OWNER TO postgres');
@@ -165,8 +159,8 @@ foreach my $use (sort keys %uses)
 	$node->refuses("SET ROLE app; $adopt", $refused, "$use: a dump with another seal is refused", $use);
 	$node->refuses('SELECT snowflake.next_id(1)', $refused, "$use: after the refused dump next_id() fails", $use);
 }
-# During the restore, a generated column decodes the ids of the restored rows. A database that has decoded ids cannot
-# take over the layout of a dump.
+# Restores a dump in which a generated column calls a decoding function. This column decodes ids before the restore
+# reaches the layout of the dump.
 $node->safe_psql('twitter', 'ALTER TABLE photos ADD shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED');
 dump_of('twitter', 'plain');
 make('computed');
@@ -175,8 +169,7 @@ make('chosen', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 is(restore('chosen'), '', 'the same dump is restored if the extension was created as the hint describes');
 is($node->safe_psql('chosen', 'SELECT count(*) FROM photos WHERE shard = snowflake.shard_of(id) AND shard = 5'), '500', 'the generated column has the right shards');
 
-# Tests settled_before() after a change of the layout, both before and after the first new id. The time of a settled id
-# may be ahead of the clock, up to the high-water mark.
+# Tests settled_before() after a change of the layout, both before and after the first new id.
 my $settled = q{SELECT snowflake.time_of(snowflake.settled_before()) < clock_timestamp() + interval '60s'};
 make('cursor', "CREATE EXTENSION snowflake; SELECT snowflake.next_id(1), snowflake.settled_before()");
 $pooled = $node->session('cursor');
@@ -189,8 +182,8 @@ $pooled->quit;
 is($node->safe_psql('cursor', 'SELECT snowflake.shard_of(snowflake.next_id(70000))'), '70000', 'the database mints under the new layout although a session called settled_before() under the former one');
 is($node->safe_psql('cursor', $settled), 't', 'settled_before() is right under a new layout after the first id');
 
-# A session checks at most once in a second whether its layout has changed. Creates the extension again before the
-# session checks the layout again.
+# A session checks at most once in a second whether its layout has changed. Creates the extension again less than a
+# second after the last check of the session.
 $node->safe_psql('decoded', "DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)");
 is($node->safe_psql('decoded', "SELECT snowflake.next_id(1) IS NULL; BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'twitter'; CREATE EXTENSION snowflake; SELECT snowflake.shard_of(17 << 12); COMMIT; SELECT snowflake.shard_of(18 << 12)"), "f\n17\n18", 'functions that decode use the new layout at once');
 

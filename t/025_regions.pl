@@ -1,5 +1,6 @@
-# Tests that the region and owned shards of a database can change without a restart. All sessions use the region and
-# shards that the newest session has read. If a region moves from one database to another, no id repeats.
+# Tests that the region and owned shards of a database can change without a restart. All sessions of a database use the
+# region and shards that its newest session has read from the settings. If a region moves from one database to another,
+# no id repeats.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +13,7 @@ use Snowflake::Page;
 use Snowflake::Writers;
 use Test::More;
 
-# The layout has 32 ids per millisecond, so batches run ahead of the clock.
+# The layout has only 32 ids per shard and millisecond, so the times of ids in a large batch are ahead of the clock.
 my $node = Snowflake::Node->create('main', conf => <<~'CONF');
 	restart_after_crash = on
 	max_prepared_transactions = 1
@@ -104,8 +105,8 @@ is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 
 $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
-# Two databases exchange their regions while both mint single ids, and batches that are ahead of the clock. One database
-# first moves to the spare region 3, because two databases must not have the same region at the same time.
+# Two databases exchange their region numbers while both mint ids. The first database uses the number 3 until the second
+# database has released its number.
 my %writers = map {
 	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
 		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')
@@ -119,7 +120,6 @@ foreach my $step ([ x => 1 ], [ x => 3 ], ([ y => 1 ], [ x => 2 ], [ y => 3 ], [
 }
 is($writers{$_}->stop, '', "the writers of $_ were never refused") foreach qw(x y);
 
-# Kills a backend, so that PostgreSQL initializes its shared memory again.
 sub crash
 {
 	my $victim = $node->session;
@@ -138,8 +138,8 @@ sub repeated
 cmp_ok(scalar(all_ids()), '>', 10_000, 'both wrote');
 is(repeated(), '0', 'no id came twice in both databases together');
 
-# PostgreSQL initializes its shared memory again after a backend has crashed. If the library is preloaded, ids in the
-# former regions of a database must not repeat. The last ids of database y are 4.6 s ahead of the clock.
+# After a crash restart, ids in the former regions of a database must not repeat. The last ids of database y are 4.6 s
+# ahead of the clock.
 alter('x', 'region', 4);
 region('x');
 $node->append_conf('postgresql.conf', "snowflake.max_lead = '10s'");
@@ -154,7 +154,6 @@ $node->safe_psql('x', 'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 15000
 is(regions_in_use(), 'x|2|all', 'after a crash the newest settings count');
 is(repeated(), '0', 'after a crash no id repeats');
 
-# Crashes a session after a database was dropped, and before database y mints ids in its new region.
 $node->create_database('gone');
 alter('gone', 'region', 9);
 my $last_of_gone = $node->safe_psql('gone', 'SELECT max(id) FROM unnest(snowflake.next_ids(1, 150000)) AS id');
@@ -171,9 +170,8 @@ cmp_ok($node->safe_psql('x', 'SELECT snowflake.next_id(1)'), '>', $last_of_gone,
 alter('x', 'region', 2);
 region('x');
 
-# If a database gets the region of a dropped database, its ids begin above the dropped high-water mark. Tests the region
-# of a dropped database in a new database, and in a database that has minted ids. The last ids of the dropped database
-# are 4.6 s ahead of the clock.
+# If a database gets the region of a dropped database, its ids begin above the dropped high-water mark. The last ids of
+# the dropped database are 4.6 s ahead of the clock.
 foreach my $next ([ 'new', 7 ], [ 'x', 8 ])
 {
 	my ($database, $region) = @$next;
@@ -210,8 +208,7 @@ like($old->{stderr}, qr/shard 0 is not owned/, 'a batch fails if the database ow
 $old->quit;
 $node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
 
-# The settings for region and owned shards can be set for the server and for a database, but not for a role or a
-# session.
+# "snowflake.region" and "snowflake.owned_shards" can be set for a database, but not for a role or a session.
 my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'All sessions of a database use the same value', hint => 'Use ALTER DATABASE');
 foreach my $sql ('SET snowflake.region = 9', "SET snowflake.owned_shards = 'all'", 'BEGIN; SET LOCAL snowflake.region = 9', "SELECT set_config('snowflake.region', '9', false)")
 {
@@ -227,8 +224,8 @@ is(region('x'), '2', 'the region of the database does not change');
 $node->safe_psql('postgres', 'CREATE ROLE someone SUPERUSER LOGIN; ALTER ROLE someone SET snowflake.region = 9; ALTER ROLE someone IN DATABASE x SET snowflake.region = 9');
 is($node->safe_psql('x', 'SELECT snowflake.region_of(snowflake.next_id(5))', extra_params => [ '-U', 'someone' ]), '2', 'a role does not choose the region');
 
-# Stores a value that ALTER DATABASE would refuse if the library is loaded. If the stored list of owned shards is
-# invalid, the database must not use the default, which owns all shards.
+# If the "snowflake.owned_shards" of a database is invalid, the database must not use the default, which owns all
+# shards. The test updates pg_db_role_setting, because ALTER DATABASE would refuse the invalid value.
 my $store = "UPDATE pg_db_role_setting SET setconfig = '{%s}' WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = 'x') AND setrole = 0";
 foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.region=x')
 {
@@ -239,8 +236,7 @@ foreach my $stored ('snowflake.region=2,snowflake.owned_shards=0_7', 'snowflake.
 $node->safe_psql('postgres', sprintf $store, 'snowflake.region=2');
 is(region('x'), '2', 'a right value is used');
 
-# If the server reloads a new value of "snowflake.region", new sessions use this value in databases without a region of
-# their own.
+# A reload of "snowflake.region" changes the region of databases for which ALTER DATABASE has not set a region.
 $node->create_database('z');
 my $z = $node->session('z');
 is($z->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '0', 'a database without a setting mints in the region of the server');

@@ -1,5 +1,5 @@
-# Tests a server that does not preload the library: each session loads the library with its first call. All sessions use
-# the same shared memory, whichever session loads the library first.
+# Tests a server that does not preload the library: each session loads the library with its first call. All sessions of
+# the server must use the same shared memory.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,6 @@ $node->start;
 my $ledger = Snowflake::Ledger->new;
 my $mint = 'SELECT snowflake.next_id(g % 5) FROM generate_series(1, 200) g';
 
-# Creates the extension on a running server, and mints ids in the same session and in other sessions.
 my $first = $node->session;
 $first->query_safe('SET client_min_messages = warning; CREATE EXTENSION snowflake');
 $ledger->record('first', split /\n/, $first->query_safe($mint));
@@ -33,8 +32,7 @@ foreach my $writer (@writers)
 }
 $ledger->check(20_000, 'ids of sessions that load the library at the same time are unique');
 
-# The first session loads the library in a transaction that is rolled back. The second session loads the library in a
-# transaction, and ends within this transaction.
+# A session loads the library in a transaction that is rolled back, or that does not end before the session.
 $node->mint($ledger, 'BEGIN; SELECT snowflake.next_id(1); ROLLBACK; SELECT snowflake.next_id(1)');
 my $leaving = $node->session;
 $ledger->record('leaving', $leaving->query_safe('BEGIN; SELECT snowflake.next_id(1)'));
@@ -54,8 +52,7 @@ foreach my $step (-30, +40)
 $first = $node->session;
 $ledger->check(20_500, 'ids are unique over a crash restart with the clock stepped back');
 
-# Tests a library of another version, which expects another form of the shared memory. A running server can load a
-# library of another version if the package is upgraded.
+# Tests a library of another version, which a session loads if the package is upgraded while the server runs.
 my $other = Snowflake::Form::directory($node, abi => 7);
 $ledger->record('old library', split /\n/, $first->query_safe($mint));
 my $upgraded = "SET dynamic_library_path = '$other'; SELECT snowflake";
@@ -76,8 +73,7 @@ $node->crash($ledger, -2);
 $node->mint($ledger, "SET snowflake.max_wait = '60s'; $mint");
 $ledger->check(25_500, 'ids are unique if servers run with one library after the other');
 
-# If the shared memory segment of a database cannot be created, next_id() fails. The next call of next_id() tries to
-# load the library again.
+# If the shared memory for a database cannot be created, next_id() fails, and the next call tries again.
 $node->create_database('crowded');
 my $segments = $node->data_dir . '/pg_dynshmem';
 chmod 0500, $segments or die $!;
@@ -87,8 +83,7 @@ chmod 0700, $segments or die $!;
 $node->mint($ledger, $mint, 'crowded');
 $ledger->of('crowded')->check(200, 'the next call succeeds when there is room for shared memory');
 
-# Tests sessions that have not loaded the library. An event trigger loads the library before a command that the library
-# may refuse.
+# An event trigger loads the library into a session before a command that the library may refuse.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigint) PARTITION BY HASH (id snowflake.by_shard);
 	CREATE TABLE photos_0 PARTITION OF photos FOR VALUES WITH (MODULUS 1, REMAINDER 0);
@@ -105,8 +100,7 @@ $node->refuses("SET ROLE plain; SET lock_timeout = '5s'; $_", { sqlstate => '425
   'CREATE TRIGGER t BEFORE INSERT ON snowflake.dumped_seal EXECUTE FUNCTION suppress_redundant_updates_trigger()',
   'CREATE TABLE child (seal bigint) INHERITS (snowflake.dumped_seal)', 'CREATE SCHEMA own CREATE TABLE child (seal bigint REFERENCES snowflake.dumped_seal)';
 $first->query_safe('ROLLBACK');
-# Mints so many ids that they are ahead of the clock. A session that has not loaded the library drops the high-water
-# mark while the high-water mark is ahead of the clock.
+# A session that has not loaded the library drops the extension while the newest ids are ahead of the clock.
 $node->safe_psql('postgres', "DROP TABLE photos; ALTER DATABASE crowded SET snowflake.max_wait = '60s'");
 my @burst = $node->mint($ledger, 'SELECT id FROM (SELECT unnest(snowflake.next_ids(3, 1000000)) ORDER BY 1 DESC LIMIT 10) AS last (id) ORDER BY id', 'crowded');
 $node->safe_psql('crowded', 'DROP EXTENSION snowflake');
@@ -114,7 +108,7 @@ $node->safe_psql('crowded', 'CREATE EXTENSION snowflake');
 $node->mint($ledger, 'SELECT snowflake.next_id(3)', 'crowded');
 $ledger->of('crowded')->check(211, 'the mark that another session dropped is recorded');
 
-# PostgreSQL itself would write a warning about an invalid setting, and use the default.
+# If an extension's setting is invalid, PostgreSQL itself only writes a warning and uses the default.
 is($node->safe_psql('postgres', 'SET snowflake.region = 7; SELECT snowflake.region_of(snowflake.next_id(1))'), '3', 'a session cannot choose its region before it loads the library');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT snowflake.next_id(1) AS id FROM generate_series(1, 2000);
@@ -147,8 +141,7 @@ foreach my $case (
 	is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), "f|$reason", "health() shows the reason: $setting");
 }
 
-# Many locks fill PostgreSQL's shared memory before the library is loaded. PostgreSQL releases the locks, but other
-# parts of the server cannot use their memory.
+# Many locks fill PostgreSQL's shared memory, so that no memory is left when a session loads the library.
 $node->start_with('');
 like($node->error_of('SELECT pg_advisory_lock(g) FROM generate_series(1, 1000000) g'), qr/53200: out of shared memory/, 'locks fill the shared memory');
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '53200', message => "PostgreSQL's shared memory has no room for snowflake", hint => 'Add snowflake to "shared_preload_libraries" and restart' },

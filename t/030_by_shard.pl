@@ -1,5 +1,5 @@
-# Tests tables that are partitioned by shard, under several layouts, after dumps, and with logical replication. Each row
-# is in the partition of its id's shard, or the insert fails.
+# Tests tables that are partitioned by shard, under several layouts, after dumps, and with logical replication. Each
+# inserted row must be in the partition of its id's shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +21,8 @@ sub create_partitions
 	  0 .. $modulus - 1;
 }
 
-# Counts the rows that are not in the partition of their shard. The shard of an id is the number in the $bits bits from
-# bit $lowest on.
+# Counts the rows that are not in the partition of their shard. The id contains the shard in $bits bits, beginning with
+# bit $lowest.
 sub misplaced
 {
 	my ($server, $database, $table, $lowest, $bits) = @_;
@@ -32,9 +32,8 @@ sub misplaced
 		SQL
 }
 
-# Inserts ids of every shard under each layout. The ids have the first, a middle or the last region. The times and
-# sequence numbers of the ids are the least or the greatest. Inserts numbers that are not ids, which the table must
-# reject.
+# Under each layout, inserts ids with extreme regions, times and sequence numbers in every shard. The table must reject
+# numbers that are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -75,8 +74,7 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# If the stored layout (seal) of the database is changed, inserts into the partitions and queries fail. A session reads
-# the stored layout at most once in a second.
+# If the stored layout of the database is changed, inserts into the partitions and queries must fail.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (
@@ -135,8 +133,7 @@ foreach my $way ('partitions', 'root')
 	$other->safe_psql($way, 'INSERT INTO photos DEFAULT VALUES');
 }
 
-# If the server's layout differs from the dump's layout, the partitions reject restored rows. If rows of another layout
-# are restored through the partitioned table itself, later statements fail.
+# If the server has another layout than the dump, the partitions reject the restored rows.
 $other->start_with("snowflake.layout = '42/8/13'");
 like(restore($dump{partitions}, 'partitions'), qr/violates partition constraint/, 'restored under another layout by partitions: the partitions reject rows');
 my %restored = (

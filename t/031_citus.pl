@@ -1,6 +1,6 @@
-# Tests that a node of Citus mints no ids if the node has neither a region nor shards of its own. Citus itself is not
-# needed, because the server only checks whether a library named citus is preloaded. The script scripts/citus tests with
-# the real Citus.
+# Tests that a Citus node does not mint ids before "snowflake.region" or "snowflake.owned_shards" is set on the node.
+# Citus itself is not needed, because the server only checks whether a library named citus is preloaded. The script
+# scripts/citus runs tests with the real Citus.
 
 use strict;
 use warnings FATAL => 'all';

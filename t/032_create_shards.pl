@@ -1,5 +1,5 @@
-# If several sessions call create_shards() for the same shards, the sessions wait for each other and all succeed. Tests
-# alter_shards() while another session has locked a table.
+# Tests several sessions that call create_shards() for the same shards at the same time. Tests alter_shards() while
+# another session has locked a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,6 @@ $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE template.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), user_id bigint REFERENCES template.users);
 	SQL
 
-# The first session calls create_shards(), and commits when the other sessions wait.
 sub side_by_side
 {
 	my ($shards, $tables) = @_;
@@ -52,7 +51,7 @@ like($old->{stderr}, qr/another session has created schema shard_9/, 'create_sha
 $old->quit;
 
 # If another session has locked a table, alter_shards() fails with an error that names the schema of the table. The next
-# call of alter_shards() continues with the schema whose table was locked.
+# call of alter_shards() continues with the schema that contains the locked table.
 my $holder = $node->session;
 $holder->query_safe('BEGIN; SELECT FROM shard_2.users');
 my $add = q{CALL snowflake.alter_shards('ALTER TABLE users ADD COLUMN born date', '[%s,4)')};

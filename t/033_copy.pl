@@ -1,6 +1,5 @@
-# Tests COPY into a table whose column default mints ids. A COPY that mints ids writes as much WAL as a COPY whose file
-# contains the ids. COPY stores a different id in each row. Statements that are planned or run during a COPY, for
-# example in triggers, use a different id for each row.
+# Tests COPY into a table whose column default mints ids. A COPY that mints ids must write as much WAL as a COPY whose
+# file contains the ids. Each row must get a different id, even in statements that triggers run during a COPY.
 
 use strict;
 use warnings FATAL => 'all';
@@ -44,7 +43,7 @@ $node->safe_psql('postgres', "COPY supplied TO '$file.ids'; TRUNCATE supplied");
 my $supplied = wal_of("COPY supplied FROM '$file.ids'");
 cmp_ok($supplied, '>', 15, "COPY with supplied ids writes $supplied bytes of WAL per row");
 
-# Lists forms of a column default that mints ids, each with a name and the definition of the column.
+# Lists column definitions whose default mints ids.
 my @forms = (
 	[ 'next_id(shard)', 'bigint DEFAULT snowflake.next_id(5)' ],
 	[ 'next_id()', 'bigint DEFAULT snowflake.next_id()' ],
@@ -68,8 +67,7 @@ foreach my $form (@forms)
 	is(scalar_of("SELECT count(*), count(DISTINCT id::bigint), count(DISTINCT v) FROM t; DROP TABLE t"), "$rows|$rows|$rows", "$name: each copied row has its own id");
 }
 
-# If the planner inlined an SQL function that uses its argument twice, one call would mint two ids. The planner must not
-# inline a function that uses an id twice, at any value of cpu_operator_cost.
+# The planner must not inline an SQL function that uses an id twice, because two ids would be minted.
 $node->safe_psql('postgres', <<"SQL");
 CREATE FUNCTION pair(x bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS 'SELECT ARRAY[x, x]';
 CREATE TABLE pairs (ids bigint[] DEFAULT pair(snowflake.next_id(5)), v int);
@@ -90,7 +88,7 @@ SQL
 is(scalar_of('SELECT count(DISTINCT id), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM altered'), '100|9|9',
 	'COPY uses a setting that ALTER FUNCTION gave to next_id()');
 
-# Tests COPY into partitioned tables and other tables for which PostgreSQL does not insert rows in plain batches.
+# Tests COPY into tables into which COPY cannot insert many rows at once, such as partitioned tables.
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE parts (id bigint DEFAULT snowflake.next_id(5), v int) PARTITION BY HASH (v);
 CREATE TABLE p0 PARTITION OF parts FOR VALUES WITH (modulus 2, remainder 0);
@@ -112,7 +110,6 @@ $node->safe_psql('postgres', "CREATE TABLE inside (LIKE supplied INCLUDING DEFAU
 is(scalar_of("SELECT count(*), count(DISTINCT id) FROM $_"), "$rows|$rows", "COPY into table $_: each row has its own id")
   foreach 'parts', 'before_row', 'checked', 'generated', 'filtered', 'frozen', 'inside';
 
-# Runs statements in triggers of a COPY, after a failed COPY, and with plans that triggers of a COPY made.
 sub distinct_in
 {
 	my ($name, $sql, $table) = @_;
@@ -149,8 +146,7 @@ CREATE FUNCTION add_column() RETURNS void LANGUAGE plpgsql AS \$\$ BEGIN $add_co
 CREATE FUNCTION on_row() RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$ BEGIN PERFORM add_column(); RETURN 5; END \$\$;
 ALTER TABLE source ALTER id SET DEFAULT snowflake.next_id(on_row()); COPY source (v) FROM '$short'
 SQL
-# While COPY runs, its trigger makes a plan for a statement that mints ids. The session caches the plan of the trigger,
-# and uses the plan again after the COPY.
+# A trigger of a COPY plans a statement that mints ids, and the session uses the cached plan again after the COPY.
 distinct_in('a plan that a trigger makes', <<"SQL", 'many');
 CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN INSERT INTO many SELECT snowflake.next_id(5), g FROM generate_series(1, 20) AS g; RETURN new; END \$\$;
 $trigger; COPY source (v) FROM '$short'; INSERT INTO source (v) SELECT generate_series(1, 20)

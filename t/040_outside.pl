@@ -1,5 +1,5 @@
 # Compares text forms, UUIDs and ULIDs of ids with values that are computed in Perl, under every preset and other
-# layouts. Tests which functions that convert ids to text work if the library is not preloaded.
+# layouts. Tests functions that convert ids to text on a server that does not preload the library.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,7 +27,6 @@ sub digits
 	return $text;
 }
 
-# Multiplies two integers, and returns the low 64 bits of the product.
 sub product { use integer; return $_[0] * $_[1]; }
 
 # Returns the UUID of an id as text of 128 bits, composed field by field as in RFC 9562.
@@ -64,7 +63,7 @@ foreach my $database (sort keys %layouts)
 	my $last = $bits >= 63 ? ~0 >> 1 : (1 << $bits) - 1;
 	my $epoch = 1735689600000;
 
-	# The last id that has a UUID is limited by the 48 bits of the UUID's time, or by the layout.
+	# The 48 bits for the time in a UUID limit which ids can be converted to a UUID.
 	my $end = int(((1 << 48) - $epoch) / $tick);
 	my $last_uuid = $end < $last >> $below ? ($end << $below) - 1 : $last;
 	my @ids = (0, 1, 2, (1 << $below) - 1, 1 << $below, (1 << $below) + 1, $last_uuid, $last_uuid - 1);
@@ -119,8 +118,8 @@ foreach my $database (sort keys %layouts)
 	}
 }
 
-# Sorts base32 texts and ULIDs under the collations that doc/outside.md names. Some languages treat a pair of letters as
-# one letter, or order the alphabet differently.
+# Sorts base32 texts and ULIDs under the collations that doc/outside.md names. Some collations treat a pair of letters
+# as one letter, or order the alphabet differently.
 my $page = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/outside.md");
 my @sorted = qw(und en de fr es it nl pt sv fi);
 my @unsorted = qw(et lt lv az cs sk hr hu da nb nn cy sq);

@@ -23,7 +23,7 @@ foreach my $layout (sort keys %shards)
 	is("@got", "@expected", "$layout: shard_for() returns the shards that are computed in Perl");
 }
 
-# Compares the keys, hashes and shards in the table of doc/routing.md.
+# Compares the table of keys, hashes and shards in doc/routing.md with results of shard_for().
 my %shard_of_key;
 my $page = slurp_file("$FindBin::RealBin/../doc/routing.md");
 foreach my $row ($page =~ /^(\| `[^`]*` \| `[0-9a-f]{8}` \|.*)$/mg)

@@ -1,5 +1,5 @@
-# Tests the SQL script that decoder_sql() prints to decode ids without the extension. The functions that the script of
-# decoder_sql() creates return the same results as the extension's functions.
+# Tests the SQL script that decoder_sql() prints to decode ids without the extension. The functions in this script must
+# return the same results as the extension's functions.
 
 use strict;
 use warnings FATAL => 'all';
@@ -52,8 +52,7 @@ foreach my $layout (sort keys %layouts)
 	my $got;
 	is($plain->safe_psql($layout, $read), $node->safe_psql($layout, $read), "$layout: " . keys(%ids) . ' ids decode as in the extension');
 
-	# Decodes the text forms of all tested ids, and the variants that people type, such as other letter case. Decodes
-	# text forms of ids in which one symbol was replaced.
+	# Decodes ids as text, also in other letter case and with one wrong symbol.
 	my $texts = $node->safe_psql($layout, <<~"SQL");
 		SELECT string_agg(format('(%s, %L, %L, %L::uuid, %L)', id, snowflake.to_base32(id), snowflake.to_base32(id, true), snowflake.to_uuid(id), snowflake.to_ulid(id)), ', ')
 		  FROM unnest('{$ids}'::bigint[]) AS id WHERE snowflake.time_of(id) < '10889-08-02 00:00:00+00'
@@ -73,7 +72,7 @@ foreach my $layout (sort keys %layouts)
 		  FROM (SELECT * FROM (VALUES $texts) AS t (id, base32, checked, uuid, ulid) LIMIT 20) AS v, generate_series(0, 36) AS n, CAST((ARRAY[1,2,3,4,5,6,7,8,10,11,12,13,15,16,17,18,20,21,22,23,25,26,27,28,29,30,31,32,33,34,35,36])[n % 32 + 1] AS integer) AS place
 		SQL
 
-	# Computes id bounds for the times of all tested ids, and for times just before and after these times.
+	# Compares functions that convert a time to an id, for times at which an id begins or ends.
 	my $times = <<~"SQL";
 		SELECT at, %s FROM unnest('{$ids}'::bigint[]) AS id, unnest(ARRAY['0', '1 us', '-1 us', '0.0005 s', '0.999 s']::interval[]) AS i,
 		       LATERAL (SELECT snowflake.time_of(id) + i) AS t (at)
@@ -102,8 +101,7 @@ is($plain->safe_psql('fleet', "SELECT count(*) FROM unnest(ARRAY['', '0', '00000
 is($plain->safe_psql('fleet', "SELECT num_nonnulls(snowflake.shard_for(1, 0), snowflake.shard_for(1, 257), snowflake.shard_for('1', -1))"), '0', 'shard_for() returns NULL for an invalid number of shards');
 is($plain->safe_psql('fleet', "SELECT snowflake.from_base62('AzL8n0Y58m7')"), '9223372036854775807', 'from_base62() decodes the greatest bigint');
 
-# The output of decoder_sql() does not depend on the settings of the session that calls it. The functions made by
-# decoder_sql() do not depend on the search_path of the caller.
+# The settings of the session, such as search_path, must not change the result of decoder_sql() and of its functions.
 $node->start_with('');
 is($node->safe_psql('fleet', "SET timezone = 'Asia/Tokyo'; SET datestyle = 'German'; SELECT md5(snowflake.decoder_sql())"), $node->safe_psql('fleet', 'SELECT md5(snowflake.decoder_sql())'),
 	'decoder_sql() prints the same under another time zone and date style');
@@ -114,7 +112,6 @@ $plain->safe_psql('fleet', 'CREATE TABLE photos (id bigint PRIMARY KEY)');
 like($plain->safe_psql('fleet', "SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT * FROM photos WHERE snowflake.created_within(id, '2026-01-01', now())"),
 	qr/Index Cond: \(\(id > '?\d+'?(?:::bigint)?\) AND \(id <= /, 'created_within() uses the index of the primary key');
 
-# Calls decoder_sql() with another schema name.
 my $script = $node->safe_psql('fleet', q{SELECT snowflake.decoder_sql('Ids "of" us')});
 $plain->safe_psql('postgres', $script);
 $plain->safe_psql('postgres', 'CREATE ROLE reader');

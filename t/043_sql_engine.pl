@@ -1,6 +1,6 @@
 # Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. The
-# role that runs the script of generator_sql() owns the database, but has no other rights. The SQL engine mints and
-# decodes ids like the library, even after crashes, cancelled calls and clock steps.
+# script is run by a role that owns the database and has no other rights. The functions of the script must mint and
+# decode ids like the library, even after crashes, cancelled calls and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,15 +19,14 @@ my $plain = Snowflake::Node->create('plain', allows_streaming => 1, has_archivin
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE ROLE owner LOGIN; CREATE ROLE app LOGIN');
 
-# Makes a database that the role "owner" owns, and installs the SQL engine in this database. The parameter $arguments
-# contains the arguments of generator_sql().
+# Makes a database that the role "owner" owns, and runs the script that generator_sql($arguments) prints.
 sub make_database
 {
 	my ($name, $arguments) = @_;
 	my $script = $c->safe_psql('postgres', "SELECT snowflake.generator_sql($arguments)");
 	unlike($script, qr/\{\{/, "$name: the script contains no placeholder");
 	$plain->safe_psql('postgres', "CREATE DATABASE $name OWNER owner TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C'");
-	# The script of the SQL engine must revoke all privileges that ALTER DEFAULT PRIVILEGES grants.
+	# The script of generator_sql() must revoke privileges that ALTER DEFAULT PRIVILEGES grants.
 	$plain->safe_psql($name, "ALTER DEFAULT PRIVILEGES GRANT ALL ON $_ TO app", extra_params => [ '-U', 'owner' ]) foreach qw(SEQUENCES TABLES FUNCTIONS SCHEMAS);
 	$plain->safe_psql($name, 'ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC', extra_params => [ '-U', 'owner' ]);
 	my ($status, undef, $err) = $plain->psql($name, $script, extra_params => [ '-U', 'owner', '-v', 'ON_ERROR_STOP=1' ]);
@@ -67,7 +66,7 @@ foreach my $name (sort keys %layouts)
 }
 $c->start_with('');
 
-# Runs regression tests of the library with the SQL engine, without changes to the tests.
+# Runs the library's regression tests with functions that generator_sql() has created.
 make_database('regress', "3, 'fleet', max_lead => '100 ms'");
 my $suite = "$FindBin::RealBin/..";
 foreach my $file (qw(burst decode observe plans text_forms uuid))
@@ -82,7 +81,7 @@ foreach my $file (qw(burst decode observe plans text_forms uuid))
 	ok($out eq $expected, "sql/$file.sql has the expected output with the SQL engine") or diag(join "\n", grep { index($expected, $_) < 0 } split /\n/, $out);
 }
 
-# The program scripts/engine-sql prints the script of the SQL engine without a server.
+# The program scripts/engine-sql must print the same script as generator_sql(), but needs no server.
 my $program = "$suite/scripts/engine-sql";
 foreach my $of ([ 'fleet', 0 ], [ 'wide', 31 ], [ 'instagram', 0 ], [ 'twitter', 5 ], [ 'js53', 0 ])
 {
@@ -109,7 +108,7 @@ foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagr
 	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "scripts/engine-sql refuses the options $options");
 }
 
-# Tests errors of the SQL engine that the regression tests do not check.
+# Tests errors that the regression tests do not check.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
 refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'next_id() refuses a shard out of range');
 refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'next_id() refuses a negative shard');
@@ -129,9 +128,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# Running the script of the SQL engine again keeps the high-water mark. A second script of the SQL engine may have
-# another region, but not another layout or role. Here psql reads the script from a file, because writing to its
-# standard input would fail if psql stopped at an error.
+# Runs a second script of generator_sql() in the same database. The second script may have another region, but not
+# another layout or role. The program psql reads the script from a file, because psql may stop at an error before it has
+# read its standard input.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -156,8 +155,7 @@ refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqls
 refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
-# planner must not evaluate the branch of an expression that raises an error. A PL/pgSQL function with the same
-# expression shows whether the tested PostgreSQL version evaluates the branch that raises an error.
+# planner must not evaluate an expression that raises the error for invalid arguments.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -172,8 +170,8 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The functions of the SQL engine run with their owner's rights, whatever search_path the caller has. A caller of the
-# SQL engine cannot use the rights of the engine's owner for anything else.
+# The functions of generator_sql() are SECURITY DEFINER. A caller must not be able to run own code with the rights of
+# their owner.
 is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;
@@ -222,7 +220,7 @@ $plain->kill_backend($pid);
 is($plain->safe_psql('fleet', "SELECT pg_sequence_last_value('snowflake_sql.counter_0') IS NULL"), 't', 'a crash restart resets the counters');
 mint();
 $plain->clock->step(0.5);
-# After a clean restart the counters of the SQL engine have the same values as before.
+# After a clean restart the sequences that count ids have the same values as before.
 $plain->restart;
 mint();
 $plain->clock->step(-0.8);
@@ -239,8 +237,7 @@ $plain->clock->step(-86400 * 366 * 120);
 refuses('SELECT snowflake.next_id(7)', { sqlstate => '55000', message => 'the clock is before the epoch of the ids' }, 'next_id() fails before the epoch');
 $plain->clock->step(86400 * 366 * 60);
 mint();
-# If the high-water mark was raised, new ids are above the new high-water mark. If the high-water mark was lowered, the
-# next call raises it again.
+# Raises and lowers the high-water mark by setval().
 my $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark + 700)");
 cmp_ok(as_app('SELECT (extract(epoch FROM snowflake.time_of(max(snowflake.next_id(7)))) * 1000)::bigint FROM generate_series(1, 3000)', 'fleet'), '>=', $mark + 700, 'ids are above a mark that was raised');
@@ -248,8 +245,7 @@ $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 864000
 mint();
 cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is raised again');
 
-# The greatest bigint as a high-water mark is past the end of the layout. The function set_mark() corrects a high-water
-# mark that is past the end of the layout.
+# Sets the high-water mark past the last time of the layout, and corrects the high-water mark by set_mark().
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
 refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'next_ids() fails if the mark is past the end of the layout');
@@ -257,8 +253,8 @@ is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), '
 $plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
 mint();
 
-# Eight sessions mint ids at the same time while the clock steps. At random, statements time out, and transactions are
-# rolled back to savepoints or prepared.
+# Eight sessions mint ids at the same time while the clock steps. Some of these sessions' statements time out, and some
+# transactions are prepared or rolled back to a savepoint.
 my $script = $plain->basedir . '/crowd.sql';
 append_to_file($script, <<~'SQL');
 	SELECT id FROM (SELECT snowflake.next_id(7) AS id FROM generate_series(1, 30)) AS s;
@@ -302,7 +298,7 @@ is("$twice $down", '0 0', 'ids of eight sessions are unique and ascend within ea
 $ledger->of('fleet')->record($ledger->anonymous, sort { $a <=> $b } keys %given);
 is($plain->safe_psql('fleet', "SELECT count(*) FROM pg_locks WHERE relation = 'snowflake_sql.gate'::regclass"), '0', 'prepared transactions hold no lock on snowflake_sql.gate');
 
-# A standby does not mint. After its promotion, the standby mints ids above all earlier ids.
+# A promoted standby must mint ids above all earlier ids.
 $plain->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $plain, 'base', has_streaming => 1);
 $standby->clock->set($plain->clock->offset - 0.5);

@@ -1,6 +1,6 @@
-# Tests that a database can change between the SQL engine and the library, while the statements of the application stay
-# the same. A dump of the SQL engine is restored on a server with the library, where CREATE EXTENSION replaces the SQL
-# engine. Later the test changes the database back to the SQL engine.
+# Tests that a database can change between the library and functions in SQL (the SQL engine) that also mint ids. The
+# statements of the application stay the same. A dump of the SQL engine is restored on a server with the library, where
+# CREATE EXTENSION replaces the SQL engine. Later the test changes the database back to the SQL engine.
 
 use strict;
 use warnings FATAL => 'all';
@@ -28,7 +28,6 @@ sub make_database
 	return;
 }
 
-# Runs a program as the owner of the database and of all its objects.
 sub as_owner
 {
 	my ($node, $name, @arguments) = @_;
@@ -36,7 +35,7 @@ sub as_owner
 	return;
 }
 
-# Runs the statements of an application, which are the same with both engines.
+# These statements of an application must work with the library and without the library.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub insert
 {
@@ -68,8 +67,8 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Restores a dump of the SQL engine on the server with the library. The clock of the server with the library is behind
-# by less than "snowflake.max_wait".
+# Restores a dump of the SQL engine on the server with the library. The clock of the new server is behind by less than
+# "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -77,7 +76,6 @@ as_owner($c, 'taken', 'pg_restore', '-e', $dump);
 my $mark = $c->mark('taken');
 is($c->safe_psql('taken', "SELECT $mark > max(extract(epoch FROM snowflake.time_of(id)) * 1000) FROM app.photos"), 't', 'the dump contains a mark above all ids');
 
-# The restored SQL engine mints ids until CREATE EXTENSION replaces the engine.
 $ledger->new_server_run;
 insert($c, 'taken');
 $ledger->new_server_run;
@@ -90,8 +88,7 @@ $c->refuses("SET lock_timeout = '100ms'; CREATE EXTENSION snowflake", { sqlstate
 $session->query_safe('COMMIT');
 $c->safe_psql('taken', "CREATE FUNCTION snowflake.next_id(shard smallint) RETURNS bigint LANGUAGE sql AS 'SELECT 1'", extra_params => [ '-U', 'owner' ]);
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'next_id\(smallint\)', hint => 'Move these objects' }, 'CREATE EXTENSION fails if the schema contains a function that is not of the SQL engine', 'taken');
-# CREATE EXTENSION fails if a function in the schema belongs to another extension. The owner of any extension can make a
-# function of the schema snowflake a member of the extension.
+# CREATE EXTENSION fails if a function of the schema snowflake belongs to another extension.
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql ADD FUNCTION snowflake.next_id(smallint)');
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '2BP01', message => 'do not belong to the SQL engine', detail => 'function snowflake.next_id\(smallint\)' }, 'CREATE EXTENSION fails if the schema contains a function of another extension', 'taken');
 $c->safe_psql('taken', 'ALTER EXTENSION plpgsql DROP FUNCTION snowflake.next_id(smallint); DROP FUNCTION snowflake.next_id(smallint)');
@@ -102,8 +99,8 @@ $planter->query_safe('ROLLBACK');
 $planter->quit;
 insert($c, 'taken');
 
-# Planning a query evaluates index predicates and expressions of extended statistics. Index predicates and expressions
-# of statistics must run as the owner of the table, even if a superuser runs CREATE EXTENSION.
+# The planner evaluates expressions of indexes and of extended statistics. Even if a superuser runs CREATE EXTENSION,
+# these expressions must run as the owner of the table.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -112,7 +109,7 @@ $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $mark = $c->mark('taken');
 
-# A session that used the SQL engine before CREATE EXTENSION continues, although its plans were made for the SQL engine.
+# An open session must continue after CREATE EXTENSION, although its cached plans use the replaced functions.
 $session->query_safe('CREATE TEMP TABLE kept (id bigint DEFAULT snowflake.next_id(5)); INSERT INTO kept DEFAULT VALUES');
 $ledger->new_server_run;
 $c->clock->step(-0.5);
@@ -130,8 +127,7 @@ $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# Changes the database back: runs the script of the SQL engine, then restores a dump without the entries of the
-# extension.
+# Changes the database back to the SQL engine by its script and a dump without the extension.
 as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
 my $list = $c->basedir . '/list';
 append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
@@ -144,8 +140,7 @@ as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
 is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark of the dump');
 insert($plain, 'back');
 
-# CREATE EXTENSION does not replace an SQL engine that has another layout. Conversely, the SQL engine does not accept
-# the layout of a dump if its own layout differs.
+# CREATE EXTENSION must not replace an SQL engine that has another layout than the server.
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);
@@ -157,8 +152,7 @@ as_owner($plain, 'twitter', 'psql', '-Xqv', 'ON_ERROR_STOP=1', '-o', '/dev/null'
 $plain->refuses('INSERT INTO snowflake.dumped_seal VALUES (' . $c->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal') . ')',
 	{ sqlstate => '23514', message => 'same_seal' }, 'the SQL engine refuses the seal of another layout', 'twitter');
 
-# If the owner replaces a table of the SQL engine by a view, reading the view would run the owner's code. For this
-# reason CREATE EXTENSION fails if the schema snowflake contains a view instead of a table.
+# CREATE EXTENSION must not read a view in place of a table, because the view could run its owner's code.
 $c->start_with('');
 make_database($c, 'trap');
 as_owner($c, 'trap', 'pg_restore', '-e', $dump);
@@ -169,9 +163,8 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# pg_tle is not available for this test, so functions of this test replace the functions of pg_tle. Like pg_tle, the
-# functions of this test store a script as an extension that needs no superuser and has no schema. A dump contains the
-# functions of the schema pgtle, as with the real pg_tle.
+# Simulates pg_tle (Trusted Language Extensions) by functions of the same names in the schema pgtle. Like pg_tle, these
+# functions store a script as an extension that needs no superuser.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);
 $tle->init;
@@ -226,7 +219,7 @@ restore_without($tle, 'returned', 'owner', qr/TABLE DATA snowflake (?!dumped_sea
 is($tle->safe_psql('returned', $above), 't', 'pg_tle: a dump of the library is restored, and the extension of pg_tle mints above its ids');
 $tle->stop;
 
-# Runs the commands of doc/managed.md. Connects each command to the server that contains the database.
+# Runs the commands of doc/managed.md.
 my ($install, $back) = slurp_file("$FindBin::RealBin/../doc/managed.md") =~ /^```sh\n(.*?)^```$/msg;
 my $bin = $c->config_data('--bindir');
 my $stand_ins = "cd '" . $c->basedir . "'\n" . join '', map { sprintf <<~'SH', $_, $plain->host, $plain->port, $bin, $_, $c->host, $c->port, $bin, $_ } qw(psql pg_dump pg_restore);

@@ -1,5 +1,5 @@
-# Tests the log messages in the table of doc/monitoring.md. For each event the log contains exactly one message, with
-# the right numbers. If a log message reports a state, such as a clock that is behind, a second message reports its end.
+# Tests the log messages in the table of doc/monitoring.md. The log must contain exactly one message for each event.
+# When a reported fault has ended, the log must contain a second message.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my ($node, $ledger, $read);
 
-# Starts a server, and stores the position up to which its log was read.
+# Starts a server, whose log the test reads from the present position on.
 sub begin
 {
 	my ($name, %params) = @_;
@@ -23,7 +23,7 @@ sub begin
 	return;
 }
 
-# Returns the log lines of snowflake since the last call of this function, with DETAIL and HINT.
+# Returns the lines that the extension has written to the log since the last call of news().
 sub news
 {
 	my $log = $node->log_content;
@@ -41,7 +41,7 @@ sub count_of
 	return scalar(() = $log =~ /$pattern/g);
 }
 
-# Checks that the new log lines contain a message with its detail and hint, and no STATEMENT line.
+# Checks that the log has a new message with its detail and hint, but without the statement.
 sub says
 {
 	my ($message, $detail, $hint, $name) = @_;
@@ -88,7 +88,7 @@ mint(1);
 says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago\. The clock shows \d.*\.', undef,
 	'the log reports that the clock has caught up');
 
-# If the clock steps back twice within a minute, both steps are counted, but the log shows only the first step.
+# If the clock steps back twice within a minute, the log shows only the first step.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
@@ -124,8 +124,8 @@ mint(1);
 is(news(), '', 'the log does not report a second step within a minute');
 is($node->safe_psql('postgres', 'SELECT backward_steps FROM snowflake.clock_history'), '2', 'clock_history counts both steps');
 
-# Tests a clock that jumps ahead by more than "snowflake.max_forward_jump", and is corrected. After the correction the
-# clock jumps ahead a second time, and the jump is accepted.
+# Tests a clock that jumps ahead by more than "snowflake.max_forward_jump". The first jump is corrected, and the second
+# jump is accepted by accept_clock().
 begin('ahead', conf => "snowflake.clock_error = 5\n", clock => -100000);
 $clock = $node->clock;
 mint(1);
@@ -225,8 +225,7 @@ refused('SET snowflake.max_wait = 0; SET snowflake.commit_wait = on; SELECT snow
 says('snowflake refuses calls in database "postgres": the clock is not synchronized, or a commit would wait too long', '.*', '(?:Check the time synchronization,|Raise "snowflake.max_wait"\.) .*',
 	'the log reports the first refused commit');
 
-# After a refused call in an open session, the next id of this session writes a log message about the end of the
-# refusals. The log message about the end of refusals is written even if the id does not raise the high-water mark.
+# If calls of a session failed, its next id writes a log message that the calls succeed again.
 begin('again', conf => "snowflake.clock_error = 5\nsnowflake.reserve = 60s\n");
 $clock = $node->clock;
 mint(1);
@@ -262,8 +261,7 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the id layout of this database is lost, or does not match the dump, the region or the lease', '.*', 'Restore the database again\. .*',
 	'the log reports refusals because of a wrong seal');
 $node->restart;
-# A lowered high-water mark does not count as lost. A high-water mark that was replaced by a new sequence counts as
-# lost.
+# A high-water mark is reported as lost if its sequence was replaced, but not if its value was lowered.
 $node->safe_psql('postgres', <<~'SQL');
 	SELECT setval('snowflake.seal', last_value) FROM snowflake.seal_local;
 	BEGIN;

@@ -1,4 +1,4 @@
-# Tests that clock_history counts each step of the clock exactly once, even while sessions begin and end.
+# Tests that the view clock_history counts each step of the clock exactly once, even while sessions begin and end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +21,8 @@ sub steps
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '0|0', 'without a step the counts are 0');
 
-# After each step of the clock a new session mints one id in another shard and ends. The steps of the clock are smaller
-# than "snowflake.max_lead" and "snowflake.reserve", so that sessions do not read the clock for another reason.
+# After each step of the clock a new session mints one id in another shard and ends. Larger steps than
+# "snowflake.max_lead" or "snowflake.reserve" would be detected by other checks of the clock.
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.02);
@@ -32,8 +32,7 @@ is(steps(), '4|0', 'four steps back, each with a new session, are counted as fou
 is($node->safe_psql('postgres', 'SELECT largest_backward_step_ms BETWEEN 19 AND 21 FROM snowflake.clock_history'),
 	't', 'largest_backward_step_ms is the size of one step');
 
-# Open sessions read the clock when they raise the high-water mark. All open sessions detect a step of the clock, but
-# only one session counts the step.
+# Six open sessions detect the same step of the clock, but only one session must count the step.
 my @sessions = map { $node->session } 1 .. 6;
 $ledger->record("session $_", $sessions[ $_ - 1 ]->query_safe('SELECT snowflake.next_id(2)')) foreach 1 .. 6;
 foreach my $round (1 .. 3)

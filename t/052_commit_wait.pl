@@ -1,4 +1,4 @@
-# Tests commit wait with two servers whose clocks are wrong by the allowed maximum, in opposite directions.
+# Tests "snowflake.commit_wait" with two servers, of which one clock is ahead and the other clock is behind.
 
 use strict;
 use warnings FATAL => 'all';
@@ -9,8 +9,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(time);
 
-# One clock is 0.9 s ahead and the other clock is 0.9 s behind. The errors of both clocks are within the allowed
-# maximum. The difference of the two clocks is longer than any delay in this test.
+# One clock is 0.9 s ahead and the other clock is 0.9 s behind, which is within "snowflake.clock_error".
 my $conf = <<'CONF';
 snowflake.clock_error = '910ms'
 snowflake.max_clock_error = '910ms'
@@ -21,8 +20,7 @@ my $ahead = Snowflake::Node->create_running('ahead', conf => "snowflake.region =
 my $behind = Snowflake::Node->create_running('behind', conf => "snowflake.region = 2\n$conf", clock => -0.9);
 $_->safe_psql('postgres', 'CREATE TABLE t (id bigint)') foreach $ahead, $behind;
 
-# Commits an id on the first server, and after that mints an id on the second server. Returns the difference between the
-# second id and the first id.
+# Commits an id on the first server, then mints an id on the second server, and returns the difference of the ids.
 my $first = $ahead->session;
 my $second = $behind->session;
 $_->query_safe('SELECT snowflake.next_id(1)') foreach $first, $second;

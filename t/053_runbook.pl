@@ -1,5 +1,5 @@
-# Runs each statement of the runbook in doc/monitoring.md under the fault that the section of the statement describes.
-# Compares the table of messages in doc/monitoring.md with the source code.
+# Causes each fault that doc/monitoring.md describes, and runs the statements that the page advises. Compares the table
+# of messages in doc/monitoring.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,7 +18,7 @@ my %blocks = Snowflake::Page::blocks($file);
 
 my $node;
 
-# Runs the next block of statements of a section of doc/monitoring.md. Ends the test if a statement of the block fails.
+# Runs the next block of statements of a section of doc/monitoring.md.
 sub next_block
 {
 	my ($title, $on) = @_;
@@ -140,8 +140,7 @@ $node->wait_for_catchup($standby);
 like($standby->error_of('SELECT snowflake.next_id(5)'), qr/25006/, 'a standby: next_id() fails');
 like(next_block($title, $standby), qr/^t\|.*\nstreaming\|/, 'a standby: the statement shows that it is one, and its primary');
 $node->stop('immediate');
-# The high-water mark may be ahead of the clock by up to "snowflake.reserve". If the high-water mark is ahead of the
-# clock, the first call that mints an id waits.
+# After the promotion, the high-water mark may be ahead of the clock by up to "snowflake.reserve".
 like(next_block($title, $standby), qr/^t\n(?:t\|the database may be a clone\||f\|high-water mark \(sequence snowflake.high_water\) ahead of the clock\|)/, 'a standby: after the promotion health shows a clone, or a mark ahead of the clock');
 $node = $standby;
 cmp_ok(($node->ids($insert))[0], '>', $far, 'a standby: after the promotion ids are above all earlier ids');

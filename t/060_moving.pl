@@ -1,7 +1,6 @@
-# Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Keys of kind bigserial, serial, identity
-# and integer get ids while four clients write without an error. New ids are greater than the ids that Instagram's
-# function has generated. Defaults that call pgEdge's extension snowflake are removed, and then restored as calls of
-# this project's extension snowflake.
+# Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Changes columns from bigserial, serial,
+# identity and integer to ids while four clients write. Also moves tables from Instagram's id function and from pgEdge's
+# extension snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -31,8 +30,7 @@ sub say_all
 	return $all;
 }
 
-# Tests each kind of key in a separate database. The table "Covers" refers to photos by its own primary key, and the
-# table frames refers to "Covers".
+# Tests each kind of key in a separate database.
 my ($look, $bigint, $integer, $drop) = @{ $page{'From bigserial and identity'} };
 my %kinds = (
 	bigserial => [ 'bigserial', 'bigint' ],
@@ -105,9 +103,9 @@ LIKE
 	$session->quit;
 }
 
-# Tests adopt() while another session has locked the table that adopt() changes. Between its attempts adopt() releases
-# its locks, so that other sessions can write. If adopt() fails because of a lock, its error names the session that
-# holds the lock. A cancelled call of adopt() has changed nothing, and the next call succeeds.
+# Tests adopt() while another session has locked the table that adopt() changes. Between its attempts adopt() must
+# release its locks, so that other sessions can write. If adopt() fails, its error must name the session that holds the
+# lock.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -151,8 +149,7 @@ foreach my $call (q{adopt('photos', 5, timeout => '1 s')}, q{adopt('photos', 5, 
 	$node->refuses("CALL snowflake.$call", { sqlstate => '55P03', message => 'could not lock all tables of the plan in \d+ attempts',
 		detail => "changed nothing.* public\\.photos by process $holder_pid ", hint => 'long transactions' }, "held: $call names the session that has locked the table", 'held');
 }
-# A writer that raises its lock on the table causes no deadlock, because adopt() holds no lock while it waits for
-# another lock.
+# A transaction that locks the table again in a stronger mode must not cause a deadlock with adopt().
 $holder->query_safe('COMMIT');
 $node->safe_psql('held', 'CREATE VIEW shown AS SELECT id FROM albums');
 $holder->query_safe('BEGIN; INSERT INTO albums DEFAULT VALUES');
@@ -167,9 +164,8 @@ is($node->safe_psql('held', "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef 
 	'held: adopt() succeeds after the writer has committed');
 $holder->quit;
 $session->quit;
-# Adopts all tables of an application while clients write. The application has foreign keys, a view, a materialized
-# view, and columns that look like ids only by their names. After a cancelled call of adopt_schemas() the application
-# still works, and a second call continues.
+# Adopts all tables of an application while clients write. After a cancelled call of adopt_schemas() the application
+# must still work, and a second call must continue.
 my ($plan, $whole) = @{ $page{'A whole application'} };
 $node->create_database('application');
 $node->add_tools('application');
@@ -196,7 +192,7 @@ READ
 $application->write_until('SELECT count(*) > 20 FROM journal');
 $session = $node->session('application');
 say_all('application', $plan);
-# The trial in doc/moving.md adopts a copy of the tables without rows, and shows which properties ALTER TABLE removes.
+# Runs the trial in doc/moving.md, which calls adopt_schemas() for a copy of the tables without rows.
 my ($trial) = PostgreSQL::Test::Utils::slurp_file("$FindBin::RealBin/../doc/moving.md") =~ /^```sh\n(createdb .*?)^```$/ms;
 $trial =~ s/\bapp\b/application/;
 my ($trial_out, $trial_err);
@@ -208,8 +204,7 @@ like($trial_out, qr/^< ALTER INDEX public\.next_tag ALTER COLUMN 1 SET STATISTIC
 like($trial_out, qr/^>     id bigint DEFAULT snowflake\.next_id\(5\) NOT NULL,$/m, 'application: the trial shows a new default');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'trial'}), '0', 'application: the trial database is dropped');
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# Another session has locked a table, so adopt_schemas() waits until the test cancels the call. The call has already
-# changed the types of columns in other tables.
+# A lock stops adopt_schemas() after it has changed some tables, and the test cancels adopt_schemas().
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
@@ -235,9 +230,8 @@ is($of_application->(<<~'SQL'), 't|t|t|t', 'application: every row exists once, 
 is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY relation) FROM snowflake.adopted_columns()}),
 	'public.comments public.flags public.photos public.tags', 'application: adopted_columns() shows all keys, without a problem');
 
-# An upgrade of the application restores the default nextval() of a column that was adopted. A query in doc/moving.md
-# reports adopted columns whose default no longer mints ids. After a dump is restored, the query reports the same
-# columns.
+# Simulates an upgrade of the application that restores nextval() as the default of a column. A query in doc/moving.md
+# must report this column, even after a dump and restore.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
 like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint ids/, 'upgrade: the statement of the page reports the column');
@@ -245,7 +239,7 @@ my $health = 'SELECT minting, reason FROM snowflake.health()';
 is($of_application->($health), 't|adopted column public.photos.id: its default does not mint ids', 'upgrade: health() names the column');
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; LOCK TABLE snowflake.adopted');
-# The expected reason names other databases, because all databases of this server mint ids of the same shard and region.
+# All databases of this server mint ids of the same shard and region, so health() must report other databases.
 my $with_others = 't|another database mints the same ids';
 is($of_application->("SET lock_timeout = 1; $health"), $with_others, 'upgrade: health() does not wait for a lock on snowflake.adopted');
 $holder->query_safe('ROLLBACK');
@@ -275,7 +269,8 @@ is($of_application->(q{INSERT INTO events (name) VALUES ('new') RETURNING snowfl
 $session->quit;
 $node->stop;
 
-# Moves tables from Instagram's id function, which has generated ids of the same shard up to the present time.
+# Moves tables from Instagram's id function to this extension. New ids must be greater than the ids of Instagram's
+# function.
 $node = Snowflake::Node->create_running('instagram', conf => "snowflake.layout = 'instagram'\nsnowflake.epoch = '1314220021721'\n");
 $node->add_tools;
 $node->safe_psql('postgres', <<~'SQL');
@@ -299,7 +294,7 @@ is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't',
 $session->quit;
 $node->stop;
 
-# Moves tables from pgEdge's extension snowflake. In this test the project's extension replaces pgEdge's extension,
+# Moves tables from pgEdge's extension snowflake to this extension. The extension of pgEdge must be dropped first,
 # because both extensions have the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
@@ -339,7 +334,7 @@ is($node->safe_psql('postgres', 'INSERT INTO events DEFAULT VALUES RETURNING id 
 say_all('pgEdge', $compare);
 $session->quit;
 
-# Runs the statements of doc/moving.md for bulk loads. The test supplies the data that COPY reads.
+# Runs the statements of doc/moving.md for bulk loads.
 $node->safe_psql('postgres', 'CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), caption text)');
 my ($bring, $stage) = @{ $page{'Bulk loads'} };
 my @ids = $node->ids(($bring =~ /^([^;]*;)/)[0]);

@@ -1,7 +1,6 @@
-# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. After the
-# move from UUIDs all rows exist, each row has a unique id, and no client got an error. The test data contain many rows
-# with the same time, and rows with the times of ids in other tables. The test data contain rows whose times are too
-# early for an id. The second test has a table that refers to itself, and first gives its rows ids with a wrong time.
+# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. Afterwards
+# all rows must exist with a unique id, and no client may have got an error. Some test rows have the same time, the time
+# of an existing id, or a time before the first time of ids. A second test has a table that refers to itself.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,9 +16,8 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# The page doc/moving.md has statements for only one referring table, "comments". The test repeats each statement for
-# the table "comments" with the table "tags". Within a transaction each line for "comments" is followed by the same line
-# for "tags". Runs a statement of doc/moving.md in a session, and checks that the statement succeeds.
+# The test runs each statement of doc/moving.md for the table "comments" a second time for the table "tags". In a
+# transaction each line for "comments" is followed by the same line for "tags".
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -40,7 +38,7 @@ sub for_tags
 	return join '', map { /^LOCK/ ? s/comments/comments, tags/r : /comments/ ? ($_, s/comments/tags/gr) : $_ } split /^/m, $statement;
 }
 
-# Each transaction of the clients records its changes in the table journal.
+# The clients record their changes in the table journal.
 my @writes = (<<'NEW', <<'TOUCH', <<'COMMENT', <<'ELSEWHERE', <<'GONE');
 \set n random(1, 1000000000000)
 WITH p AS (INSERT INTO photos (caption) VALUES ('new-' || :client_id || '-' || :n) RETURNING id, caption),
@@ -68,9 +66,8 @@ WITH d AS (DELETE FROM photos WHERE caption = 'gone-' || :n RETURNING caption)
 INSERT INTO journal SELECT 'gone', caption FROM d
 GONE
 
-# Cancels backfill() twice. The first call of backfill() is cancelled while the call waits for a locked row. The second
-# call of backfill() is cancelled while the call reads many rows with the same time. One of the rows with the same time
-# is locked, so that the second call cannot finish.
+# Cancels two calls of backfill(): the first while it waits for a locked row, and the second while it reads rows with
+# the same time.
 sub interrupt
 {
 	my ($node, $name, $call) = @_;
@@ -97,8 +94,8 @@ sub interrupt
 	return;
 }
 
-# The arguments are the name, the settings, the number of rows with the same time, the ids per tick (time unit), the ms
-# per tick, and the shard of old rows.
+# The argument $crowd is the number of rows with the same time. At most $room ids have the same time. The argument $tick
+# is the length of a time unit of ids in ms. The argument $place is the shard of ids for old rows.
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
@@ -147,12 +144,11 @@ sub moves
 	$next->(qr/CREATE INDEX CONCURRENTLY photos_without_id/);
 	$next->(qr/lock_timeout/);
 	$todo[0] =~ s/shard => 5/shard => $place/;
-	# The rows with the same time get ids of the next time units (ticks), which must not be in the future.
+	# Rows with the same time get ids of slightly later times, which must not be in the future.
 	$node->poll_query_until('postgres', "SELECT clock_timestamp() > max(created_at) + ($crowd / $room + 2) * $tick * interval '1 ms' FROM photos WHERE caption LIKE 'crowd-%'")
 		or die "$name: the clock does not pass the ids of the crowd";
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);
 	$next->(qr/CALL snowflake.backfill/);
-	# Rows that clients wrote before the new column existed have an id after the move.
 	is($sql->(q{SELECT rows BETWEEN count(*) FILTER (WHERE caption !~ 'gone') AND count(*) + (SELECT count(*) FROM journal WHERE what = 'new'),
 	                   finished IS NOT NULL
 	              FROM snowflake.backfills, before WHERE caption !~ 'ancient|future|timeless' GROUP BY rows, finished}),
@@ -203,8 +199,7 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# The time of an id is never earlier than the time of its row. The time of an id is later than the time of its row
-	# only if no unused id of the row's time was left.
+	# An id has the time of its row, or a later time if all ids of that time are used.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),
@@ -230,8 +225,8 @@ sub moves
 	return;
 }
 
-# A dump contains the reserved region and shard of a backfill. In a restored copy of the database the backfill of
-# another table gets a different region or shard.
+# A dump must contain which region and shard backfill() has used. In the restored database, backfill() of another table
+# must use a different region or shard.
 sub keeps_place
 {
 	my ($node, $name, $place) = @_;
@@ -251,8 +246,8 @@ sub keeps_place
 	return;
 }
 
-# Rows of the table photos refer to other rows of the same table. The first call of backfill() reads the time from a
-# wrong column, so the test discards its ids.
+# Tests a table with a foreign key to itself. The first call of backfill() gets a wrong column for the time, and its ids
+# are discarded.
 sub refers_to_itself
 {
 	my $name = 'itself';

@@ -1,7 +1,6 @@
-# Runs the examples of the README and of the pages without a test of their own, on one server. The first list in this
-# file names the pages whose examples another test runs. The second list in this file names the examples that no test
-# runs. An example fails this test if it is neither run nor listed. Compares doc/reference.md with the catalogue,
-# doc/errors.md with the sources, and the README's presets with their layouts. Also checks each link.
+# Runs the examples of the README and of the pages without a test of their own, on one server. Fails if an example is
+# neither run nor listed in %elsewhere or %not_run. Compares doc/reference.md with the catalogue, doc/errors.md with the
+# sources, and the README's presets with their layouts. Also checks each link.
 
 use strict;
 use warnings FATAL => 'all';
@@ -33,7 +32,7 @@ my %elsewhere = (
 	'doc/patroni.md' => ['test/patroni/cluster.py'],
 	'doc/routing.md' => ['extensions/routing/t/042_routing_page.pl']);
 
-# Lists the examples of pages that no test runs, by their first words.
+# Lists the first words of each example that no test runs.
 my %not_run = (
 	'CONTRIBUTING.md' => { 'make  ' => 'is what runs this test' },
 	'doc/monitoring/README.md' => {
@@ -63,7 +62,6 @@ sub pages
 	return sort @pages;
 }
 
-# Returns a pair [ language, text ] for each code block of a page.
 sub blocks_of
 {
 	my ($text) = @_;
@@ -88,8 +86,7 @@ sub next_block
 	return splice(@{ $blocks{$page} }, $at, 1)->[1];
 }
 
-# Runs the statements in the next code block of a page. Returns each statement of a page's code block with its comment
-# and its result.
+# Runs the next code block of a page, and returns each statement with its comment and its result.
 sub say_block
 {
 	my ($page) = @_;
@@ -106,7 +103,7 @@ sub say_block
 	return @said;
 }
 
-# Runs the installation of the README on a running server. A shell function replaces make.
+# Runs the installation commands of the README with a shell function instead of make.
 my $install = next_block('README.md', 'sh');
 my $bin = $node->config_data('--bindir');
 my $stand_ins = <<~"SH";
@@ -119,7 +116,7 @@ my $stand_ins = <<~"SH";
 	ok(IPC::Run::run([ 'bash', '-euc', "$stand_ins$install" ], '>', \$out, '2>', \$err), 'README: the installation succeeds') or diag("$out$err");
 	like($out, qr/^ *\d{18}$/m, 'README: the installation shows a first id');
 }
-# The settings of leases exist only if the library is preloaded.
+# Settings for leases, such as "snowflake.lease_conninfo", exist only if the library is preloaded.
 $node->start_with("shared_preload_libraries = 'snowflake'");
 
 my ($table, $insert, $decode, $range) = say_block('README.md');
@@ -158,8 +155,8 @@ is($node->safe_psql('postgres', q{SELECT pg_get_expr(relpartbound, oid) FROM pg_
 	$node->safe_psql('postgres', q{SELECT format('FOR VALUES FROM (MINVALUE) TO (%L)', snowflake.min_id('2026-01-01+00')::text)}),
 	'using: the bound is a number');
 
-# Runs the statements of each example of doc/orders.md in one session. The simulated kernel reports to the server that
-# the clock is synchronized.
+# Runs the statements of each example of doc/orders.md in one session. The test simulates a kernel that reports a
+# synchronized clock.
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
 is($out, "second\nfirst", 'orders: the example of the approximate order has the expected result') or diag($err);
 ($status, $out, $err) = $node->psql('postgres', next_block('doc/orders.md', 'sql'));
@@ -321,7 +318,7 @@ differ('views', { map { $_ => 1 } map { $_->[0] =~ /`(\w+)`/g } rows_of('Views')
 differ('operator classes', { map { $_ => 1 } map { $_->[0] =~ /`OPERATOR CLASS (\w+)`/g } rows_of('Functions') },
 	set_of(q{SELECT opcname FROM pg_opclass WHERE opcnamespace = 'snowflake'::regnamespace}));
 
-# Converts a setting's default from the words and units of doc/reference.md to the form of the server.
+# Converts the default of a setting from the form of doc/reference.md to the form of pg_settings.
 sub plain
 {
 	my ($value) = @_;

@@ -1,4 +1,4 @@
-# Installs the core library and builds its example with the commands of doc/core.md, and mints ids next to a database.
+# Runs the commands of doc/core.md, which install the C++ library and build an example program that mints ids.
 
 use strict;
 use warnings FATAL => 'all';
@@ -45,8 +45,7 @@ sub files_below
 	return sort @files;
 }
 
-# Installs the core library below another root directory (DESTDIR), and after that in the directory that the example
-# uses.
+# Tests "make install-core" with and without DESTDIR.
 like($install, qr/^sudo make install-core$/, 'the page has the command make install-core');
 my $make = "make -s -C $root PG_CONFIG='${\($ENV{PG_CONFIG} // 'pg_config')}' prefix=$work/usr";
 runs("$make DESTDIR=$work/stage install-core", 'make install-core with DESTDIR succeeds');
@@ -79,7 +78,7 @@ foreach my $id ($sample, $few[-1], 0, 1, 1023, 1024, (1 << 63) - 1)
 	is(runs("seal=$number; " . $decode =~ s/$sample/$id/r, "the example decodes $id"), "$told\n", "the example decodes $id like the database");
 }
 
-# Three example programs and the server mint ids at the same time in the same shard, each in its own region.
+# Three example programs and the server mint ids of one shard at the same time, each with its own region number.
 $node->safe_psql('postgres', 'CREATE TABLE ids (id bigint PRIMARY KEY DEFAULT snowflake.next_id(7), source text)');
 my $in_psql = IPC::Run::start([ 'psql', '-XAtq', '-c', q{INSERT INTO ids (source) SELECT 'server' FROM generate_series(1, 100000)} ],
 	'<', \undef, '>', \my $none);

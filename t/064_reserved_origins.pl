@@ -1,6 +1,5 @@
 # Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which the server has minted no ids.
-# After backfill() no call mints an id of the reserved region and shard, in this database or in a copy. Changing the
-# region or the shards of the server does not end the reservation.
+# After backfill() no other call may mint ids of the same region and shard, even if the server's settings change.
 
 use strict;
 use warnings FATAL => 'all';
@@ -35,8 +34,8 @@ $node->safe_psql('app', $backfill);
 is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'backfill() reserves an origin');
 is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'backfill() gives an id to every row');
 
-# The server changes to the region that backfill() has reserved, and starts with a clock that is behind. The high-water
-# mark must be above the ids that backfill() has made.
+# Changes the server to the region that backfill() has used. The high-water mark must be above the ids that backfill()
+# has made.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' },
@@ -46,8 +45,8 @@ $node->start_with('snowflake.region = 31');
 mints_later(31, 'app', 'in the region of the origin the server mints greater ids');
 my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RETURNING id');
 
-# The server changes back to its first region, and backfill() continues. The procedure backfill() must detect that the
-# server has minted ids of the reserved region and shard.
+# Changes the server back to its first region. The procedure backfill() must detect that the server has minted ids in
+# the region that backfill() uses.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
 $node->refuses($backfill, { sqlstate => '55000', message => 'ids of region 31, shard 5 already exist', detail => 'Column public\.old\.id already contains such an id of .* or later' },
@@ -56,13 +55,12 @@ $node->safe_psql('app', 'CREATE TABLE another AS SELECT NULL::bigint AS id, made
 $node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard => 5)");
 is($node->safe_psql('app', 'SELECT DISTINCT snowflake.region_of(id) FROM another WHERE id IS NOT NULL'), '30', 'another table gets another origin');
 
-# DROP EXTENSION removes the record of the reserved regions and shards, but the ids in the tables remain.
+# DROP EXTENSION removes the record of regions and shards that backfill() has used.
 $node->safe_psql('app', 'DROP EXTENSION snowflake CASCADE; CREATE EXTENSION snowflake_migrate CASCADE; ALTER TABLE old ALTER id SET DEFAULT snowflake.next_id(5); ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5)');
 is($node->safe_psql('app', "SELECT snowflake.region_of(snowflake.late_id('2026-01-01', 5))"), '29', 'after the extension was created again, late_id() avoids the regions of existing ids');
 is($node->safe_psql('app', 'SELECT count(*) FROM old JOIN another USING (id)'), '0', 'no id is in both tables');
 
-# A dump contains the reserved regions and shards, the ids of late_id() and the high-water mark. If the restored
-# database mints in the reserved region, its new ids are above all ids of the dump.
+# After a dump and restore, new ids must be above all ids of backfill() and late_id().
 $node->start_with('snowflake.region = 29');
 $node->safe_psql('postgres', 'CREATE DATABASE copy');
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/app.dump';
@@ -74,8 +72,8 @@ is($node->safe_psql('copy', "SELECT snowflake.region_of(i), i = max(id) OVER () 
 	'29|f', 'late_id() of the copy returns an id before the last late id');
 $node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', message => 'this server mints in region 29' }, 'late_id() of the copy refuses a later time', 'copy');
 
-# In a layout without regions backfill() reserves a shard. The server may own the reserved shard again when all old rows
-# have ids.
+# In a layout without regions backfill() uses a shard that the server does not own. The server may own the shard of old
+# ids again after backfill() has finished.
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
 $node->create_database('plain');
 $node->add_tools('plain');

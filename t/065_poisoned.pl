@@ -1,6 +1,6 @@
-# If a superuser calls a routine of snowflake, code that a table's owner attached to the table must not run with the
-# superuser's rights. In this test role joe attaches a function to the tables in every possible way. After that a
-# superuser calls every routine of snowflake that can read or change a table.
+# Tests that a routine of snowflake, called by a superuser, does not run a table owner's code as superuser. The role joe
+# attaches a function to his tables in every possible way. After that a superuser calls every routine of snowflake that
+# can read or change a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +25,7 @@ sub call
 
 sub is_superuser { return $node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'joe'}) }
 
-# Makes the functions with which role joe attacks a superuser. The function attack() tries to make joe a superuser.
+# The function attack() tries to make the role joe a superuser.
 my $superuser = $node->safe_psql('postgres', 'SELECT current_user');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE ROLE joe LOGIN;
@@ -62,8 +62,8 @@ $node->safe_psql('postgres', <<~'SQL');
 	ALTER FUNCTION joe.compare OWNER TO joe;
 	SQL
 
-# Returns the statements for a table that calls joe's functions in every way. With the option "template" the table has
-# no rules and policies, because create_shards() does not copy rules and policies.
+# Returns the statements that attach joe's functions to a table, for example as triggers and rules. With the option
+# "template" the table has no rules and policies, because create_shards() does not copy them.
 sub poisoned
 {
 	my ($name, $columns, %with) = @_;
@@ -86,8 +86,7 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# Runs statements in a session of joe. A session of a superuser with SET ROLE joe is not enough, because attached code
-# could return to the superuser's role.
+# The role joe logs in, because after SET ROLE joe his code could return to the superuser's role.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(
   q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
@@ -122,7 +121,7 @@ as_joe(
 	INSERT INTO joe.old SELECT NULL, now() - n * interval '1 h' FROM generate_series(1, 3) AS n;
 	INSERT INTO joe.bare VALUES (DEFAULT), (NULL);
 	SQL
-# Makes a table of joe in a schema in which joe may no longer create objects, and a foreign table.
+# Makes a foreign table, and a table of joe in a schema in which joe may not create objects.
 my $foreign = $node->basedir . '/ids.csv';
 PostgreSQL::Test::Utils::append_to_file($foreign, "5\n7\n");
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA shared TO joe');
@@ -144,7 +143,7 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# Checks that each attack of joe works if a superuser runs the statements directly.
+# Checks that joe's code does run as superuser if a superuser runs plain statements on the tables.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
@@ -154,8 +153,7 @@ is(join(', ', sort keys %seen),
 ok($seen{'index predicate'}{$superuser}, 'an index predicate runs with the rights of the superuser who plans a query');
 is(is_superuser(), 't', 'the attack has made joe a superuser');
 
-# Lists the arguments with which the test calls each routine of snowflake. Each call of a routine has a new session,
-# because an old session would have cached plans.
+# Lists the arguments for the call of each routine. Each call runs in a new session without cached plans.
 my $photos = q{'joe.photos'};
 my ($narrow, $refers) = map { qq('{"(joe.$_,id)"}') } qw(narrow refers);
 my $step = q('{"(joe.narrow,10,\"LOCK TABLE joe.narrow\")"}');
@@ -270,11 +268,11 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# Lists the routines that read only numbers, texts, catalogues and the extension's own relations.
+# Lists the routines that read or change no table of a user.
 my @none = qw(revoke_default_privileges type_for_ids tell_plan created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 
-# Orders the routines so that each routine finds the objects that it needs.
+# Orders the routines so that routines which create objects are called before routines which need the objects.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
 	SELECT proname, prokind, proretset AND prorettype = 'record'::regtype AND proallargtypes IS NULL
 	  FROM pg_proc AS p JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'
@@ -307,7 +305,7 @@ foreach my $routine (grep { $calls{ $_->[0] } } @found)
 }
 ok($seen{$_}{joe}, "code of this kind did run as joe: $_") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
 
-# Checks that the routines have read and changed the tables of joe.
+# Checks that the routines have indeed changed the tables of joe.
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND relowner = 'joe'::regrole}),
 	12, 'create_shards() has made the tables, and joe owns them');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND attname = 'two'}),

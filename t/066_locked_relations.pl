@@ -1,6 +1,5 @@
-# Tests calls while another transaction has locked a relation of the extension, for each relation. A call that mints ids
-# waits for a lock if and only if health() shows that the database does not mint. A prepared transaction keeps its lock
-# after a restart.
+# Locks each relation of the extension in turn. If and only if health() shows that the lock prevents minting, next_id()
+# must wait.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,8 +19,7 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'the extension has five sequences');
 cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'the extension has at least three tables');
 
-# Returns whether a statement waits for the lock that the test holds. A statement that waits for the lock fails after
-# lock_timeout, because the test never releases the lock.
+# Returns whether a statement fails by lock_timeout, because it waits for the lock of the test.
 sub waits
 {
 	my ($sql) = @_;

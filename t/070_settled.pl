@@ -1,6 +1,5 @@
-# Tests each sentence of doc/cursors.md about settled_before(): what holds the result back and for how long. Tests
-# settled_before() with commits that wait, prepared transactions, sessions that end, crashes and clocks that go back.
-# Tests ids that settled_before() does not cover, such as ids of other servers.
+# Tests each sentence of doc/cursors.md about settled_before(). All transactions that minted an id below the result of
+# settled_before() must have ended.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,8 +18,7 @@ sub sql { return $node->safe_psql($_[1] // 'postgres', $_[0]); }
 sub settled { return sql('SELECT snowflake.settled_before()', @_); }
 sub held { return sql(q{SELECT coalesce(held_back_by, 'nothing') FROM snowflake.settled}, @_); }
 
-# Waits until an id is below the result of settled_before(). An id is settled only after the clock has passed the time
-# of the id.
+# Waits until an id is below the result of settled_before().
 sub comes_to_be_settled
 {
 	my ($id, $name) = @_;
@@ -28,7 +26,7 @@ sub comes_to_be_settled
 	return ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() > $id"), $name);
 }
 
-# Checks that the result of settled_before() does not exceed an id, although the clock has passed a later committed id.
+# Checks that the result of settled_before() does not exceed the id of an open transaction.
 sub stays_behind
 {
 	my ($id, $reason, $name) = @_;
@@ -56,7 +54,7 @@ is(held(), 'nothing', 'the view settled shows that nothing is held back');
 like(sql('SET ROLE reader; SELECT snowflake.settled_before(), s.settled_before IS NOT NULL FROM snowflake.settled s'), qr/^\d+\|t$/, 'every role may call settled_before()');
 like(sql('BEGIN READ ONLY; SELECT snowflake.settled_before()'), qr/^\d+$/, 'settled_before() works in a read-only transaction');
 
-# One transaction stays open while other transactions commit later ids. A consumer that continues after the greatest
+# One transaction stays open while other transactions commit later ids. A reader that continues after the greatest
 # visible id would skip the rows of the open transaction.
 my $writer = $node->session;
 my $pid = $writer->query_safe('SELECT pg_backend_pid()');
@@ -75,7 +73,6 @@ cmp_ok($of_late, '<=', $late, 'the result stays below the id in the session of t
 $writer->query_safe('COMMIT');
 comes_to_be_settled($late, 'the id becomes settled when the transaction commits');
 
-# Tests which transactions hold the result of settled_before() back.
 $writer->query_safe('BEGIN; INSERT INTO t (id) VALUES (1)');
 comes_to_be_settled(sql('INSERT INTO t DEFAULT VALUES RETURNING id'), 'a transaction that did not mint holds nothing back');
 $writer->query_safe('ROLLBACK');
@@ -103,8 +100,7 @@ comes_to_be_settled(sql('SELECT id FROM t WHERE n = 1'), 'a procedure that has c
 $blocker->query_safe('SELECT pg_advisory_unlock(7)');
 $node->finish_writer($call);
 
-# The rows of a commit that waits for a standby are not visible yet. The function settled_before() does not wait for a
-# delayed commit, and its result is below the ids of the transaction.
+# The result of settled_before() stays below the ids of a commit that waits for a standby.
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
@@ -134,8 +130,7 @@ is(sql("SELECT snowflake.settled_before() <= snowflake.min_id(clock_timestamp() 
 is(held(), 'nothing', 'the view settled shows no reason for ids ahead of the clock');
 comes_to_be_settled($ahead, 'ids ahead of the clock become settled when the clock has reached them');
 
-# A prepared transaction that has minted ids holds settled_before() back until any session ends the transaction. A crash
-# does not end a prepared transaction.
+# The result of settled_before() stays below the ids of a prepared transaction, even after a crash.
 $late = $writer->query_safe("BEGIN; INSERT INTO t (n) VALUES (3) RETURNING id");
 $writer->query_safe("PREPARE TRANSACTION 'minted'");
 stays_behind($late, $PREPARED, 'the result stays below the id of a prepared transaction');
@@ -189,7 +184,7 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 		"settled_before() fails in a $level transaction");
 	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|this transaction is REPEATABLE READ or SERIALIZABLE|||', "the view settled shows the reason in a $level transaction");
 }
-# If one statement calls settled_before() and reads the table, the snapshot of the statement is older than the result.
+# A statement that calls settled_before() can miss rows below the result, because the statement's snapshot is older.
 $writer = $node->session;
 $writer->query_safe('SELECT pg_advisory_lock(8)');
 $late = $writer->query_safe('BEGIN; INSERT INTO t DEFAULT VALUES RETURNING id');
@@ -206,8 +201,7 @@ my ($reserved) = $node->ids('SELECT unnest(snowflake.next_ids(5, 1))');
 comes_to_be_settled($reserved, 'an id that was minted for a later insert becomes settled before the insert');
 is(sql("INSERT INTO t (id) VALUES ($reserved), (snowflake.make_id('2026-01-01', 5, 0)) RETURNING id < snowflake.settled_before()"), "t\nt", 'an id of make_id() can be inserted below the result');
 
-# If the database mints no ids, its high-water mark does not rise. The result of settled_before() does not exceed the
-# high-water mark.
+# The result of settled_before() never exceeds the high-water mark, which does not rise while no ids are minted.
 $before = settled();
 $node->clock->step(-0.05);
 cmp_ok(settled(), '>=', $before, 'the result is not less after the clock was set back');

@@ -1,6 +1,6 @@
-# Runs the examples of doc/cursors.md. Tests each way to read rows in id order while the transaction that mints the
-# first id commits last. Tests the heartbeat of doc/cursors.md on a standby, and for regions that logical replication
-# merges.
+# Runs the examples of doc/cursors.md. Tests each way to read rows in id order while the transaction with the smallest
+# id commits last. Tests the heartbeat (a table with results of settled_before()) on a standby and with logical
+# replication.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +15,6 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/cursors.md");
 my $node = Snowflake::Node->create_running('main', allows_streaming => 'logical', conf => "snowflake.region = 1\n");
 my $late = $node->session;
 
-# Runs a code block of doc/cursors.md, and returns the ids at the beginning of the output lines.
 sub say_block
 {
 	my ($section, $number) = @_;
@@ -31,8 +30,7 @@ sub everything_settles
 	return;
 }
 
-# Checks that a reader returns every row exactly once, although the transaction with the first id commits last. The
-# reader runs before and after each step of the two transactions.
+# Checks that a reader returns every row exactly once, although the transaction with the first id commits last.
 sub follows
 {
 	my ($table, $column, $name, $read) = @_;
@@ -79,7 +77,7 @@ like(join("\n", say_block('What holds it back', 0)), qr/^\d+$/, 'the view settle
 is($node->safe_psql('postgres', 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM orders WHERE id < (SELECT min(settled) FROM heartbeat)'),
 	scalar(@all), 'a query up to the heartbeat returns all rows in a REPEATABLE READ transaction');
 
-# If a region mints no other ids, its heartbeat still advances, because the heartbeat itself mints an id.
+# Each heartbeat mints an id, so that settled_before() rises even if the application mints no ids.
 my $before = sql('SELECT settled FROM heartbeat');
 $node->clock->step(10);
 say_block('A heartbeat', 1);
@@ -87,8 +85,7 @@ $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowfla
 say_block('A heartbeat', 1);
 cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the heartbeat of a server that mints nothing else advances');
 
-# Readers on other servers use one snapshot, while four clients commit in any order. Readers must see all rows whose ids
-# are below the heartbeat.
+# A reader on another server must see all rows whose ids are below the heartbeat in the same snapshot.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -99,8 +96,7 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# Stores each heartbeat that the reader saw, and the number of rows with ids below the heartbeat. Repeats until the
-	# stored numbers of rows differ, which takes longer on a busy machine.
+	# Stores each heartbeat that the reader saw, and the number of rows with ids below the heartbeat.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

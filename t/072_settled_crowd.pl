@@ -2,8 +2,8 @@
 # settled_before(). While the clients run, the test kills sessions and the server, and steps the clock. At the end of
 # the test each reader must have received every row exactly once.
 #
-# Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run, and SNOWFLAKE_TEST_SEED to repeat the events of an
-# earlier run.
+# Set SNOWFLAKE_TEST_SECONDS=600 in the environment for a longer run. Set SNOWFLAKE_TEST_SEED to repeat the random
+# numbers of an earlier run.
 
 use strict;
 use warnings FATAL => 'all';
@@ -76,7 +76,7 @@ foreach my $kind (sort keys %transactions)
 	push @files, '-f', "$file\@$weight";
 }
 
-# A client that loses its session stops until its pgbench starts again.
+# pgbench is started again whenever it has ended, because the test kills sessions.
 my $stop = $node->basedir . '/stop';
 my @writers = map {
 	IPC::Run::start([ 'bash', '-c', 'until [ -e "$0" ]; do "$@" >/dev/null 2>&1 || sleep 0.1; done', $stop, qw(pgbench -n -c 4 -T 2), "--random-seed=$seed$_", @files,
@@ -95,8 +95,8 @@ sub ask
 	my $answer = $session->query_safe($sql);
 	return split /\n/, $answer;
 }
-# Reads rows through a file. PostgreSQL::Test would be slower than the clients, because it searches the whole output of
-# a session again for each new part of the output.
+# Reads rows through a file. PostgreSQL::Test is too slow for many rows, because it repeatedly searches the whole output
+# of psql.
 sub rows
 {
 	my ($name, $sql) = @_;
@@ -112,8 +112,7 @@ sub follow
 	my ($settled) = ask($name, $name eq 'settled' ? 'SELECT settled_before FROM snowflake.settled' : 'SELECT snowflake.settled_before()');
 	return if !defined $settled || $settled eq '';
 	my @ids = rows($name, "SELECT id FROM events WHERE id >= $reader->{next} AND id < $settled ORDER BY id");
-	# If the clock was set back while the server was down, the result of settled_before() may decrease until the clock
-	# has caught up.
+	# If the clock was set back before a server start, the result of settled_before() may decrease for some time.
 	my $now = time + $node->clock->offset;
 	$furthest = $now if $now > $furthest;
 	$back++ if $settled < $reader->{next} && $now == $furthest;
@@ -123,7 +122,7 @@ sub follow
 	$reader->{next} = $settled if $settled > $reader->{next};
 	return;
 }
-# Stores a result of settled_before(), and the number and checksum of the rows below this result.
+# Stores a result of settled_before() with the number and checksum of the rows whose ids are smaller.
 my @glances;
 sub glance
 {
@@ -142,8 +141,7 @@ sub try
 	return;
 }
 
-# Functions for the events of the run, such as a killed session. Each event of the run happens at least once, in random
-# order.
+# The following functions disturb the clients, for example by killing a session.
 sub a_session
 {
 	my ($how) = @_;
@@ -154,8 +152,8 @@ sub a_session
 	$node->poll_query_until('postgres', 'SELECT true') or BAIL_OUT('no crash restart');
 	return;
 }
-# Commits or rolls back prepared transactions, because their clients may have been killed. The command fails if another
-# session has already ended the prepared transaction.
+# Commits or rolls back prepared transactions, because their clients may have been killed. Ignores errors, because
+# another session may have ended the transaction.
 sub end_prepared
 {
 	foreach my $gid (split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))
@@ -179,7 +177,7 @@ my @events = (
 	(map { my $step = $_; [ "the clock steps by $step s", sub { $node->clock->step($step) } ] } -0.05, -0.4, 1.5));
 @events = map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @events;
 
-# Runs each event once, and then random events until the time has elapsed.
+# Runs each disturbance once, and then random disturbances until the time has elapsed.
 my $end = time + ($ENV{SNOWFLAKE_TEST_SECONDS} // 0);
 my @left = @events;
 for (my $last = 0; !$last;)
@@ -189,7 +187,7 @@ for (my $last = 0; !$last;)
 	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM events');
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	my $answered = $read;
-	# Waits until the clients have written and the readers have read after the previous event.
+	# Waits until the clients have written and the readers have read after the previous disturbance.
 	while (time < $until)
 	{
 		try(\&follow, 'settled_before') if rand() < 0.7;
@@ -205,7 +203,6 @@ for (my $last = 0; !$last;)
 	$do->(@arguments);
 }
 
-# Stops the clients, commits prepared transactions, and lets the readers read the rest.
 append_to_file($stop, '');
 $_->finish foreach @writers;
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'}) or BAIL_OUT('the writers do not end');
@@ -235,7 +232,7 @@ foreach my $glance (@glances)
 }
 is($changed, 0, 'the rows below each earlier result are the same at the end');
 
-# Checks that there were enough transactions and results, because all other checks would pass without any transaction.
+# Checks that there were enough transactions, because all other checks would pass without any transaction.
 my %count = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT kind, count(*) FROM events GROUP BY 1');
 cmp_ok($count{$_} // 0, '>', 0, "transactions of kind $_ have inserted rows") foreach grep { $_ ne 'rollback' } sort keys %transactions;
 is($count{rollback}, undef, 'no row of a transaction that was rolled back exists');

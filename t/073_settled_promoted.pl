@@ -24,8 +24,7 @@ sub prepare
 }
 
 # The prepared transaction "old" is in the base backup. The prepared transactions "over" and "young" reach the standby
-# by WAL. The prepared transaction "over" ends before the promotion. A fourth transaction is open, but not prepared,
-# when the standby is promoted.
+# by WAL. The prepared transaction "over" ends before the promotion.
 my $old = prepare('old');
 $primary->backup('with a prepared transaction');
 my $standby = Snowflake::Node->create_from_backup('standby', $primary, 'with a prepared transaction', has_streaming => 1);
