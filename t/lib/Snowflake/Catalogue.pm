@@ -1,6 +1,5 @@
-# Describes each member of an extension in one line, to compare two databases of a server. The line of a member contains
-# its definition, owner, privileges and comment, and whether dumps include its data. The lines about sequences do not
-# contain their values.
+# Compares the objects of an extension in two databases of a server. Each object is one line with its definition, owner,
+# privileges and comment, and whether dumps include its data. Values of sequences are not compared.
 
 package Snowflake::Catalogue;
 
@@ -60,7 +59,6 @@ sub snapshot
 	return $node->safe_psql($database, $extension ? $SNAPSHOT =~ s/(extname = )'snowflake'/$1'$extension'/r : $SNAPSHOT);
 }
 
-# Returns the lines that only one of two snapshots of the catalogue has.
 sub differences
 {
 	my ($is, $should_be) = @_;

@@ -1,5 +1,5 @@
-# Sets the clock of one server for a test. The server preloads the library clock.c, which reads the error of the
-# server's clock from a file.
+# Sets the clock of one server for a test. The server preloads the library clock.c, which reads from a file by how much
+# the clock is wrong.
 #
 # Only CLOCK_REALTIME is changed. The time since boot and the monotonic clock stay right, as on a real machine whose
 # clock is stepped.
@@ -13,12 +13,12 @@ use File::Basename qw(dirname);
 use File::Spec;
 use Time::HiRes;
 
-# Objects with the same $library share one library file, which the first object builds.
+# Builds the library $library, unless the library is newer than clock.c.
 sub new
 {
 	my ($class, $file, $library) = @_;
 	my $self = bless { file => File::Spec->rel2abs($file) }, $class;
-	# Each change overwrites the clock's file in place, because running servers have mapped the file.
+	# Running servers have mapped the file, so that each change must overwrite the file in place.
 	open $self->{handle}, '>:raw', $file or die "$file: $!";
 	$self->set(0);
 	my $source = dirname(__FILE__) . '/clock.c';
@@ -33,8 +33,7 @@ sub new
 	return $self;
 }
 
-# Sets the clock to the given number of seconds after the true time. A negative number of seconds sets the clock before
-# the true time.
+# Sets the clock to a number of seconds after the true time, or before the true time if the number is negative.
 sub set
 {
 	my ($self, $offset) = @_;
@@ -43,8 +42,8 @@ sub set
 	return;
 }
 
-# Sets what the kernel reports to the server about the synchronization of the clock. If the argument is undef, the
-# server receives what the kernel of this machine reports.
+# Sets whether the server's kernel reports a synchronized clock. With undef, the server gets the report of the real
+# kernel.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;
@@ -53,7 +52,7 @@ sub synchronize
 	return;
 }
 
-# Sets how many seconds late the kernel's timer ticks come, as in a virtual machine on a busy host.
+# Delays the kernel's timer interrupts by some seconds, as in a virtual machine on a busy host.
 sub late
 {
 	my ($self, $seconds) = @_;
@@ -62,7 +61,7 @@ sub late
 	return;
 }
 
-# Stops the clock at its present time until the next change of the clock.
+# Stops the clock until the next call that changes the clock.
 sub freeze
 {
 	my ($self) = @_;
@@ -70,8 +69,7 @@ sub freeze
 	return;
 }
 
-# Writes the error of the server's clock to the mapped file. If the clock stands still, the file contains the time of
-# the clock, too. Both are in seconds.
+# Writes to the mapped file by how many seconds the clock is wrong, and the time at which the clock stands still.
 sub _write
 {
 	my ($self, @seconds) = @_;
@@ -90,14 +88,14 @@ sub step
 
 sub offset { return $_[0]{offset}; }
 
-# Returns the environment variables for a process that must use this clock.
+# Returns the environment variables with which a process uses the simulated clock.
 sub environment
 {
 	my ($self) = @_;
 	return (LD_PRELOAD => join(' ', $self->{library}, $ENV{LD_PRELOAD} // ()), SNOWFLAKE_CLOCK => $self->{file});
 }
 
-# Builds a library for LD_PRELOAD from a source in C.
+# Builds a library for LD_PRELOAD from a C file.
 sub build
 {
 	my ($source, $target) = @_;
@@ -106,8 +104,8 @@ sub build
 	return $target;
 }
 
-# Checks that the library clock.c does not change the time since boot. If the time since boot were changed, every test
-# of clock jumps would pass for the wrong reason.
+# Checks that the library clock.c does not change the time since boot. Tests of clock jumps would pass for the wrong
+# reason if the time since boot jumped with the clock.
 sub _check
 {
 	my ($self) = @_;

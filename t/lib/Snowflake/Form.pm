@@ -1,5 +1,5 @@
-# Makes a copy of the library that expects another form of the shared memory, like another version of the library. The
-# changed library differs only in the numbers that describe the shared memory.
+# Simulates another version of the library, which expects other data in shared memory. The simulated version is a copy
+# of the library in which only numbers that describe the shared memory are changed.
 
 package Snowflake::Form;
 
@@ -10,8 +10,8 @@ use File::Path qw(make_path);
 use File::Spec;
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 
-# Returns the directory of the changed library, for the setting dynamic_library_path. The hash %form can contain new
-# values for the library's constants abi and most_databases.
+# Returns the directory of the changed library, for the setting dynamic_library_path. The hash %form contains new values
+# for the constants abi and most_databases of the library.
 sub directory
 {
 	my ($node, %form) = @_;
@@ -22,7 +22,7 @@ sub directory
 }
 
 # Replaces the file $to with a copy of the library $from, as the upgrade of a package does. Processes that have loaded
-# the former library continue to use the former file.
+# the replaced library continue to use the old file.
 sub write_copy
 {
 	my ($from, $to, %form) = @_;

@@ -1,6 +1,6 @@
-# Records all ids that clients received, to check that each id is unique over all server runs. The ids of a shard must
-# ascend within a session and from one server run to the next. Different databases may mint the same ids, so of()
-# returns a separate ledger for each database.
+# Records all ids that clients received, and checks that each id is unique even after restarts of the server. The ids of
+# a shard must ascend within a session and from one server run to the next. Each database has a separate record of ids
+# (ledger), because two databases may mint the same id.
 
 package Snowflake::Ledger;
 
@@ -24,8 +24,8 @@ sub new
 		count => 0 }, $class;
 }
 
-# Returns a separate record of ids (ledger) for another database. The methods new_server_run() and check() of the first
-# ledger apply to the ledgers of all databases.
+# Returns the record of ids (ledger) of a database. The methods new_server_run() and check() apply to the ledgers of all
+# databases.
 sub of
 {
 	my ($self, $database) = @_;
@@ -63,8 +63,7 @@ sub record
 	return;
 }
 
-# Begins a new server run, after a restart or a failover. Ids of the new server run must be greater than all earlier
-# ids.
+# After a restart or failover, requires that later ids are greater than all earlier ids.
 sub new_server_run
 {
 	my ($self) = @_;
@@ -72,7 +71,6 @@ sub new_server_run
 	return;
 }
 
-# Returns a new session name for each client that has ended.
 sub anonymous
 {
 	my ($self) = @_;
@@ -93,8 +91,7 @@ sub highest
 	return $self->{highest}{$shard};
 }
 
-# Adds one test: the ledger contains at least the given number of ids, all ids are unique, and the ids of a shard
-# ascend.
+# Tests that at least a number of ids were recorded, that ids are unique, and that the ids of a shard ascend.
 sub check
 {
 	my ($self, $least, $name) = @_;

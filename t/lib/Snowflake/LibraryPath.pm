@@ -1,6 +1,5 @@
 # Makes a server installation in which the snowflake libraries are not in the server's own library directory. The server
-# finds the snowflake libraries by dynamic_library_path, as with image volumes and Nix. The extension's control files
-# and SQL scripts stay in their usual directory.
+# finds the snowflake libraries by dynamic_library_path, as with Nix or image volumes of Kubernetes.
 
 package Snowflake::LibraryPath;
 
@@ -13,9 +12,9 @@ use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 
 # Copies the server's installation into a new directory. Returns the path for Snowflake::Node->new(), the new directory,
-# and the directory of the control files. The server's programs are copied, because PostgreSQL finds its directories
-# relative to its programs. All other files are linked. With the option without_control the copy lacks the control files
-# and scripts of snowflake.
+# and the directory of the control files. Programs are copied instead of linked, because PostgreSQL finds its
+# directories relative to its programs. With the option without_control, the control files and scripts of snowflake are
+# not copied.
 sub copy_installation
 {
 	my (%params) = @_;
@@ -34,8 +33,8 @@ sub copy_installation
 	return (dirname("$root$dir{bindir}"), $root, "$root$dir{sharedir}/extension");
 }
 
-# Starts a server from the copied installation and creates the extension. The hash %params can contain conf, a text that
-# is appended to postgresql.conf.
+# Starts a server from the copied installation and creates the extension. The value of "conf" in %params is appended to
+# postgresql.conf.
 sub create_running
 {
 	my ($name, %params) = @_;

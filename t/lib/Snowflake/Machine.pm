@@ -1,4 +1,4 @@
-# Replaces the files that identify the machine and the disk of a server.
+# Replaces files of the operating system in which a server reads the ids of its machine and disk.
 
 package Snowflake::Machine;
 
@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# Makes the files that describe a simulated machine to a server. The server must not be running when the files are made.
+# Makes the files for a server that is not running.
 sub new
 {
 	my ($class, $node) = @_;
@@ -21,8 +21,7 @@ sub new
 
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets the files that describe the block device in sysfs. The keys of %says are the names of files below the directory
-# of the block device.
+# Sets the content of files in the sysfs directory of the disk. The keys of %says are names of files.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -31,8 +30,7 @@ sub set_disk
 	return;
 }
 
-# Sets the clock source of the kernel and the flags of the processor. If the clock source or the flags are undef, the
-# corresponding file does not exist.
+# Sets the kernel's clock source and the processor's flags. A value of undef removes the file of the value.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

@@ -5,10 +5,10 @@ package Snowflake::Node;
 use strict;
 use warnings FATAL => 'all';
 
-# All tests of a run share this directory for data.
+# All tests of a run share the directory $work.
 my $work;
 
-# By default PostgreSQL::Test records the used ports in the server's installation, which may not be writable.
+# By default PostgreSQL::Test stores used port numbers in the server's installation, which may not be writable.
 BEGIN
 {
 	$work = $ENV{TESTDATADIR} // (defined $ENV{TESTDIR} ? "$ENV{TESTDIR}/tmp_check" : 'tmp_check');
@@ -21,14 +21,14 @@ use Carp;
 use File::Basename qw(basename);
 use File::Spec;
 use IPC::Run;
-# Imports only some functions of PostgreSQL::Test::Utils, because others would hide methods with the same names.
+# Other functions of PostgreSQL::Test::Utils would hide methods with the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Snowflake::Template;
 use Test::More;
 
-# Prepares a data directory like init() of PostgreSQL::Test::Cluster. Without special options init() copies a data
-# directory, because initdb would take longer.
+# Replaces init() of PostgreSQL::Test::Cluster. Without special options, init() copies a data directory, because initdb
+# takes longer.
 sub init
 {
 	my ($self, %params) = @_;
@@ -42,9 +42,9 @@ sub init
 	return $self->SUPER::init(%params);
 }
 
-# Creates a server, but does not start the server. "snowflake.max_lead" is a tenth of the default, so that ids soon
-# reach this limit. The hash %params can contain conf (text of settings), install_path (of another version), and the
-# parameters of init().
+# Creates a server, but does not start the server. The hash %params can contain conf (settings), install_path (of
+# another version), and the parameters of init(). With a tenth of the default "snowflake.max_lead", ids soon reach the
+# limit.
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -57,15 +57,15 @@ sub create
 	$node->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $install_path;
 	$node->set_preload;
 	$node->append_conf('postgresql.conf',
-		# Shared memory is in files of the data directory, because a killed server does not remove its segments.
+		# A killed server does not remove its shared memory, so the memory is in files of the data directory.
 		"dynamic_shared_memory_type = mmap\n"
 		# Tests step the clock by minutes, so the server must accept jumps of up to an hour.
 		. "log_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
 	return $node;
 }
 
-# Sets whether the server preloads the library from its next start on. A new server preloads the library unless
-# SNOWFLAKE_PRELOAD=off is set.
+# Sets whether the server preloads the library at its next start. By default a server preloads the library unless the
+# environment has SNOWFLAKE_PRELOAD=off.
 sub set_preload
 {
 	my ($self, $on) = @_;
@@ -74,8 +74,8 @@ sub set_preload
 	return;
 }
 
-# Creates and starts a server with the extension in the database postgres. The hash %params can contain clock (the
-# clock's error in seconds) and the parameters of create().
+# Starts a new server with the extension in the database postgres. In %params, "clock" is the number of seconds by which
+# the clock is wrong.
 sub create_running
 {
 	my ($class, $name, %params) = @_;
@@ -105,8 +105,8 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# Preloads another library in the server's processes. The arguments are the C source file of the library (or undef), and
-# environment variables.
+# Preloads the library of a C file into the server's processes, and sets their environment variables. The argument
+# $source can be undef.
 sub preload
 {
 	my ($self, $source, %environment) = @_;
@@ -133,8 +133,7 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with the settings of a text. The text replaces the settings of the last call of
-# start_with().
+# Starts or restarts the server with settings, which replace the settings of the last call of start_with().
 sub start_with
 {
 	my ($self, $settings, $mode) = @_;
@@ -153,8 +152,7 @@ sub restart
 	return $self->SUPER::restart(%params);
 }
 
-# Stops the server immediately, moves the clock by some seconds, and starts the server. Ids that the ledger records
-# after the restart must be greater than all earlier ids.
+# Stops the server immediately, steps its clock, and starts the server. Later ids must be greater than all earlier ids.
 sub crash
 {
 	my ($self, $ledger, $step) = @_;
@@ -165,8 +163,7 @@ sub crash
 	return;
 }
 
-# Checks that the server uses the clock of the test. If the server used the real clock, many tests would pass without
-# testing the clock.
+# Checks that the server uses the simulated clock, because many tests would also pass with the real clock.
 sub _check_clock
 {
 	my ($self) = @_;
@@ -202,7 +199,6 @@ sub create_database
 	return;
 }
 
-# Creates the extensions snowflake_shards and snowflake_migrate in a database that has snowflake.
 sub add_tools
 {
 	my ($self, $database) = @_;
@@ -210,8 +206,8 @@ sub add_tools
 	return;
 }
 
-# Creates the functions of snowflake_alias for base32 and ULIDs. The library snowflake contains the C code of the
-# functions for base32 and ULIDs.
+# Creates functions for base32 and ULIDs, whose C code is in the library snowflake, without the extension
+# snowflake_alias.
 sub add_text_forms
 {
 	my ($self, $database) = @_;
@@ -224,7 +220,7 @@ sub add_text_forms
 	return;
 }
 
-# Returns the ids that a query selects, in the order of the result. Dies if the query fails.
+# Returns the ids that a query selects. Dies if the query fails.
 sub ids
 {
 	my ($self, $sql, $database) = @_;
@@ -245,8 +241,8 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs a statement (by default $MIX), and records the returned ids in the ledger. The calls of a test never overlap, so
-# the ledger treats all calls as one session.
+# Runs a statement (by default $MIX), and adds the returned ids to a ledger. The calls of a test never overlap, so the
+# ledger treats all calls as one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -289,14 +285,14 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# Starts a psql session in the background. The psql session continues after failed statements.
+# Starts psql in the background, which continues after a failed statement.
 sub session
 {
 	my ($self, $database, %params) = @_;
 	return $self->background_psql($database // 'postgres', on_error_stop => 0, %params);
 }
 
-# Starts a client that runs its own script of SQL and writes the returned ids to a file.
+# Starts a client in the background, which runs an SQL script and writes the returned ids to a file.
 sub start_writer
 {
 	my ($self, $script, $database) = @_;
@@ -313,7 +309,7 @@ sub start_writer
 	return { name => $self->name . "/writer $number", run => $run, base => $base };
 }
 
-# Waits until a client in the background has received an id.
+# Waits until a client of start_writer() has received an id.
 sub wait_for_output
 {
 	my ($self, $writer, $bytes) = @_;
@@ -327,8 +323,7 @@ sub wait_for_output
 	return;
 }
 
-# Waits until a client in the background has ended. Returns whether the client succeeded, the ids that the client
-# received, and its errors.
+# Waits until a client of start_writer() has ended. Returns whether the client succeeded, its ids and its errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;
@@ -337,8 +332,8 @@ sub finish_writer
 	return { well => $well, ids => \@ids, errors => slurp_file("$writer->{base}.err") };
 }
 
-# Sends SIGKILL to every process of the server, as if the machine had stopped. The postmaster is killed first, so that
-# no new processes are started.
+# Kills all processes of the server by SIGKILL, as if the machine had stopped. The postmaster must be killed first,
+# because it could start new processes.
 sub kill_all
 {
 	my ($self) = @_;
@@ -375,8 +370,8 @@ sub children_of
 
 sub log_content { return slurp_file($_[0]->logfile); }
 
-# Repeats a query until it returns true. If the server stops while psql connects, psql ends without reading the query.
-# After such a failure of psql the query is repeated.
+# Repeats a query until the query returns true. A broken pipe is ignored, because psql ends if the server stops while
+# psql connects.
 sub poll_query_until
 {
 	my ($self, @arguments) = @_;
@@ -388,7 +383,7 @@ sub poll_query_until
 	}
 }
 
-# Kills a backend as the kernel does when memory runs out, and waits for the crash restart.
+# Kills a backend by SIGKILL, and waits until the postmaster has restarted the server's processes.
 sub kill_backend
 {
 	my ($self, $pid) = @_;

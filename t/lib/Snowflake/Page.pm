@@ -1,4 +1,4 @@
-# Reads the examples in SQL of a documentation page.
+# Reads the SQL examples of a documentation page.
 
 package Snowflake::Page;
 
@@ -34,8 +34,8 @@ sub statements
 	return @statements;
 }
 
-# Runs a statement in a session. Repeats the statement after a lock timeout, as the pages advise. Returns the output and
-# the error of the statement; notices are not errors.
+# Runs a statement in a session. Repeats the statement after a lock timeout, as the documentation advises. Returns the
+# output and the error of the statement.
 sub say_in
 {
 	my ($session, $statement) = @_;

@@ -12,8 +12,7 @@ use File::Path qw(make_path);
 use IPC::Run;
 use Time::HiRes qw(gettimeofday);
 
-# Makes the data directory $data. The first caller runs @initdb to make the template in $work, and other callers wait
-# until the template exists.
+# Makes the data directory $data. The first caller runs @initdb in $work, and other callers wait until initdb has ended.
 sub instantiate
 {
 	my ($work, $data, @initdb) = @_;
@@ -35,8 +34,8 @@ sub instantiate
 	return;
 }
 
-# The system identifier is at the start of pg_control. The new identifier is computed from the time and the process id,
-# as in initdb. The program pg_resetwal corrects the checksum and creates WAL with the new identifier.
+# Writes a new system identifier to the start of pg_control, computed from the time and the process id as in initdb. The
+# program pg_resetwal corrects the checksum and creates WAL with the new identifier.
 sub _identify
 {
 	my ($data) = @_;

@@ -1,5 +1,4 @@
-# Runs four clients that write until they are stopped. Each statement of a client is a transaction. The first error of
-# the clients is kept.
+# Runs four pgbench clients that write until the test stops the clients.
 
 package Snowflake::Writers;
 
@@ -42,8 +41,8 @@ sub errors
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
 }
 
-# Returns the duration of the longest transaction in milliseconds. The result does not include the last transactions of
-# each client (about a hundred), because pgbench has not logged them yet.
+# Returns the duration of the longest transaction in milliseconds. The result does not include about a hundred
+# transactions per client that pgbench has not logged yet.
 sub longest
 {
 	my ($self) = @_;
@@ -56,7 +55,7 @@ sub longest
 	return $longest / 1000;
 }
 
-# Stops each client after its present statement, and returns the errors of the clients.
+# Stops the clients, and returns their errors.
 sub stop
 {
 	my ($self) = @_;

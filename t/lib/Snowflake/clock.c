@@ -1,10 +1,10 @@
-// Changes the wall clock of a server into which a test preloads this library. The changed clock is
-// the kernel's clock plus an offset, or stands still. The library replaces what the kernel reports
-// about the synchronization of the clock. The time since boot and the monotonic clock stay right.
+// Changes the wall clock of a server into which a test preloads this library. The server's clock is
+// the kernel's clock plus an offset, or stands still. The library also simulates whether the kernel
+// reports a synchronized clock. The time since boot and the monotonic clock stay right.
 //
 // The functions of this library allocate no memory and take no lock. PostgreSQL reads the clock in
-// its handler of SIGALRM, which may interrupt malloc(). The clock's offset is in mapped memory,
-// because reading a file for each call would be slow.
+// its handler of SIGALRM, which may interrupt malloc(). The offset of the clock is in mapped
+// memory, because reading a file at each call would be slow.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,8 +28,8 @@ struct Setting {
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// If the file of the clock is missing, the server must not start. If a server used the kernel's
-// time, a test of clock steps could pass for the wrong reason.
+// Without the file, the server must not start, because a test could pass with the real clock for
+// the wrong reason.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);

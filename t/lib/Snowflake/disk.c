@@ -1,5 +1,5 @@
-// Stalls the disk of a server into which a test preloads this library. While the file that
-// SNOWFLAKE_STALLED names exists, flushes wait as in the kernel, and signals do not end the wait.
+// Stalls the disk of a server into which a test preloads this library. While the file
+// $SNOWFLAKE_STALLED exists, fsync() and fdatasync() wait, and signals do not end the wait.
 
 #define _GNU_SOURCE
 #include <stdlib.h>

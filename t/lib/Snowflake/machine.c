@@ -1,7 +1,6 @@
 // Simulates another machine, disk and clock source for a server into which a test preloads this
-// library. The server reads the files that describe the machine from the directory in
-// SNOWFLAKE_MACHINE. If a file is missing in this directory, the file does not exist for the
-// server.
+// library. The library replaces files of the operating system by files in the directory
+// $SNOWFLAKE_MACHINE.
 
 #define _GNU_SOURCE
 #include <fcntl.h>
