@@ -1,4 +1,4 @@
-# Tests the key file of aliases: which files are accepted, when sessions read the file, and who may choose its path.
+# Tests the file with keys for aliases (encrypted ids): its format, when sessions read it, and who may set its path.
 # Tests that no key appears in the log, in pg_stat_statements, in dumps, or in the memory of sessions.
 
 use strict;
@@ -51,7 +51,6 @@ sub refused
 	return;
 }
 
-# Reloads the configuration, and waits until the session has received the reload.
 sub reload
 {
 	my ($session) = @_;
@@ -65,8 +64,7 @@ sub reload
 	die 'the session has not heard of the reload';
 }
 
-# If the key file is invalid, the log contains the path of the file. An error message contains the path of the key file
-# only for roles that may read snowflake_alias.key_file.
+# An error message contains the path of the key file only for roles that may read snowflake_alias.key_file.
 my %missing = (sqlstate => '58P01', message => 'could not open the key file: No such file', detail => "The path of the key file is \"$path\"", hint => 'read it');
 my $since = -s $node->logfile;
 refused(\%missing, 'the key file does not exist');
@@ -121,8 +119,8 @@ write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
-# A new version of a key is first added below the top line of the key file, so that servers use it only to decode. If a
-# server made aliases with the new version of a key, servers without the new version could not decode them.
+# A key that is not in the top line of the key file is used only to decode aliases. All servers must have a new key
+# before one of them makes aliases with it.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -137,7 +135,7 @@ isnt($new_alias, $old_alias, 'after the reload an open session makes aliases wit
 isnt($new_token, $old_token, 'after the reload an open session makes tokens with the new version');
 is($session->query_safe($reads), '77|77', 'aliases and tokens of the old version are decoded');
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'aliases and tokens of the new version are decoded');
-# The operator removes the old version of the key from the key file.
+# Without the old key in the key file, aliases that were made with it cannot be decoded.
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
@@ -148,7 +146,7 @@ $session->query($reads);
 like($session->{stderr}, qr/the alias was not made with key "photos"/, 'an open session also refuses an alias of a removed version');
 $session->{stderr} = '';
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos')"), '77', 'an alias of the remaining version is decoded');
-# If the version number of a removed key is used for a new key, old aliases with this number decode to wrong ids.
+# If a new key gets the version number of a removed key, aliases of the removed key decode to wrong ids.
 write_keys("photos 0 $key{three}\nphotos 1 $key{two}\n");
 isnt($node->safe_psql('postgres', "SELECT snowflake.from_alias('$old_alias', 'photos')"), '77', 'if a version has a new key, an old alias decodes to another id');
 $node->refuses("SELECT snowflake.from_token('$old_token', 'photos')", { sqlstate => '22023', message => 'the token was not made' }, 'if a version has a new key, an old token is refused');
@@ -167,8 +165,7 @@ write_keys("photos 1 $key{two}\n");
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works as soon as the key file is corrected');
 $session->quit;
 
-# The memory of a session contains derived keys, but no key of the key file and no part of a removed key. The session
-# searches its own memory for keys, piece by piece.
+# Searches the memory of a session for keys of the key file, which must not remain there after they were read.
 sub memory_of
 {
 	my ($session) = @_;
@@ -221,9 +218,8 @@ write_keys(join "\n", map { sprintf 'key%03d %d %s%08x', $_, $_ % 5, substr($key
 is($node->safe_psql('postgres', "SELECT count(DISTINCT snowflake.alias(1, name)), count(*) FROM snowflake.alias_keys()"), '800|800', 'each of 800 keys makes another alias');
 write_keys("photos 1 $key{two}\n");
 
-# alias() is not parallel safe, because one statement must not use two versions of the key file. A parallel worker would
-# read the key file again, and the file may have been edited since the leader read it. If a user's function hides a call
-# of alias() from the planner, the call fails in the parallel worker.
+# alias() is not parallel safe, because one statement must not use two versions of the key file. A function declared
+# PARALLEL SAFE that calls alias() must fail in a parallel worker.
 my $force = $node->safe_psql('postgres', "SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')");
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE many AS SELECT g AS id FROM generate_series(1, 20000) g;
@@ -270,7 +266,6 @@ $node->refuses("LOAD 'snowflake_alias'; SET snowflake_alias.key_file = '$planted
 $node->reconfigure('snowflake_alias.key_file' => "'$planted'");
 my $planted_alias = $node->safe_psql('postgres', "SELECT snowflake.alias(77, 'photos')");
 isnt($planted_alias, $new_alias, 'the configuration can name another file by its absolute path');
-# A parallel query loads the library snowflake_alias in its leader process.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE same AS SELECT 77::bigint AS id FROM generate_series(1, 2000);
 	ANALYZE same;
@@ -295,8 +290,7 @@ my ($altered, undef, $alter_error) = $node->psql('postgres', "LOAD 'snowflake_al
 is($altered, 0, 'ALTER SYSTEM works after LOAD') or diag($alter_error);
 is($node->safe_psql('postgres', "SELECT setting FROM pg_file_settings WHERE name = 'snowflake_alias.key_file' ORDER BY seqno DESC LIMIT 1"), 'snowflake_alias.keys', 'ALTER SYSTEM has written the setting');
 
-# Every role can read snowflake_alias.key_file until the session has loaded the library. After the library is loaded,
-# only roles with pg_read_all_settings can read the setting.
+# When the library is loaded, only roles with pg_read_all_settings can read snowflake_alias.key_file.
 my $show = 'SHOW snowflake_alias.key_file';
 my $plain = sub { return $node->psql('postgres', $_[0], on_error_stop => 1, extra_params => [ '-U', 'somebody' ]); };
 is(($plain->($show))[1], 'snowflake_alias.keys', 'an ordinary role can read the setting before the library is loaded');
@@ -311,7 +305,7 @@ $node->reload;
 $node->refuses('SET snowflake_alias.other = 1; LOAD \'snowflake_alias\'; SET snowflake_alias.another = 1',
 	{ sqlstate => '42602', message => 'invalid configuration parameter name "snowflake_alias.another"' }, 'no other setting with the prefix snowflake_alias can be set');
 
-# A standby decodes the aliases of its primary. A dump contains the functions for aliases, but not the keys.
+# A standby must decode aliases of its primary. A dump must not contain keys.
 $node->backup('base');
 my $standby = Snowflake::Node->create_from_backup('standby', $node, 'base', has_streaming => 1);
 $standby->start;

@@ -1,6 +1,5 @@
-# Runs the SQL statements in doc/outside.md one after the other. Compares the example ids of doc/outside.md with results
-# of the server, and of the decoders in doc/examples. Compares the functions and the setting in doc/outside.md and in
-# doc/reference.md with the catalogue.
+# Runs the SQL statements in doc/outside.md. Compares the examples of doc/outside.md with results of the server and of
+# the decoders in doc/examples.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,8 +18,8 @@ my $check_value = $2;
 my $node = Snowflake::Node->create('main');
 $node->start;
 
-# The statements of doc/outside.md run on the table that README.md creates, with one row. If a statement of the page has
-# the argument $1, the test passes a text form of the row's id.
+# The table "photos" of README.md gets one row. The argument $1 in statements of doc/outside.md is the id of this row as
+# text.
 $node->safe_psql('postgres', 'CREATE DATABASE page');
 my ($photos) = slurp_file("$FindBin::RealBin/../../../README.md") =~ /^(CREATE TABLE photos .*?;)$/m or BAIL_OUT('the README has no table');
 $node->safe_psql('page', "CREATE EXTENSION snowflake; $photos; INSERT INTO photos VALUES (499712025023222784, 'first light'); CREATE ROLE web_server");
@@ -69,7 +68,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 }
 is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'alias_keys() shows the check value of the page');
 
-# Returns the rows of the table in doc/outside.md whose header begins with $head.
+# Returns the rows of the documentation table whose header begins with $head.
 sub rows
 {
 	my ($head) = @_;
@@ -100,7 +99,7 @@ foreach my $head (sort keys %forms)
 	@vectors = @rows if $head eq 'base62';
 }
 
-# Compares the first table of doc/outside.md, which shows one id in every form, with results of the server.
+# The first table of doc/outside.md shows one id in every text form.
 my ($shown) = $page =~ /^\| form \| (\d+) becomes/m;
 my %shown = $page =~ /^\| (base62|base32|UUID|ULID|alias|digits|token) \| `([^`]+)`/mg;
 is(join('|', @shown{qw(base62 base32 UUID ULID alias digits token)}),
@@ -123,8 +122,7 @@ is(join("\n", map { join '|', map { s/`//gr } (split / *\| */)[ 1 .. 3 ] } $refe
 	join("\n", map { s/(\w+)$/$by{$1}/r } split /\n/, $node->safe_psql('postgres', q{LOAD 'snowflake_alias'; SELECT name, boot_val, context FROM pg_settings WHERE name LIKE 'snowflake\_alias.%'})),
 	'the reference has the right default and context of each setting');
 
-# Makes texts to decode: the example ids, texts with one error, and texts with characters that look like ASCII but are
-# not.
+# Makes texts to decode: valid ids, texts with one error, and texts with characters that look like ASCII.
 my @texts;
 foreach (@vectors)
 {
@@ -143,10 +141,8 @@ foreach my $number (1 .. 1500)
 	my $length = { 32 => 13, '32c' => 14 }->{$form} + (rand() < 0.1 ? int(rand 3) - 1 : 0);
 	push @texts, [ $form, join '', '0', map { $symbols[ rand(rand() < 0.95 ? 38 : @symbols) ] } 2 .. $length ];
 }
-# Texts with correct check symbols.
 push @texts, map { [ '32c', $_ ] } $node->ids('SELECT snowflake.to_base32(trunc(random()::numeric * 9223372036854775808)::bigint, true) FROM generate_series(1, 300)');
 
-# Stores what the server returns when it decodes each text.
 my $hex = sub { my $bytes = $_[0]; utf8::encode($bytes); return unpack 'H*', $bytes };
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION reads(form text, encoded text) RETURNS text LANGUAGE plpgsql AS $$
@@ -163,7 +159,7 @@ is(scalar @expected, scalar @texts, 'the server has decoded or refused all ' . s
 cmp_ok(scalar(grep { $_ ne 'refused' } @expected), '>', 500, 'the server has decoded more than 500 texts');
 cmp_ok(scalar(grep { $_ eq 'refused' } @expected), '>', 200, 'the server has refused more than 200 texts');
 
-# Runs the decoders in doc/examples, with a few lines that read the input.
+# Runs each decoder in doc/examples with a few lines of code that read the input.
 my $directory = $node->basedir;
 my $input = join '', map { $_->[0] . ' ' . $hex->($_->[1]) . "\n" } @texts;
 sub keep

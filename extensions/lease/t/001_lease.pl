@@ -1,5 +1,5 @@
-# Tests the start, restart and crash of a server that leases its region. Tests renewals, revoked leases, and the errors
-# of calls without a lease.
+# Tests the start, restart and crash of a server that leases its region. Tests renewed and revoked leases, and the
+# errors of next_id() without a lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -53,7 +53,7 @@ $server->poll_query_until('postgres', "SELECT until > '$until' FROM snowflake.le
 mint($server);
 pass('the server mints after its lease was renewed');
 
-# After a crash restart the server uses its earlier lease, without a request to the lease server.
+# After a crash restart the server continues with the lease that it had, without a request to the lease server.
 my $pid = $server->safe_psql('postgres', 'SELECT pg_backend_pid()');
 my $holder = $server->session;
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
@@ -65,8 +65,7 @@ is($server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease'), $i
 like($server->log_content, qr/WARNING:  snowflake: could not connect to the lease server/, 'the log shows that the lease server cannot be reached');
 eval { $holder->quit };
 
-# When the lease has ended, next_id() waits, and fails after "snowflake.max_wait". When the server gets a new lease,
-# calls that wait for a lease continue.
+# If the server's lease has ended, next_id() waits for a new lease, and fails after "snowflake.max_wait".
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'no end';
 $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	sqlstate => '55000', message => 'the lease of region 0 has ended',
@@ -82,8 +81,7 @@ is($end->{errors}, '', 'a waiting call gets its id when the lease server is back
 $ledger->record($waiting->{name}, @{ $end->{ids} });
 $ledger->check(1_000, 'ids are unique over a crash restart and a lease that ended');
 
-# A server that is stopped cleanly gives its region back. The server leases a region again at the next start, and ids
-# stay unique.
+# A server that stops cleanly gives its region back to the lease server.
 $server->restart;
 like($server->log_content, qr/LOG:  snowflake: gave region 0 back/, 'the log shows that a clean stop returned the region');
 $ledger->new_server_run;

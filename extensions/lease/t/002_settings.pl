@@ -1,4 +1,4 @@
-# Tests that a server does not start with an invalid combination of settings, and that its error message explains why.
+# Tests that a server does not start with an invalid combination of settings for leases, and tests the error messages.
 
 use strict;
 use warnings FATAL => 'all';
@@ -50,7 +50,7 @@ foreach my $case (@wrong)
 }
 unlike(slurp_file($_), qr/secret/, 'the log does not contain the password of a setting') foreach grep { -e } $node->logfile;
 
-# If the lease server cannot be reached, the server starts and reports why it has no region.
+# A server that cannot connect to the lease server starts and shows the reason why it has no region.
 start_with("snowflake.lease_conninfo = 'host=/nowhere user=alpha'\nsnowflake.leased_regions = '0-3'\nsnowflake.max_wait = 200ms");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');

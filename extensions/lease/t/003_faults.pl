@@ -1,4 +1,4 @@
-# Tests that ids stay unique after faults of a server, and after faults of its connection to the lease server.
+# Tests that ids stay unique if a server or its connection to the lease server fails.
 
 use strict;
 use warnings FATAL => 'all';
@@ -39,15 +39,16 @@ $lease_server->safe_psql('postgres', q{
 	CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
 	  FOR EACH ROW EXECUTE FUNCTION refuse()});
 
-# If the commit of a lease fails after the lease server has sent the rows of its answer, the server has no lease.
+# If the lease server cannot commit a lease, the requesting server must not use the lease, even after it has received
+# the row.
 my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s', '0-3'));
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snowflake.lease") or die 'nothing said';
 like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
-# If the lease server's wait for its synchronous standby is cancelled, the commit succeeds with a warning. The server
-# must not use a lease whose commit has succeeded with a warning.
+# If the wait for a synchronous standby is cancelled, PostgreSQL commits the lease with a warning. A server must not use
+# a lease whose commit caused this warning.
 $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $lease_server->reload;
 $lease_server->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
@@ -63,8 +64,8 @@ $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = ''\n"
 $lease_server->reload;
 is(scalar(mint($server, 10)), 10, 'the server mints when the lease server no longer waits for a standby');
 
-# If a database is dropped and created again while the clock is set back, its ids are greater than the ids of the
-# dropped database.
+# Drops and creates a database while the clock is set back. New ids must be greater than the ids of the dropped
+# database.
 my @ids;
 sub goes_on_when_recreated
 {
@@ -89,7 +90,7 @@ $server->create_database('other');
 goes_on_when_recreated(0, 'ids of a database that was created again are above the old ones, with the clock set back');
 goes_on_when_recreated(1, 'ids of a database that was created again are above the old ones, over a crash restart');
 
-# The lease worker is first killed, and later terminated by an operator.
+# Kills the process that renews the lease (the lease worker), and later terminates it by pg_terminate_backend().
 my $worker = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'};
 my $first = $server->safe_psql('postgres', $worker);
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');
@@ -104,8 +105,7 @@ push @ids, mint($server, 100, 'other');
 is(twice(@ids), 0, 'ids are unique after the worker was terminated');
 $server->stop;
 
-# The processes of the server that holds the fleet's only region are suspended until the lease has ended. While these
-# processes are suspended, another server with the same login role leases the region.
+# Suspends all processes of a server until its lease has ended and another server has leased its region.
 $lease_server->safe_psql('postgres', 'CREATE DATABASE narrow');
 $lease_server->install('narrow');
 $lease_server->safe_psql('narrow', q{

@@ -1,5 +1,5 @@
-# Tests new sessions while other sessions mint, and hosts of the lease server that do not answer. Tests short leases,
-# and regions that are lost while calls wait.
+# Tests new sessions of a server that leases its region, short leases, and regions that are lost while calls wait. Tests
+# a host of the lease server that does not answer.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +18,8 @@ $lease_server->install;
 $lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 
-# The limit up to which sessions may mint ids is ahead of the clock by "snowflake.reserve". A new session must mint
-# without waiting until the clock reaches the limit for ids.
+# The stored limit for times of ids may be ahead of the clock by "snowflake.reserve", here 15 s. A new session must mint
+# ids without waiting for the clock to reach this limit.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -31,7 +31,7 @@ is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + 
 	't', 'ids of new sessions are not ahead of the clock');
 is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'health shows that the database mints');
 
-# If a host of the lease server accepts connections and never answers, like a suspended one, the server tries the next
+# The first host in "snowflake.lease_conninfo" accepts connections and never answers, so the server must try the second
 # host.
 $server->stop;
 my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
@@ -50,9 +50,8 @@ $server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'hos
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-# In this test the lease server grants shorter leases than the server requests. If the server renewed its lease by its
-# own setting of 6 s, each renewal would be late. Some renewals of the lease may be late, because the machine may be
-# busy.
+# The lease server grants leases of 2 s, although the server requests 6 s. Most renewals must be in time, but a few may
+# be late on a busy machine.
 my $renewals = $server->safe_psql('postgres', <<'SQL');
 DO $$
 DECLARE seen timestamptz := until FROM snowflake.lease; now_until timestamptz; in_force int := 0; late int := 0;
@@ -77,8 +76,7 @@ my ($in_force, $late) = $renewals =~ /^(\d+), late: (\d+)$/;
 is($in_force, 12, 'a lease that is shorter than the server requested is renewed twelve times before it ends') or diag $renewals;
 cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 
-# next_id() waits for a lease that allows an id greater than the argument "after". A server loses its region while
-# next_id() waits. After the wait, next_id() must return an id that is greater than the argument "after".
+# A server loses its region while next_id() waits until an id can be greater than the argument "after".
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
@@ -100,8 +98,8 @@ foreach my $writer (@waiting)
 	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'the ids are greater than the argument "after" although the region was lost') or diag "@{ $end->{ids} } after $after";
 }
 
-# If the lease server refuses the clock of a server, the server repeats its request while sessions wait. Repeated
-# requests of a server must not each write a line to the log.
+# The lease server refuses requests, because the clock of the requesting server is wrong. Repeated requests must write
+# only one line to the log.
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');

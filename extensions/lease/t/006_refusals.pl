@@ -1,5 +1,4 @@
-# If a server cannot mint ids, tests the errors of next_id() and the reasons that health shows. The tested server has no
-# region, its lease has ended or begins later, or its database belongs to another group of servers (fleet).
+# Tests the errors of next_id() and the reasons in health if a server cannot mint ids because of its lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -42,7 +41,7 @@ $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints');
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health'), 't', 'health shows that the server mints');
 
-# Stops the lease server until the lease of the other server has ended.
+# Stops the lease server until the lease has ended.
 $lease_server->stop;
 $server->poll_query_until('postgres', 'SELECT until < clock_timestamp() FROM snowflake.lease') or die 'the lease goes on';
 refused('the lease of the region has ended',
@@ -65,14 +64,15 @@ refused('this database cannot mint ids of its region yet',
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');
 
-# A database cannot mint if its layout differs from the layout of the fleet.
+# A database cannot mint if its layout differs from the layout of the lease.
 $server->safe_psql('postgres', 'CREATE DATABASE twitter');
 $server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 refused('id layout is not the layout of this server\'s lease',
 	{ message => 'the id layout of this database is not the layout of this server.s lease', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'set "snowflake.layout"' },
 	'next_id() fails in a database whose layout is not that of the fleet', 'twitter');
 
-# A database that has minted in one fleet must not mint in another fleet, which could lease the same region again.
+# A database that has minted ids under one lease server must not mint under another lease server, which could lease the
+# same region again.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = '$fleet{theirs}'\n");
 $server->restart;
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';

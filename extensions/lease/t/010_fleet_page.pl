@@ -1,6 +1,6 @@
-# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble". In
-# the commands of doc/fleet.md, the test replaces only names of machines, lengths of time and the time of day. Compares
-# the table of messages in doc/fleet.md with the source code.
+# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble".
+# Only names of machines, lengths of time and the time of day are replaced in these commands. Compares the table of
+# messages in doc/fleet.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,7 @@ sub section_ends
 	return;
 }
 
-# Applies replacements to a text. Replaces patterns in a text, and fails if a pattern does not occur in the text.
+# Replaces patterns in a text, and fails if a pattern does not occur in the text.
 sub adapted
 {
 	my ($text, @replacements) = @_;
@@ -40,9 +40,8 @@ sub adapted
 	return $text;
 }
 
-# Arranges the files of a node as Debian's packages do, with the configuration outside of the data directory. The
-# server's configuration has a folder conf.d, and already preloads a library. The test replaces the commands `runuser`,
-# `chown` and `systemctl` by scripts.
+# Moves the configuration files of a server out of its data directory, as Debian's packages do. Replaces the commands
+# `runuser`, `chown` and `systemctl` by scripts.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -62,7 +61,7 @@ sub debian
 		shared_preload_libraries = 'pg_stat_statements'
 		include_dir = 'conf.d'
 		CONF
-	# The command runuser is replaced, because the test already runs as the right account.
+	# The script runs commands without runuser, because the test already runs as the server's account.
 	append_to_file("$base/bin/runuser", "#!/bin/sh\nshift 3\nexec \"\$\@\"\n");
 	append_to_file("$base/bin/chown", "#!/bin/sh\n");
 	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
@@ -73,7 +72,7 @@ sub debian
 	return;
 }
 
-# Runs shell commands as on the node's machine, with its home directory, its PATH, and its server as the default.
+# Runs shell commands with the home directory, PATH and default server of a simulated machine.
 sub shell
 {
 	my ($node, $commands, %environment) = @_;
@@ -106,7 +105,7 @@ sub mint { return $_[0]->ids('SELECT snowflake.next_id(g % 40) FROM generate_ser
 sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 
-# Runs the section "Three servers", in which one server already mints in a static region.
+# Runs the section "Three servers" of doc/fleet.md. One of the servers already mints in a static region.
 
 my $title = 'Three servers';
 my $lease_server = Snowflake::LeaseServer->new('lease_server');
@@ -149,7 +148,7 @@ my $told = $lease_server->safe_psql('fleet', next_block($title));
 like($told, qr/^[024]\|$_\|held\|127\.0\.0\.1\|/m, "the lease server shows a region of $_") foreach sort keys %server;
 section_ends($title);
 
-# Runs the statements in "Getting out of trouble" that show the state of a server and of the lease server.
+# Runs the first statements of "Getting out of trouble" in doc/fleet.md.
 
 $title = 'Getting out of trouble';
 like($server{north}->safe_psql('app', next_block($title)), qr/(?:leased|renewed the lease of) region \d/, 'the statement on a server shows its lease');
@@ -172,7 +171,7 @@ foreach my $message (@messages)
 	my $start = quotemeta(($message =~ /^(.*?)(?:: |\xe2|$)/)[0]);
 	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources contain the message: $message");
 }
-# The test corrects a wrong password in the file that the error message names.
+# The error message of a wrong password must name the file in which the test corrects the password.
 $lease_server->safe_psql('fleet', q{ALTER ROLE north PASSWORD 'another'});
 ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
@@ -185,7 +184,7 @@ ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message ~ '^renewed' FROM snowflake.lease}) or die 'not renewed';
 push @ids, mint($server{north});
 
-# Runs the sections "A lease has to end, or a server is gone" and "A machine is gone".
+# Runs the sections "A lease has to end, or a server is gone" and "A machine is gone" of doc/fleet.md.
 
 $title = 'A lease has to end, or a server is gone';
 my $held = $server{north}->safe_psql('app', 'SELECT region FROM snowflake.lease');
@@ -204,13 +203,12 @@ like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# Runs the section "The lease server was promoted, or restored". To simulate a promotion of the lease server, the test
-# changes the timeline that the lease server has stored. To simulate a restore of the lease server, the test changes
-# rows without a new signature.
+# Runs the section "The lease server was promoted, or restored" of doc/fleet.md. The test simulates a promotion by
+# another stored timeline, and a restore by changed rows without a new signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
-# If the lease worker is cancelled, it sends its next request at once.
+# pg_cancel_backend() makes the process that renews the lease send its next request at once.
 sub ask_now { my ($node) = @_; return ($node // $west)->safe_psql('app', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'snowflake lease'}); }
 $title = 'The lease server was promoted, or restored';
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.fleet SET timeline = 99; SELECT snowflake_fleet.sign_rows()');
@@ -224,7 +222,7 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# The test uses a smaller max_skew, so that confirm_data_loss() keeps even the lease of a server that has just started.
+# With a smaller max_skew, confirm_data_loss() keeps even the lease of a server that has just started.
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
@@ -236,7 +234,7 @@ is($west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.lease'), $
 push @ids, mint($west);
 section_ends($title);
 
-# Runs the section "The lease server is lost", after the roles of the lease server were lost, too.
+# Runs the section "The lease server is lost" of doc/fleet.md.
 
 $title = 'The lease server is lost';
 my $fleet = $lease_server->safe_psql('fleet', 'SELECT id FROM snowflake_fleet.fleet');
@@ -262,7 +260,7 @@ section_ends($title);
 
 is(join(', ', sort keys %blocks), '', 'no command of the page was left out');
 
-# Checks that doc/fleet.md contains each function, except the functions whose comment marks them as internal.
+# Checks that doc/fleet.md contains each function, except functions whose SQL comment begins with "Internal".
 my %comment = map { split /\|/, $_, 2 } split /\n/, $lease_server->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(oid, 'pg_proc'), 20) FROM pg_proc WHERE pronamespace = 'snowflake_fleet'::regnamespace
 	SQL

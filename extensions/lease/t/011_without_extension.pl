@@ -1,5 +1,5 @@
-# Tests a lease server that an ordinary role created without the extension, and servers that send requests at the same
-# time. Tests a clock that is wrong at the server start, and a lease server without its synchronous standby.
+# Tests a lease server that an ordinary role has created from SQL scripts, without CREATE EXTENSION. Tests concurrent
+# requests, a server with a wrong clock, and a lease server without its synchronous standby.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,7 +21,7 @@ $lease_server->safe_psql('plain', q{
 	SELECT snowflake_fleet.add_server(s) FROM unnest(ARRAY['alpha', 'beta', 'gamma']) AS s}, extra_params => [ '-U', 'operator' ]);
 $lease_server->stop;
 
-# Three servers repeat their requests for a region until the lease server starts.
+# Three servers start before the lease server, and repeat their requests until the lease server answers.
 my %regions = (alpha => '0,1', beta => '2,3', gamma => '4,5');
 my %server = map {
 	my $node = Snowflake::Node->create($_, conf => sprintf(<<~'CONF', $regions{$_}, $lease_server->host, $lease_server->port, $_));
@@ -68,8 +68,7 @@ $gamma->clock->set(0);
 push @ids, $gamma->ids('SELECT snowflake.next_id(g % 3) FROM generate_series(1, 1000) g');
 is(scalar(grep { $seen{$_}++ } @ids[ -1000 .. -1 ]), 0, 'ids are unique after the clock was corrected');
 
-# The lease server answers only after the synchronous standby has received the commit of the lease. While its
-# synchronous standby is missing, the lease server grants no lease.
+# While the synchronous standby of the lease server is missing, the lease server grants no lease.
 my $alpha = $server{alpha};
 $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $lease_server->reload;

@@ -1,6 +1,5 @@
-# Tests an asynchronous failover, and a copy of a server that is recovered to an earlier time while the original runs.
-# In both tests, the clocks of the recovered server and of the promoted standby are behind. The recovered server and the
-# promoted standby lease other regions than the original, so no id repeats, not even the id of a lost row.
+# Tests that no id repeats after rows were lost, because the new server leases another region. Rows are lost by an
+# asynchronous failover, or by a recovery to an earlier time while the original server runs.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,8 +24,6 @@ my $original = Snowflake::Node->create('original', has_archiving => 1, allows_st
 $original->start;
 $original->safe_psql('postgres', 'CREATE EXTENSION snowflake; CREATE TABLE photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)');
 
-# Inserts so many rows that their ids have different times. Returns how many of the given ids were already passed to an
-# earlier call.
 my %seen;
 sub mint
 {
@@ -49,7 +46,7 @@ is($twice, 0, 'ids of the original are unique');
 my $until = $original->safe_psql('postgres', 'SELECT snowflake.time_of(max(id)) FROM photos');
 $original->safe_psql('postgres', 'SELECT pg_switch_wal()');
 
-# Checks that a server which has lost some rows mints other ids while its clock passes the time of the lost rows.
+# Sets the clock to the time of lost rows, and checks that new ids differ from the ids of the lost rows.
 sub mints_through_lost_time
 {
 	my ($node, $what) = @_;

@@ -1,6 +1,5 @@
-# Tests several hosts in "snowflake.lease_conninfo". If a host of the lease server does not grant a lease, the server
-# tries the next host and continues to mint ids. The host that does not grant a lease can be at any position in the list
-# of hosts.
+# Tests several hosts in "snowflake.lease_conninfo". If one host does not answer or grants no lease, the server must try
+# the next host.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,7 +33,7 @@ $lease_server->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# Listens on a port whose connections the kernel accepts, but to which no process answers.
+# The kernel accepts connections to this port, but no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $lease_server->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -66,8 +65,8 @@ sub renewed_since
 	return;
 }
 
-# In this list of hosts, the first host does not answer, but the second host answers. The list of hosts comes from the
-# connection string, from a service file, or from the addresses of one host name.
+# The first host does not answer, but the second host answers. The hosts are listed in the connection string or a
+# service file, or are addresses of one host name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $lease_server->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -87,13 +86,13 @@ connect_by('host=fleet.example port=' . $lease_server->port);
 renewed_since('the lease is renewed if the first address of a name is silent');
 like($server->log_content, qr/stopped waiting for fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
 
-# After a failover by DNS, the next request looks up the addresses of the host name again.
+# Each request of a server looks up the host name of the lease server again.
 $resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
 $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake.lease') or die 'it answers';
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 renewed_since('the lease is renewed when the name has another address');
 
-# The first host of the list answers but does not grant, like an old lease server that was restarted by mistake.
+# The first host is a lease server that answers requests but grants no lease.
 my $other = Snowflake::LeaseServer->create('other');
 $other->start;
 $other->install;
@@ -117,7 +116,7 @@ like($server->log_content, qr/WARNING:  snowflake: the lease server at \S+, port
 	'the log names the host that waits for an operator, and where the solutions are');
 $server->stop;
 
-# Tests a connect_timeout that is shorter than the default time limit for one host.
+# Tests a connection string with a short connect_timeout.
 my $patient = Snowflake::Node->create('patient', conf => "snowflake.leased_regions = '0-3'\nsnowflake.max_wait = 60s\nsnowflake.lease_conninfo = 'host=127.0.0.2 port="
 	  . $lease_server->port . " connect_timeout=1 user=alpha'\n");
 $patient->start;

@@ -1,5 +1,5 @@
-# Tests a server that leases its region while the name server does not answer. While the name server does not answer,
-# next_id() fails at once, and the database server can be stopped without a wait.
+# Tests a server that leases its region while the DNS server does not answer. The server must be stopped without a wait
+# for the DNS server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,9 +20,9 @@ my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions
 	  . $lease_server->port . " dbname=postgres user=alpha'\n");
 my $resolver = Snowflake::Resolver->new($server);
 
-# The look-up of the host name takes longer than pg_ctl waits for a stop.
+# With this delay a look-up takes longer than pg_ctl waits for a stop of the server.
 my @never = (3600, '127.0.0.1');
-# Returns the lease worker and its child processes, if they exist.
+# Returns the process that renews the lease (the lease worker), and its child processes.
 sub processes_of
 {
 	my ($worker) = @_;
@@ -60,7 +60,7 @@ $server->start;
 ok(looked_up(), 'after a restart a child process of the worker looks up the name');
 stops('an immediate stop while a name is looked up', 'immediate');
 
-# A look-up of the lease server's host name that exceeds its time limit fails and is repeated.
+# The look-up of the lease server's host name must be repeated after a time limit.
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of host name "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');
@@ -68,8 +68,7 @@ $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 ok($server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease'), 'the server leases a region when the name server answers');
 is(scalar($server->ids('SELECT snowflake.next_id(1)')), 1, 'the server mints when the name server answers');
 
-# The server cannot give its region back, because the name server does not answer. A server must stop without waiting
-# for the name server.
+# A server that cannot give its region back, because the DNS server does not answer, must stop without a wait.
 $resolver->set('fleet.example' => \@never);
 stops('a fast stop with a region', 'fast');
 like($server->log_content, qr/LOG:  snowflake: could not give region \d+ back: could not connect .*look-up of host name "fleet.example" did not answer in time/, 'the log shows that the region could not be returned');

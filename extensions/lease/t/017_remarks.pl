@@ -1,5 +1,4 @@
-# Tests warnings that the lease server sends when it answers a request for a lease. Most warnings of the lease server do
-# not affect a lease. Tests which messages of the lease server the leasing server writes to its log.
+# Tests which warnings of the lease server prevent the use of a lease, and which are written to the log.
 
 use strict;
 use warnings FATAL => 'all';
@@ -38,13 +37,11 @@ is(count_in_log(qr/LOG:  snowflake: the lease server sent a notice with its answ
 	'the log has the warning of the session start once');
 is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, without the prefix of the log');
 
-# When the renewal of a lease fails for a new cause, the cause is logged at once. If further renewals fail for the same
-# cause, the cause is not logged for each attempt.
+# If renewals of a lease fail repeatedly for the same cause, the log must not contain the cause for each attempt.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $lease_server->stop;
 missed(6) or die 'not missed';
-# The first attempt to renew may reach the lease server while the lease server shuts down. Later attempts find no
-# server.
+# The first renewal may reach the lease server while the lease server stops, and so fail for another cause.
 my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
 my %said;
 $said{$_}++ foreach @causes;

@@ -1,5 +1,5 @@
-# Tests a lease worker that is cancelled or terminated, or that raises an error. Tests a clock that is set back, a
-# server without a free background worker, and a server that is its own lease server.
+# Tests faults of the process that renews a lease, the lease worker. Tests a server without a free background worker,
+# and a server that is its own lease server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -43,8 +43,7 @@ sub renewed
 mint();
 my $held = lease();
 
-# Tools that terminate idle sessions must not regard the lease worker as an idle session. If the lease worker is
-# terminated, the lease does not end.
+# pg_stat_activity must not show the lease worker as an idle session, because tools terminate idle sessions.
 is($server->safe_psql('postgres', "SELECT coalesce(state, 'none') FROM $workers"), 'none', 'pg_stat_activity does not show the worker as an idle session');
 $lease_server->stop;
 my $first = worker();
@@ -58,14 +57,14 @@ $lease_server->start;
 renewed('the lease is renewed when the lease server is back');
 is(lease(), $held, 'the server has the same region and incarnation with a new worker');
 
-# pg_cancel_backend() ends the current attempt of the lease worker, but not its process.
+# pg_cancel_backend() ends the current request of the lease worker, but not its process.
 my $cancelled = worker();
 $server->safe_psql('postgres', "SELECT pg_cancel_backend($cancelled)");
 renewed('the lease is renewed after the worker was cancelled');
 is(worker(), $cancelled, 'the worker is the same process after a cancel');
 like($server->log_content, qr/ERROR:  canceling statement/, 'the log shows the cancel');
 
-# If the lease worker has no file descriptor left, PostgreSQL raises an error in the lease worker.
+# Sets the limit of file descriptors of the lease worker so low that PostgreSQL raises an error.
 my $limited = worker();
 my %used = map { m{/(\d+)$} ? ($1 => 1) : () } glob "/proc/$limited/fd/*";
 my ($free) = grep { !$used{$_} } 0 .. 1000;
@@ -76,7 +75,7 @@ command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file
 renewed('the lease is renewed after errors of the worker');
 is(worker(), $limited, 'the worker is the same process after errors');
 
-# An operator revokes the lease while the lease worker cannot open the shared memory of a database.
+# Revokes the lease while the lease worker cannot open the shared memory of a database.
 my $memory = $server->data_dir . '/pg_dynshmem';
 chmod 0, $memory or die $!;
 $lease_server->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");
@@ -88,8 +87,8 @@ $ledger->new_server_run;
 mint();
 is(worker(), $limited, 'the worker is the same process after it could not map the memory of a database');
 
-# The test terminates the lease worker while the clock is ahead, and sets the clock back afterwards. PostgreSQL computes
-# from the clock when to restart a background worker.
+# Sets the clock back after the lease worker was terminated. PostgreSQL computes from the clock when to restart a
+# background worker.
 $server->clock->set(600);
 $server->poll_query_until('postgres', q{SELECT last_message LIKE '%refused to lease%' FROM snowflake.lease}) or die 'it is not refused';
 $server->safe_psql('postgres', 'SELECT pg_terminate_backend(' . worker() . ')');
@@ -97,8 +96,8 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
 renewed('the lease is renewed after the clock was set back');
 
-# The test suspends the postmaster, so that no new lease worker starts. When the lease has ended, health shows that no
-# lease worker runs.
+# Suspends the postmaster, so that no new lease worker starts. Until the lease worker runs again, health must show its
+# absence.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session
@@ -121,7 +120,7 @@ kill 'CONT', $postmaster;
 renewed('the lease is renewed when the postmaster continues');
 eval { $session->quit };
 
-# If max_worker_processes allows no second worker, the process of a terminated lease worker continues.
+# If max_worker_processes is 1, the lease worker ignores pg_terminate_backend(), because a new process could not start.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
 $ledger->new_server_run;
@@ -133,7 +132,7 @@ $server->wait_for_log(qr/LOG:  snowflake: the lease worker received a request to
 renewed('without a slot for another worker the terminated worker renews the lease');
 is(worker(), $only, 'without a slot for another worker the process is the same');
 
-# When the server stops, it gives its lease back only once, although the lease worker was restarted.
+# A server that stops must give its lease back only once.
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 $server->restart;
 $ledger->new_server_run;
@@ -142,7 +141,7 @@ $server->backup('standby');
 $server->stop;
 like($server->log_content, qr/LOG:  snowflake: gave region \d+ back(?!.*snowflake:)/s, 'the log shows that a stop returned the region');
 
-# If max_worker_processes leaves no place for the lease worker, the server does not start, because it could never mint.
+# If max_worker_processes is too small for the lease worker, the server must not start.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 4\nmax_worker_processes = 1\n");
 $since = -s $server->logfile;
 ok(!$server->start(fail_ok => 1), 'without a slot for a worker the server does not start');
@@ -150,14 +149,14 @@ like(substr($server->log_content, $since), qr/FATAL:  could not register the wor
 	'the log shows that there is no slot for the worker');
 $server->append_conf('postgresql.conf', "max_worker_processes = 8\n");
 
-# A standby has no worker.
+# A standby has no lease worker.
 my $standby = Snowflake::Node->create_from_backup('standby', $server, 'standby');
 $standby->set_standby_mode;
 $standby->start;
 is($standby->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), 'the background worker "snowflake lease" is not running', 'the view lease of a standby shows that no worker is running');
 $standby->stop;
 
-# A server whose granted lease is shorter than "snowflake.max_lead" waits before it repeats its request.
+# A server whose lease is shorter than "snowflake.max_lead" must not send requests without a pause.
 $lease_server->safe_psql('postgres', 'CREATE DATABASE short');
 $lease_server->install('short');
 $lease_server->safe_psql('short', q{
@@ -171,8 +170,7 @@ sleep 5;
 cmp_ok($lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
-# A server that is its own lease server accepts no connection during its stop. During its stop such a server does not
-# try to give its lease back.
+# A server that is its own lease server cannot give its lease back during its stop, because it accepts no connections.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;

@@ -1,6 +1,5 @@
-# Tests steps of the clock, for example after the host of several servers was suspended. If the clocks of a server and
-# of the lease server have stepped by the same time, accept_clock() is not needed. If only the clock of the leasing
-# server has stepped, next_id() fails.
+# Tests steps of a server's clock, which an operator otherwise confirms by accept_clock(). If the lease server's clock
+# has the same time, accept_clock() is not needed.
 
 use strict;
 use warnings FATAL => 'all';
@@ -24,8 +23,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# The test steps the clock of a leasing server while its request for a renewal waits. A renewal of the lease that began
-# before the clock step does not confirm the new time, so next_id() fails.
+# Steps the clock while a renewal of the lease waits for the lease server. The renewal must not confirm the new time,
+# because the request was sent before the step.
 my $operator = $lease_server->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $lease_server->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
@@ -37,7 +36,7 @@ ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM sn
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'health() shows that the database does not mint while only its clock is ahead');
 unlike($server->log_content, qr/snowflake accepts that the clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
-# Steps the clock of the lease server by the same time as the clock of the leasing server.
+# Sets both clocks to the same time.
 $lease_server->clock->set(7200);
 ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');

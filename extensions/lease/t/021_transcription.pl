@@ -1,4 +1,4 @@
-# Sends random requests to the SQL functions and to the reference model, test/core/lease_server.hpp, and compares the
+# Sends random lease requests to the SQL functions and to a C++ model (test/core/lease_server.hpp), and compares the
 # answers.
 
 use strict;
@@ -77,21 +77,19 @@ my ($code, $out, $err) = $lease_server->psql('postgres', <<~'SQL');
 	SQL
 is($err, '', 'the SQL functions give the same answers and leave the same rows');
 
-# Checks that the random requests get each kind of answer often enough.
 my %seen;
 $seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|taken|term_over),/ ? $1 : () } @lines;
 cmp_ok($seen{$_} // 0, '>', 20, "the case $_ occurs " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# After confirm_data_loss(), the lease server renews the lease of a server even if it has no record of the lease.
+# Counts renewals of leases that the lease server had lost before confirm_data_loss().
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
-	# Counts requests with which servers give back a lease that is newer than their newest answer. If the lease server
-	# answers "lost", the request has not ended a lease.
+	# Counts servers that try to give back a lease, but have not received its newest renewal.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;

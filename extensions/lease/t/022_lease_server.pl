@@ -1,6 +1,5 @@
-# Tests the lease server by requests that the test sends. The test creates the lease server with and without the
-# extension. The test sends many requests at once, and requests that wait for a lock. Tests dumps, restores and copies
-# of the lease server, and the views for its operator.
+# Tests the SQL functions and views of the lease server by requests that the test itself sends. Tests concurrent
+# requests, dumps, restores and copies of the lease server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +15,7 @@ my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
 sub sql { my ($sql, $database, $node) = @_; return ($node // $lease_server)->safe_psql($database // 'postgres', $sql); }
-# Changes rows of the table region and signs the rows, as the functions of the lease server do.
+# Changes rows of the table region and then updates their signature, as the functions of the lease server do.
 sub rewrite { return sql("BEGIN; UPDATE snowflake_fleet.region SET $_[0]; SELECT snowflake_fleet.sign_rows(); COMMIT"); }
 # Reads the view health of the lease server as a monitoring role.
 sub health
@@ -28,8 +27,7 @@ sub lines_of { my ($pattern) = @_; return scalar(() = slurp_file($lease_server->
 sql('CREATE ROLE watch LOGIN; GRANT pg_monitor TO watch');
 sql(q{ALTER ROLE watch SET default_transaction_read_only = on; ALTER ROLE watch SET synchronous_commit = off});
 is(health('*'), 'f|the fleet does not exist yet|Run snowflake_fleet.add_server() for each server.|', 'health shows that the fleet does not exist yet');
-# If another session is creating the fleet, add_server() waits, and does not create a second fleet with the default
-# lease.
+# While another session runs create_fleet(), add_server() waits and must not create the fleet a second time.
 my $maker = $lease_server->background_psql('postgres');
 $maker->query_safe(q{BEGIN; SELECT snowflake_fleet.create_fleet(lease => '30 min')});
 my $adder = IPC::Run::start([ 'psql', '-XAtq', '-d', $lease_server->connstr('postgres'), '-c', q{SELECT snowflake_fleet.add_server('alpha')} ],
@@ -44,8 +42,8 @@ sql(q{SELECT snowflake_fleet.add_server('beta')});
 is(health('*'), 't|||', 'health shows a fleet without requests as granting, whatever the settings of the monitoring role');
 sql('ALTER ROLE watch RESET synchronous_commit');
 
-# If an ordinary role runs the script with psql -f, the script creates the same objects as the extension. The function
-# add_server() refuses the role that owns the fleet.
+# The SQL script of the extension, run by an ordinary role with psql -f, must create the same objects as CREATE
+# EXTENSION.
 sql('CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE plain OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	'an ordinary role can run the script with psql -f');
@@ -65,14 +63,13 @@ like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: 
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'the script fails if it runs a second time');
 
-# If create_fleet() was called with the wrong layout, an operator can call create_fleet() again. A second call of
-# create_fleet() fails if a server may have minted an id.
+# create_fleet() can be called again with another layout, until a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
 like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
 $lease_server->ask(call => 'give_back', server => 'alpha', incarnation => 1, $lease_server->known($wrong), seal => $Snowflake::LeaseServer::seal + 4, grant => $wrong->{grant_number});
-# Each call of create_fleet() chooses a new number, so that a dump of an earlier fleet cannot grant leases to servers of
-# a later fleet.
+# Each call of create_fleet() stores a new number, with which servers detect a lease server that is restored from an
+# older dump.
 my @fleets = map { sql("SELECT snowflake_fleet.create_fleet(lease => '$_')"); sql('SELECT id, longest_ms FROM snowflake_fleet.fleet') } '2 hours', '1 hour';
 is(scalar(uniq(map { /^(\d+)/ } @fleets)), 2, 'each create_fleet() makes another number of the fleet');
 
@@ -95,8 +92,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# The time that a request waits for a lock does not count as a difference between clocks. The answer to a request that
-# waited for a lock respects leases that were granted during the wait.
+# A request waits for a lock while another transaction grants leases. The wait must not count as a difference between
+# clocks.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $lease_server->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
@@ -113,7 +110,7 @@ cmp_ok(($waiting{out} =~ /(\d+)$/)[0], '>=', $released, 'the answer to a request
 is(sql("SELECT clock_offset BETWEEN '-1 s' AND '0.1 s' FROM snowflake_fleet.regions WHERE region = 2"), 't', 'a wait for the lock does not change clock_offset');
 $holder->quit;
 
-# If a crash could lose a commit, the lease server grants no lease.
+# With fsync or synchronous_commit off, a crash could lose leases, so the lease server grants no lease.
 foreach my $setting ('synchronous_commit', 'fsync')
 {
 	$lease_server->reconfigure($setting => 'off');
@@ -123,7 +120,7 @@ foreach my $setting ('synchronous_commit', 'fsync')
 	$lease_server->reconfigure($setting => 'on');
 }
 
-# If the role of a server was renamed or removed, the server gets an error that explains the change.
+# The error of a request must explain that the login role of the server was renamed or removed.
 sql('ALTER ROLE beta RENAME TO other');
 like($lease_server->ask(call => 'acquire', server => 'other', incarnation => 9)->{error}, qr/42501: role other is not a server of this fleet\nDETAIL: .*added under the name beta, and was renamed(?s:.*)HINT: .*RENAME TO beta/, 'the error explains that the role was renamed');
 sql('ALTER ROLE other RENAME TO beta');
@@ -132,7 +129,7 @@ like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 9)->
 like(sql(q{SELECT snowflake_fleet.remove_server('beta')}), qr/^Server beta was removed at 20/, 'remove_server() can be repeated');
 sql(q{SELECT snowflake_fleet.add_server('beta')});
 
-# If the lease server's clock was set back, operators' calls fail instead of using the wrong time.
+# While the lease server's clock is behind, confirm_dead() fails, because it would use the wrong time.
 my $held = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1000, length => 600_000);
 is($held->{region}, 2, 'a new request gets the region that it had before');
 $lease_server->clock->set(-3600);
@@ -140,8 +137,7 @@ like(($lease_server->psql('postgres', q{SELECT snowflake_fleet.confirm_dead(2, '
 like(health('granting, reason'), qr/^t\|the clock is behind the newest recorded time/, 'health shows that the clock is behind');
 $lease_server->clock->set(0);
 
-# If the lease server's clock is ahead for a moment, no region is given to another server. A region is free only if its
-# lease has ended by the server's clock and by the lease server's clock.
+# A region is free only if its lease has ended by the clocks of the lease server and of the requesting server.
 rewrite('until_ms = 8000000000000, floor_ms = 5 WHERE region IN (0, 1, 3)');
 $lease_server->clock->set(3600);
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1001, ahead => -3_600_000)->{status}, 'full', 'no region is free if only the lease server\'s clock is an hour ahead');
@@ -181,8 +177,8 @@ my $again = $lease_server->ask(%renewal, newest => $over->{number}, term => $ove
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'after confirm_data_loss() the holder keeps its lease');
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'after confirm_data_loss() no other server gets a region');
 
-# Restores a dump of the lease server that is older than the first request. After the restore, regions without a row
-# must not become free before the other regions.
+# Simulates a lease server that is restored from a dump made before the first request. A region without a row may be
+# leased, so the region must not be granted at once.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},
 	'-c', 'UPDATE snowflake_fleet.fleet SET timeline = 99' ], 'a fleet without requests is made');

@@ -1,5 +1,5 @@
-# Tests failovers and restores of a lease server that has standbys. After a failover or a restore of files, the lease
-# server either has all leases, or grants no lease.
+# Tests failovers and restores of a lease server that has standbys. A lease server that may have lost leases must grant
+# no lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -27,8 +27,7 @@ my $standby = add_standby('standby', $primary);
 my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1);
 like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby of the lease server refuses requests');
 
-# A lease server with a synchronous standby answers only after the standby has received the commit, at any value of
-# synchronous_commit.
+# A lease server with a synchronous standby must wait for the standby at any value of synchronous_commit.
 $primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
 $primary->reload;
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
@@ -46,8 +45,7 @@ $standby->start;
 $run->finish;
 like($waiting{out}, qr/granted/, 'the answer is sent when the standby is back');
 
-# A promoted lease server grants no lease before the operator has confirmed that no lease was lost. If the operator has
-# confirmed that no lease was lost, all leases continue under the promoted lease server.
+# A promoted lease server grants no lease until the operator has called confirm_no_data_loss().
 $primary->wait_for_catchup($standby, 'replay');
 $primary->stop('immediate');
 $standby->promote;
@@ -65,14 +63,13 @@ is($told->{grant_number}, $first->{grant_number}, 'after confirm_no_data_loss() 
 $standby->append_conf('postgresql.conf', "synchronous_standby_names = ''\n");
 $standby->reload;
 
-# A lease that was revoked before a failover stays revoked after the operator's confirmation.
+# A lease that was revoked before a failover must stay revoked after confirm_data_loss().
 $standby->safe_psql('postgres', q{SELECT snowflake_fleet.revoke_lease(0); UPDATE snowflake_fleet.fleet SET timeline = 9;
 	SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)});
 my $over = $standby->ask(call => 'renew', %known, until_ms => $told->{until_ms});
 is($over->{status}, 'lost', 'after confirm_data_loss() a revoked lease is still lost');
 
-# Waits for the next second, so that a copy of the data files gets another change time, which PostgreSQL reports in
-# seconds.
+# Waits for the next second, because PostgreSQL reports the change time of files in seconds.
 sub copies_differ
 {
 	my $written = (stat $standby->data_dir . '/PG_VERSION')[10];
@@ -94,9 +91,8 @@ $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
 like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a new label changed their metadata/, 'the answer lists what can have changed the files');
-# In a restored snapshot of a disk, the data files have the same change time as before. The lease server detects a
-# restored snapshot when a server with a newer lease sends a request. A lease server that has detected a restored
-# snapshot refuses all requests.
+# Simulates a restored snapshot of a disk, in which files have their old change times. The lease server detects the
+# restore by a request of a server that has a newer lease.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'after the snapshot was detected, requests of other servers get the status halted');
@@ -104,7 +100,7 @@ like($standby->safe_psql('postgres', 'SELECT granting, reason FROM snowflake_fle
 $standby->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_data_loss(clock_timestamp(), old_is_stopped => true)');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'full', 'after confirm_data_loss() requests are decided again');
 
-# Starts a base backup of the lease server without a signal file for standby or recovery.
+# Starts a copy of the lease server from a base backup without standby.signal.
 copies_differ();
 $standby->backup('started');
 my $started = Snowflake::LeaseServer->new('started');
@@ -113,7 +109,7 @@ $started->start;
 is($started->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'halted', 'requests to a started base backup get the status halted');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 11)->{status}, 'full', 'the original of the base backup still decides requests');
 
-# While a lease lasts, the fleet cannot be dropped, not even by a dump that is restored in place.
+# While a lease has not ended, DROP EXTENSION and pg_restore --clean must fail on the lease server.
 system_or_bail('pg_dump', '-Fc', '-f', $standby->basedir . '/fleet.dump', $standby->connstr('postgres'));
 command_fails_like([ 'pg_restore', '--clean', '--if-exists', '--exit-on-error', '-d', $standby->connstr('postgres'), $standby->basedir . '/fleet.dump' ],
 	qr/the fleet has leases that have not ended/, 'pg_restore --clean fails while a lease lasts');

@@ -1,6 +1,5 @@
-# Tests that servers with a static region report it to the lease server. If two servers use the same static region, both
-# servers and the lease server show the conflict. A server with a static region that restarts does not cause a conflict.
-# All servers continue to mint.
+# Tests servers whose region is fixed by "snowflake.region" (static), and which report this region to the lease server.
+# If two servers use the same static region, both servers and the lease server must show the conflict.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,7 +19,6 @@ my $copied = "snowflake.region = 3\n" . conf('alpha');
 sub health { return $_[0]->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'); }
 sub conflict { return $_[0]->safe_psql('postgres', 'SELECT conflict FROM snowflake.lease'); }
 
-# Starts and restarts one server with a static region.
 my $first = Snowflake::Node->create_running('first', conf => $copied);
 $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
 is($first->safe_psql('postgres', 'SELECT region, until IS NULL, length_ms, missed_renewals, conflict, last_message FROM snowflake.lease'),
@@ -31,7 +29,7 @@ $first->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowf
 is(conflict($first), '', 'after a restart the view lease shows no conflict');
 is(health($first), 't|', 'after a restart health shows no conflict');
 
-# Starts a second server with the configuration file of the first server, and thus the same static region.
+# The second server has a copy of the first server's configuration file, and so the same static region.
 my $second = Snowflake::Node->create_running('second', conf => $copied);
 foreach my $node ($first, $second)
 {
@@ -48,8 +46,8 @@ like($lease_server->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Regi
 
 is($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
-# When one of the two servers with the same static region has stopped, the conflict ends. A server with a static region
-# mints even without the lease server.
+# After one of the two servers has stopped, the conflict must disappear. A server with a static region mints even
+# without the lease server.
 $second->stop;
 $lease_server->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the view lease shows no conflict after the second server was stopped');
@@ -58,8 +56,7 @@ $lease_server->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
-# Changes the first server from its static region to leased regions. The ids of a database ascend when its static region
-# is replaced by a leased region.
+# Changes the first server from its static region to leased regions.
 $lease_server->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;
@@ -69,7 +66,7 @@ my ($after) = $first->ids('SELECT snowflake.next_id(1)');
 cmp_ok($after, '>', $before, 'ids ascend over the change to leased regions');
 is($first->safe_psql('postgres', 'SELECT region FROM snowflake.lease'), '4', 'after the change the server leases a region');
 
-# A static region in which the second server still mints is not leased to the first server.
+# The lease server must not lease the static region of the second server.
 $second->start;
 $second->poll_query_until('postgres', 'SELECT last_contact IS NOT NULL FROM snowflake.lease') or die 'not reported';
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 6, regions => '{3}')->{status}, 'taken', 'a request for the static region of the server\'s clone gets the status taken');

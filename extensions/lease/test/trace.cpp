@@ -1,7 +1,6 @@
-// Prints random lease requests and the decisions of the reference model, one per line: trace SEED
-// STEPS. A test compares the decisions of the reference model with the decisions of the SQL
-// functions. The times of requests are close together, so that requests often meet the limits of
-// leases.
+// Prints random lease requests with the answers of a C++ model, one request per line: trace SEED
+// STEPS. A test compares the answers with the answers of the SQL functions. Times of requests are
+// close together, so that many requests come near the end of a lease.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -47,8 +46,7 @@ void reset() {
 }
 
 LeaseRequest random_request() {
-  // Makes a random request. The request repeats an earlier request, changes an earlier request, or
-  // is valid for the state of a region.
+  // Makes a random request, which often repeats or changes an earlier request.
   LeaseRequest request{};
   if (!asked.empty() && percent(60)) request = asked[static_cast<size_t>(below(std::ssize(asked)))];
   if (asked.empty() || percent(40)) request.incarnation = 1 + below(6);
@@ -94,7 +92,7 @@ LeaseRequest random_request() {
   return request;
 }
 
-// Returns the regions in a server's configuration. At random, returns regions of another server, as
+// Returns the regions in a server's configuration. Sometimes returns regions of another server, as
 // if the configuration had changed.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;

@@ -1,4 +1,4 @@
-# Makes a lease server, and sends it the requests that a database server would send.
+# Makes a lease server, and sends requests for leases to it.
 
 package Snowflake::LeaseServer;
 
@@ -9,11 +9,10 @@ use parent 'Snowflake::Node';
 
 use PostgreSQL::Test::Utils ();
 
-# The layout 41/5+8/10 with the epoch 2025 as one number (the seal), computed as in src/core/seal.hpp.
+# The layout 41/5+8/10 of ids, encoded as one number (seal) as in src/core/seal.hpp.
 our $seal = 1735689600000 * 2012500 + 22 * 57500 + 5 * 2300 + 8 * 92 + 10 * 4;
 
-# Creates a server with fsync on, which does not load the library snowflake. The hash %params can contain conf and the
-# parameters of init().
+# Creates a server with fsync = on, because a lease server refuses requests without fsync.
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -26,9 +25,8 @@ sub create
 
 sub install { return $_[0]->safe_psql($_[1] // 'postgres', 'CREATE EXTENSION snowflake_fleet'); }
 
-# Sends a request. Sends a request and returns the answer as a hash, or the error as {error}. Ends the test if the lease
-# server does not answer. The hash %request contains call, server, incarnation, and all values that differ from the
-# first request of a server run.
+# Sends a request for a lease, and returns the answer as a hash, or the error as {error}. The hash %request contains
+# call, server, incarnation, and all values that differ from the defaults.
 sub ask
 {
 	my ($self, %request) = @_;
@@ -41,14 +39,14 @@ sub ask
 	return \%answer;
 }
 
-# known(ANSWER) returns the parameters of ask() for a server whose newest answer is ANSWER.
+# Returns the arguments of ask() for a server whose newest answer is $answer.
 sub known
 {
 	my ($self, $answer) = @_;
 	return (newest => $answer->{number}, map { $_ => $answer->{$_} } qw(term region floor_ms until_ms));
 }
 
-# Each database server leases one of the regions in its configuration.
+# The regions from which each database server leases one.
 our %regions = (alpha => '{0,1,2,3}', beta => '{4,5,6,7}', gamma => '{8,9}');
 
 sub question

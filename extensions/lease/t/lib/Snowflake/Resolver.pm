@@ -1,5 +1,5 @@
-# Replaces the look-ups of host names in a server. The library resolver.c, which the server preloads, reads from a file
-# the addresses of names and how long a look-up takes.
+# Simulates DNS for a server. The preloaded library resolver.c reads from a file the addresses of host names, and how
+# long each look-up takes.
 
 package Snowflake::Resolver;
 
@@ -8,7 +8,6 @@ use warnings FATAL => 'all';
 
 use File::Basename qw(dirname);
 
-# Creates the resolver of a server that has not been started yet.
 sub new
 {
 	my ($class, $node) = @_;
@@ -18,7 +17,7 @@ sub new
 	return $self;
 }
 
-# Sets the addresses of host names. The hash %names maps each host name to [ seconds until the answer, addresses ].
+# Sets the result of DNS for host names. The hash %names maps each host name to [ seconds until the answer, addresses ].
 sub set
 {
 	my ($self, %names) = @_;

@@ -1,9 +1,8 @@
-// Replaces the look-up of host names in a server into which a test preloads this library. A file
-// contains the addresses of each host name, and the time until the name server answers. The C
-// library resolves numeric addresses and Unix sockets as usual.
+// Simulates DNS for a server into which a test preloads this library. A file contains the addresses
+// of each host name, and the time until DNS answers.
 //
-// A line of the file with host names has a name, the seconds until the answer, and addresses. The C
-// library looks up host names that the file does not contain.
+// Each line of the file has a host name, the seconds until the answer, and addresses. Other host
+// names are looked up as usual.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
