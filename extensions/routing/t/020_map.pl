@@ -1,4 +1,5 @@
-# Tests the shard map: the calls that change the map, the version of the map, and its copies on other servers.
+# Tests the shard map, which names the server of each shard: its functions, its version, and its copies on other
+# servers.
 
 use strict;
 use warnings FATAL => 'all';
@@ -25,7 +26,7 @@ $a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16
 	'server_of() refuses an id whose shard is not in the map');
 $a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'server_of() refuses a number that is not an id');
 
-# Each change of the shard map increases the version of the map, and no other action does.
+# Only a change of the shard map increases its version.
 my $version = $fleet->control('SELECT snowflake_fleet.map_version()');
 my $channel = $control->session;
 $channel->query_safe('LISTEN snowflake_map');
@@ -68,8 +69,7 @@ my %refused = (
 	'drop a server with shards' => [ "SELECT snowflake_fleet.drop_server('a')",
 		{ sqlstate => '2BP01', message => 'server a still has shards', detail => 'has shards .*8', hint => 'Move' } ],
 	'drop a server that is not there' => [ "SELECT snowflake_fleet.drop_server('z')", { sqlstate => 42704, message => 'server z is not in the map' } ]);
-# The shard map refuses connection strings with a password in every form, and no error message contains a part of the
-# password.
+# The shard map must refuse connection strings that contain a password, and no error message may contain the password.
 foreach my $conninfo (map { s/'/''/gr } "host=d password='hunter2'", 'password = hunter2 host=d', 'host=d sslpassword=hunter2', "host=d sslpassword='hunter2", "host=d pass'hunter2",
 	'postgresql://u:hunter2@d/app', 'postgres://u:hunter2@d', 'postgresql:///app?password=hunter2', 'hunter2', 'host=d scram_client_key=hunter2')
 {
@@ -108,13 +108,11 @@ is($b->safe_psql('postgres', "SELECT snowflake_fleet.with_timeouts('$_->[0]')"),
   foreach [ 'postgres://a?b:c?d@h:1/db?connect_timeout=3', 'postgres://a?b:c?d@h:1/db?', 'connect_timeout=3' ], [ 'postgresql://h', 'postgresql://h?', '' ];
 $a->refuses("SELECT snowflake_fleet.pull_map($conninfo)", { sqlstate => 55000, message => 'dblink', hint => 'CREATE EXTENSION' }, 'pull_map() fails without dblink');
 
-# Tests several sessions that change the shard map at the same time.
 my @writers = map { $control->start_writer("SELECT snowflake_fleet.assign('[$_,$_]', 'a') FROM generate_series(1, 20);\n") } 100 .. 103;
 my %seen;
 $seen{$_}++ foreach map { @{ $control->finish_writer($_)->{ids} } } @writers;
 is(scalar(grep { $_ > 1 } values %seen), 0, 'changes at the same time have different versions');
 
-# Parsing of connection strings.
 is($control->safe_psql('postgres', <<~'SQL'), "a|b\nc d|e f'\\g\nh|\ni|jk", 'options_of() parses connection strings like libpq');
 	SELECT * FROM snowflake_fleet.options_of('a=b') UNION ALL
 	SELECT 'c d', value FROM snowflake_fleet.options_of(E'  c = \'e f\\\'\\\\g\' ') UNION ALL
@@ -128,8 +126,8 @@ $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55
 	'server_of() fails without the extension snowflake', 'plain');
 is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', 'server_of_shard() works without the extension snowflake');
 
-# The SQL scripts, run with psql -f, create the same objects as the extensions. If an ordinary role runs the SQL scripts
-# with psql -f, the event triggers of moves are missing.
+# The SQL scripts of the extensions, run with psql -f, must create the same objects as CREATE EXTENSION. If an ordinary
+# role runs the scripts, only event triggers may be missing.
 $control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE scripted OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('scripted'), '-f', "$FindBin::RealBin/../../lease/snowflake_fleet.sql",
 		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'an ordinary role can run the scripts with psql -f');
@@ -151,8 +149,8 @@ is($a->safe_psql('postgres', "SET ROLE app; SELECT snowflake_fleet.server_of($id
 $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission denied' }, "an ordinary role may not run $_")
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
-# Some commands of PostgreSQL lock a table before they check privileges. If a command of an ordinary role waited for a
-# lock on the shard map, routers would wait behind the command.
+# Some commands of PostgreSQL lock a table before they check privileges. An ordinary role must not block readers of the
+# shard map by commands of this kind.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",

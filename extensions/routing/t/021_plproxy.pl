@@ -1,4 +1,4 @@
-# Tests PL/Proxy with the shard map: a call runs on the server that the map names for the id's shard.
+# Tests functions of PL/Proxy, which run on the server that the shard map names for the shard of an id.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,8 +14,7 @@ use Test::More;
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 5 ], b => [ 6 .. 10 ], c => [ 11 .. 15 ] }, routers => ['router']);
 my $router = $fleet->node('router');
 
-# PL/Proxy calls sign_up() and user_name() on the data servers. On the data server, each function finds the schema of
-# the shard by the id.
+# PL/Proxy calls sign_up() and user_name() on the server of the shard, where each shard is a schema.
 my $user = <<~'SQL';
 	CREATE FUNCTION sign_up(near bigint, name text) RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE id bigint;
@@ -80,15 +79,14 @@ my @ids = map { $fleet->node($home{$_})->safe_psql('postgres', "SELECT max(id) F
 is($router->safe_psql('postgres', join ';', map { "SELECT user_name($ids[$_])" } 0 .. 15),
 	join("\n", map { "user $_ on $home{$_}" } 0 .. 15), 'each row is found by its id through PL/Proxy');
 
-# Calls for shards that are not in the map, and for numbers that are not ids, fail.
+# Calls for unknown shards, and for numbers that are not ids, must fail.
 my $unknown = $router->safe_psql('postgres', "SELECT snowflake.make_id('2026-01-01', 16, 0)");
 $router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'a call for a shard outside the map fails');
 like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, 'a call with RUN ON of a shard number outside the map fails');
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 $router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'a function of an unknown cluster fails');
 
-# Open sessions of the router follow a change of the map, which first names server "b" for shard 3, and later server "a"
-# again.
+# After a change of the shard map, open sessions must use the new server of shard 3.
 my $session = $router->session;
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session calls the server of the map');
 $fleet->node('b')->safe_psql('postgres', "CALL snowflake.create_shards('template', '[3,3]'); INSERT INTO shard_3.users VALUES ($ids[3], 'moved')");
@@ -101,7 +99,7 @@ $fleet->push_map('router');
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session follows the next copy of the map');
 $session->quit;
 
-# Ordinary roles can call functions of the router, which run with the rights of the caller.
+# An ordinary role can call functions of PL/Proxy, but gets no other rights than its own.
 $_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role can make a call');
@@ -124,8 +122,7 @@ $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message =>
 $router->safe_psql('postgres', 'GRANT EXECUTE ON PROCEDURE snowflake_fleet.use_plproxy(text) TO app; SET ROLE app; CALL snowflake_fleet.use_plproxy()');
 is($router->safe_psql('postgres', 'SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace(\'plproxy\') AND proowner = to_regrole(\'app\')'), 3, 'the owner of the schema can call use_plproxy() if he has the privilege');
 
-# If a server accepts connections but does not answer, statement_timeout ends the call, because PL/Proxy has no time
-# limit for connecting.
+# If a server does not answer, statement_timeout ends the call, because PL/Proxy has no connection timeout.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'dbname=x host=127.0.0.1 port=${\$silent->sockport}'); SELECT snowflake_fleet.assign('[16,16]', 'silent')");
 $fleet->push_map('router');

@@ -1,4 +1,4 @@
-# Tests postgres_fdw with the shard map: partitions are foreign tables, and a statement for one id is sent to one
+# Tests tables with one foreign table (postgres_fdw) per shard as partition. A statement for one id must be sent to one
 # server.
 
 use strict;
@@ -57,7 +57,8 @@ my $before = $router->safe_psql('postgres', $oids);
 $router->safe_psql('postgres', "CALL snowflake_fleet.use_postgres_fdw('users')");
 is($router->safe_psql('postgres', $oids), $before, 'a second use_postgres_fdw() does not change the partitions');
 
-# INSERT and COPY mint ids in the region of the router, whichever server stores the row.
+# INSERT and COPY mint ids in the region of the server that executes the statement, not of the server that stores the
+# row.
 my $region = $router->safe_psql('postgres', 'SHOW snowflake.region');
 my @writers = map {
 	$router->start_writer(join '', map { "INSERT INTO users (id, name) VALUES (snowflake.next_id($_), 'user $_') RETURNING id;\n" } (0 .. 15) x 25)
@@ -81,7 +82,7 @@ is($fleet->node('a')->safe_psql('postgres', "SELECT count(*), count(*) FILTER (W
 is($router->safe_psql('postgres', 'SELECT count(*), count(DISTINCT id), bool_and(tableoid::regclass::text = \'users_shard_\' || snowflake.shard_of(id)) FROM users'),
 	'1700|1700|t', 'every row is in the foreign table of its shard');
 
-# The plan of a statement for one id, and the open connections, show that the statement is sent to one server.
+# Checks by EXPLAIN and by the open connections that a statement for one id is sent to one server.
 my $id = $fleet->node('b')->safe_psql('postgres', 'SELECT max(id) FROM shard_9.users');
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM users WHERE id = $id"),
 	qr/\AForeign Scan on public.users_shard_9 users\n(?!.*Foreign Scan).*Remote SQL: SELECT id, name FROM shard_9.users WHERE \(\(id = $id/s, 'the plan of SELECT by id has one foreign scan');
@@ -92,7 +93,7 @@ like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) UPDATE users S
 like($router->safe_psql('postgres', "EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM users WHERE id = $id"),
 	qr/Foreign Delete on public.users_shard_9.*Remote SQL: DELETE FROM shard_9.users WHERE \(\(id = $id/s, 'the plan of DELETE by id has one foreign delete');
 
-# A session has one connection to each server that the session has queried, and no other connections.
+# Runs a statement in a new session, and returns the servers to which the session has connected.
 sub asked
 {
 	my ($sql) = @_;
@@ -116,8 +117,7 @@ is(asked("INSERT INTO users (id, name) VALUES (snowflake.next_id(9), 'new') RETU
 
 $router->refuses('INSERT INTO users (id) VALUES (snowflake.next_id(16))', { sqlstate => 23514, message => 'no partition of relation "users" found' }, 'INSERT of a shard outside the map fails');
 
-# The router follows a changed map: shard 3 moves to server "b", and server "a" gets another address and user. The
-# router can accept the map while another session has locked all partitions, because import_map() locks no partition.
+# Tests changes of the shard map. The function import_map() must not wait for a session that has locked all partitions.
 my $push = sub {
 	my ($out, $err) = ('', '');
 	my $run = IPC::Run::start([ "$FindBin::RealBin/../bin/snowflake-push-map", '--timeout', 60, $fleet->conninfo('control'), $fleet->conninfo('router') ],
@@ -154,8 +154,8 @@ is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', '
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 $fleet->push_map('router');
 
-# In the changed map, server "a" has a new connection string and user, and shard 15 is missing. A foreign server has an
-# option that the test added, which must stay after the map has changed.
+# Changes the connection string and user of server "a", and removes shard 15 from the shard map. The option fetch_size,
+# which the test adds to a foreign server, must not be lost.
 $router->safe_psql('postgres', "ALTER SERVER snowflake_shard_0 OPTIONS (ADD fetch_size '500')");
 $fleet->node('a')->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_1 TO app; GRANT SELECT ON shard_1.users TO app');
 my $user = $router->safe_psql('postgres', 'SELECT current_user');
@@ -176,8 +176,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', 'a query succeeds when the shard is in the map again');
 
-# One call of use_postgres_fdw() adds partitions for new shards to all tables. The function use_postgres_fdw() and other
-# sessions never wait long for each other.
+# use_postgres_fdw() must add partitions for new shards to all tables. Neither use_postgres_fdw() nor other sessions may
+# wait long for a lock.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;
 $router->safe_psql('postgres', 'CREATE TABLE photos (id bigint NOT NULL, user_id bigint NOT NULL, number integer, caption text) PARTITION BY HASH (id snowflake.by_shard)');
@@ -214,12 +214,11 @@ $router->refuses("CALL snowflake_fleet.use_postgres_fdw('users', 'public.users_%
 	{ sqlstate => 42809, message => 'partition public.users_shard_0 was not created by', detail => 'table shard_0\.users\. The partition must have .*table public.users_0', hint => 'Detach' }, 'use_postgres_fdw() refuses other remote names for the same table');
 $_->quit foreach $session, $prepared, $reader;
 
-# If an UPDATE changed the shard of an id, the row would stay on a server to which the new id is not routed. A check
-# constraint of the shard's table refuses an UPDATE that changes the shard of an id.
+# An UPDATE must not change the shard of an id, because postgres_fdw does not move the row to another server.
 $router->refuses("UPDATE users SET id = snowflake.next_id(9) WHERE id = $sixth", { sqlstate => 23514, message => 'violates check constraint "shard_of_id"' }, 'an UPDATE to an id of another shard fails');
 is($router->safe_psql('postgres', "SELECT name FROM users WHERE id = $sixth"), 'user 6', 'the row has its id after the refused UPDATE');
 
-# The data servers have a table per shard instead of a schema per shard, so the remote names contain the shard.
+# Tests servers that store each shard as a table with a number in its name, instead of a schema.
 $fleet->node($home{$_})->safe_psql('postgres', "CREATE TABLE public.notes_$_ (id bigint PRIMARY KEY, note text)") foreach 0 .. 15;
 $fleet->node('c')->safe_psql('postgres', "CREATE TABLE public.notes_$_ (id bigint PRIMARY KEY, note text)") foreach 16, 17;
 $router->safe_psql('postgres', 'CREATE TABLE notes (id bigint NOT NULL, note text) PARTITION BY HASH (id snowflake.by_shard)');

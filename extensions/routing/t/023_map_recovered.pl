@@ -1,5 +1,5 @@
-# Tests a control database whose map is older than copies of the map. The old map is not used, and is corrected from a
-# copy. Tests what snowflake-push-map prints for servers that accept the map, refuse the map, or do not answer.
+# Tests the program snowflake-push-map, which copies the shard map from the control database to other servers. If the
+# shard map of the control database is older than a copy, the program must correct the shard map from the copy.
 
 use strict;
 use warnings FATAL => 'all';
@@ -29,7 +29,6 @@ my $conninfo = $fleet->conninfo('control');
 sub home { return $_[0]->safe_psql('postgres', "SELECT server FROM snowflake_fleet.map WHERE shard = $_[1]"); }
 sub version { return $_[0]->safe_psql('postgres', 'SELECT snowflake_fleet.map_version()'); }
 
-# Tests the output and exit status of snowflake-push-map.
 my $result = push_map($conninfo);
 is_deeply($result, { status => 0, err => '', out => "a: taken\nb: taken\nrouter: taken\nversion ${\version($control)}: 3 of 3 servers have it\n" },
 	'all servers have the new map to all that are in it, those without shards as well');
@@ -44,8 +43,7 @@ is($result->{status}, 2, 'a connection string with a syntax error has exit statu
 unlike($result->{err}, qr/secret/, 'the error does not repeat the connection string');
 like(push_map('host=/nowhere dbname=x')->{err}, qr/^the control database: .*No such file/m, 'the error names a control database that does not exist');
 
-# If some servers are missing, do not answer or refuse the map, all other servers accept the map. The last line of the
-# output of snowflake-push-map counts the failures.
+# Servers that do not answer, or refuse the shard map, must not prevent other servers from getting the shard map.
 my $silent = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die $!;
 $fleet->control("SELECT snowflake_fleet.set_server('silent', 'host=127.0.0.1 port=${\$silent->sockport} dbname=x')");
 $fleet->control("SELECT snowflake_fleet.set_server('gone', 'host=/nowhere dbname=x')");
@@ -81,7 +79,7 @@ is($result->{status}, 1, 'the map of the restored control database is not pushed
 like($result->{err}, qr/^a: has version $lost, which is newer.*^the map of the control database is older.*--recover/ms, 'the output shows that the copies are newer');
 is(home($_, 3), 'b', 'the copies of the map have not changed') foreach $a, $b, $router;
 
-# While a copy of the map does not answer, --recover does nothing, because that copy may be the newest.
+# If a server does not answer, --recover must fail, because this server may have the newest copy of the shard map.
 $b->stop;
 $result = push_map('--recover', $conninfo);
 is($result->{status}, 1, '--recover fails while a server is stopped');
@@ -96,8 +94,8 @@ cmp_ok(version($control), '>', $lost, 'the recovered map has a newer version');
 $fleet->control("SELECT snowflake_fleet.assign('[20,21)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the recovered map can be changed and pushed');
 
-# If an old copy of the control database's data directory is started, only the copies of the map show that the map is
-# old.
+# Starts the control database with an old data directory. Only a comparison with other servers shows that the shard map
+# is old.
 $control->stop;
 $control->command_ok([ 'cp', '-a', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;
@@ -115,8 +113,8 @@ goes_back();
 is(push_map($conninfo)->{status}, 1, 'a push fails because the copies are newer');
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'after the failed push the control database refuses changes');
 goes_back();
-# If the recovered map is changed before it is sent to servers, its version becomes greater than the version of its
-# copies. Servers detect that a recovered map does not descend from the copies that they have.
+# Changes an old shard map until its version is greater than the version of its copies. Servers must refuse this shard
+# map, because it does not continue the history of their copies.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);
@@ -127,8 +125,8 @@ is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the change
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'changes of the old map are lost by --recover');
 
-# A router that was stopped during a move cannot detect that a restored, changed map is old, and accepts it. After both
-# copies were changed, an operator must decide which map is right.
+# A server that was stopped during a move accepts an old, changed shard map. After changes of both copies, an operator
+# must decide which shard map is right.
 $control->stop;
 $control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;
@@ -149,7 +147,7 @@ is(push_map('--from', 'a', $conninfo)->{status}, 2, '--from without --recover ha
 is(push_map('--recover', '--from', 'a', $conninfo)->{status}, 0, '--recover --from a server succeeds');
 is(home($_, 1), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 
-# Simulates a promotion of the control database in which nothing was lost.
+# Simulates a promotion of the control database in which no change was lost.
 $fleet->control("UPDATE snowflake_fleet.map_state SET timeline = timeline + 1");
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => 'restored, recovered, promoted or copied' }, 'a promoted control database refuses changes');
 $fleet->control('SELECT snowflake_fleet.map_recovered()');
@@ -157,8 +155,7 @@ $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the map can be pushed after map_recovered()');
 $a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has a copy of the map' }, 'map_recovered() fails in a copy of the map');
 
-# In this test the map has changed more often than the history of its versions shows. A server whose copy is older than
-# every version in the history must accept the new map.
+# The shard map stores only its last 1000 versions. A server whose copy is even older must accept the new shard map.
 my $before = version($control);
 $fleet->control('DO $$ BEGIN FOR i IN 1 .. 1010 LOOP PERFORM snowflake_fleet.change_map(); END LOOP; END $$');
 is($fleet->control("SELECT cardinality(history), history[1] > $before FROM snowflake_fleet.map_state"), '1000|t', 'the history is limited to 1000 versions');

@@ -1,5 +1,4 @@
-# Moves a shard while clients write to the shard. After the moves, checks that no row is lost or repeated, and that each
-# row is on the server of its shard.
+# Moves a shard while clients write to the shard. After the move of a shard, no row may be lost or repeated.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +20,7 @@ note 'to ' . $south->safe_psql('postgres', 'SHOW server_version');
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 
-# While a shard moves, clients insert, update and delete rows on the server that the map names. The clients repeat
-# changes that were refused, and record changes that were committed.
+# While a shard is moved, clients insert, update and delete rows, and record each committed change.
 $north->safe_psql('postgres', 'INSERT INTO shard_5.users (name) SELECT \'old \' || n FROM generate_series(1, 20000) n');
 my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
 my @writers = map { $mover->start_writer(5, $_) } 1 .. 3;
@@ -56,8 +54,7 @@ foreach my $name ('a', 'b', 'c', 'control')
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'a second run of the finished move succeeds');
 
-# A move of a shard transfers keys, sequences and privileges to the target. After a move, new ids are greater than all
-# moved ids.
+# A move must transfer keys, sequences and privileges of the shard's schema. New ids must be greater than all moved ids.
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'the target has the primary key and the foreign key');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');
@@ -67,8 +64,8 @@ my $next = $south->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id) S
 is($next, ($number + 1) . '|t', 'the sequence continues on the target, and new ids are above the moved ones');
 is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'the target has the privileges of the source');
 
-# The template uses objects that all shards share: an enum, a domain, a trigger function, and a table that foreign keys
-# refer to. A move to another server and back transfers everything that create_shards() creates from the template.
+# Moves a shard to another server and back, and compares dumps of its schema. The schema uses all kinds of objects that
+# create_shards() can create.
 foreach my $node ($north, $south)
 {
 	$node->safe_psql('postgres', <<~'SQL');
@@ -106,8 +103,7 @@ sub dump_of
 	my ($node) = @_;
 	my ($out, $err);
 	IPC::Run::run([ 'pg_dump', '-s', '-n', 'shard_20', '-d', $node->connstr('postgres') ], '>', \$out, '2>', \$err) or die $err;
-	# Removes differences between two dumps that are not caused by a move. PostgreSQL chooses the names of identity
-	# sequences, and the REVOKE before grants depends on the version.
+	# Removes parts of a dump that may differ, such as names of identity sequences.
 	return join "\n", sort grep { !/^--|^$/ } split /\n/, $out =~ s/^\\(un)?restrict .*\n//mgr =~ s/^REVOKE [A-Z,]+ ON TABLE/REVOKE ALL ON TABLE/mgr =~ s/another|"Odd ""one"", \{\} %s_n_seq"/SEQUENCE/gr;
 }
 sub rows_of { return join "\n", map { $_[0]->safe_psql('postgres', "SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM shard_20.$_ AS t") } 'plain', '"Odd ""one"", {} %s"'; }
@@ -118,8 +114,7 @@ like($there->{output}, qr/source and target had the same rows/, 'the program has
 is(rows_of($south), $all_rows, 'the target has the same rows');
 my $second = dump_of($south);
 my $only = sub { my %one = map { $_ => 1 } split /\n/, $_[0]; return join "\n", grep { !$one{$_} } split /\n/, $_[1]; };
-# PostgreSQL prints an expression in another form after its first copy by dump and restore, but not after further
-# copies.
+# PostgreSQL prints some expressions in another form after the first dump and restore.
 unlike($only->($dump, $second), qr/^(?!.*status)./m, 'the target has the same definitions, owners and privileges') or diag($only->($dump, $second));
 is($only->($second, $dump) =~ s/^.*status.*$//mgr =~ s/\n//gr, '', 'no definition of the source is missing on the target');
 is($south->safe_psql('postgres', q{SELECT nextval('shard_20.down'), has_schema_privilege('public', 'shard_20', 'USAGE'), has_column_privilege('app', 'shard_20.plain', 't', 'UPDATE')}), '70|f|t', 'a sequence continues on the target, with the privileges of the source');
@@ -132,7 +127,7 @@ is($only->($second, dump_of($north)), '', 'after the move back the definitions a
 like($mover->run('--shard' => 20, '--from' => 'a', '--drop-source')->{output}, qr/rows of shard_20_moved|schema shard_20_moved is dropped/, '--drop-source drops the kept schema');
 is($mover->run('--shard' => 20, '--from' => 'b', '--drop-source')->{status}, 0, '--drop-source also succeeds on the other server');
 
-# Tests that some settings of the source or target prevent a move.
+# Tests settings of the source or target that prevent a move, such as wal_level.
 $north->append_conf('postgresql.conf', 'wal_level = replica');
 $north->restart;
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the source, wal_level is replica\. Set it to logical/, 'a move is refused if the source has wal_level = replica');
@@ -159,7 +154,7 @@ like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a') .
 like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('a'))->{output},
 	qr/source and target are the same database/, 'a move is refused if source and target are the same database');
 
-# Tests moves back to the first server, writes to the schema that stays on the source, and moves without a map.
+# Moves a shard back to its first server, and moves a shard without a shard map.
 is($mover->run('--shard' => 1, '--to' => 'a')->{status}, 0, 'the shard is moved back to its first server');
 $south->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')",
 	{ sqlstate => 40001, message => 'shard 1 moves to another server', detail => 'shard_1_moved.users no longer accepts changes', hint => 'retry' }, 'the schema that is kept on the source refuses writes');
@@ -167,8 +162,8 @@ my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo
 is($alone->{status}, 0, 'a move without a map succeeds') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', 'after the move without a map the target has the table');
 
-# Moved rows may have ids whose times are ahead of the target's clock. The target of a move mints above the moved ids,
-# or refuses to take over.
+# Moves rows whose ids have times ahead of the target's clock. New ids on the target must be greater, or the move must
+# fail.
 $north->reconfigure('snowflake.max_lead' => "'1min'");
 my $ahead = $north->safe_psql('postgres', "SELECT snowflake.observe(snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 31)); INSERT INTO shard_7.users (name) VALUES ('ahead') RETURNING id") =~ s/^\n//r;
 my $run = $mover->run('--shard' => 7, '--to' => 'b');

@@ -1,5 +1,5 @@
-# Tests moves that are killed at every step and run again, and moves that are aborted. Tests a failover during a move,
-# and writes to the schema after it was closed for writers (fenced).
+# Kills snowflake-move-shard at every step of a move, and runs it again. Tests moves that are aborted, and a failover
+# during a move.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old_' || n FROM generate_series(1, 3000) n") foreach 1 .. 5;
 
-# Opens a transaction that makes snowflake-move-shard wait at a certain step.
+# Opens a transaction whose lock makes snowflake-move-shard wait.
 my @sessions;
 sub hold
 {
@@ -30,9 +30,9 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Each step of a move has a name, a function that takes a lock which snowflake-move-shard needs, and the output that
-# shows the step. Before snowflake-move-shard changes the map, it tries the change and rolls it back. The locks delay
-# the commit of the real change.
+# Lists steps of a move, each with a lock that delays the step, and with the output by which the test detects the step.
+# The trigger held_up() delays only the commit of a change of the shard map, because snowflake-move-shard first tries
+# the change and rolls it back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -56,8 +56,7 @@ foreach my $moment (@moments)
 {
 	my ($name, $hold, $said, $until, $lock, $then) = @$moment;
 	($north, $south) = map { $fleet->node($_) } $from, $to;
-	# Creating a replication slot waits for all transactions of the source that have begun to write. Creating a
-	# subscription waits for all transactions of the target that have begun to write.
+	# The creation of a replication slot waits for all transactions that have begun to write.
 	$mover->run('--shard' => 1, '--to' => $to, '--until' => $until) if $until;
 	$hold->() if $hold;
 	my $move = $mover->start('--shard' => 1, '--to' => $to);
@@ -65,8 +64,7 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# Locks the target's table before copying its rows begins. Copying the rows begins after the replication slot
-		# was created.
+		# Locks the table on the target before the replication slot exists, because then the copy of the rows begins.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;
@@ -101,8 +99,7 @@ is($mover->differences($fleet->node($from), 1, \%rows), '', 'the server has exac
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users WHERE snowflake.shard_of(id) <> 1'), '0', 'each row is in the schema of its shard');
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 
-# Before the schema is closed for writers (fenced), the move waits for a transaction that has written, even if it is
-# prepared in the meantime.
+# A move must wait for a transaction that has written to the shard, even if the transaction is prepared in the meantime.
 ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $session = hold($north, "UPDATE shard_2.users SET name = 'begun before' WHERE name = 'old_7'");
@@ -154,8 +151,8 @@ is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
-# The statement of a killed snowflake-move-shard that changes the map may still run. The next run of the program waits
-# until the server has ended the statement of the killed run.
+# Kills snowflake-move-shard while the control database still executes its change of the shard map. The next run must
+# wait for the end of this statement.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
@@ -167,7 +164,7 @@ release();
 is($fleet->control('SELECT snowflake_fleet.server_of_shard(7)'), 'a', 'the map has not changed after --abort');
 is($north->safe_psql('postgres', "INSERT INTO shard_7.users (name) VALUES ('on') RETURNING name"), 'on', 'the source accepts writes after --abort');
 
-# A failover of the source loses the replication slot, so all rows are copied again.
+# After a failover of the source all rows must be copied again, because the replication slot was lost.
 $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_4 DISABLE');
 $north->poll_query_until('postgres', "SELECT NOT active FROM pg_replication_slots WHERE slot_name ~ '^snowflake_move_[0-9]+_4\$'");
@@ -185,11 +182,10 @@ like($mover->run('--shard' => 5, '--to' => 'b', '--wait' => 1)->{output}, qr/ano
 release();
 is($mover->finish($move)->{status}, 0, 'the first program moves the shard');
 
-# If the target is behind when the schema is closed for writers (fenced), the target does not take over, and writers
-# continue.
+# If logical replication is late when writers are stopped, the target must not take over, and writers must continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
-# The rehearsal of a change of the map may take longer than writers are allowed to wait.
+# The trial of a change of the shard map may take longer than --lock-timeout, because writers do not wait for the trial.
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
 $mover->wait_for($move, qr/writers or other locks did not end within 1 ms/);
 $move->{run}->signal('TERM');

@@ -1,5 +1,5 @@
-# Tests that only schemas with objects of create_shards() can move. If a schema contains any other object, its move is
-# refused before it begins, and the message names the object.
+# Tests that the move of a schema is refused if the schema contains an object that create_shards() does not create. The
+# message must name the object.
 
 use strict;
 use warnings FATAL => 'all';
@@ -18,8 +18,7 @@ $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE EXTENSION citext; GR
 $south->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'b'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (1); CREATE DOMAIN counted AS integer DEFAULT 2});
 $north->safe_psql('postgres', q{CREATE TYPE same AS ENUM ('a'); CREATE TYPE other AS ENUM ('a', 'c'); CREATE TABLE looked_up (id int PRIMARY KEY); INSERT INTO looked_up VALUES (2); CREATE DOMAIN counted AS integer DEFAULT 1});
 
-# Lists each object that prevents a move, with the error message that names the object, and with the statements that
-# create and drop the object.
+# Lists objects that prevent a move, each with the expected message and the statements that create and drop the object.
 my $mood = "CREATE TYPE shard_1.mood AS ENUM ('well')";
 my @refused = (
 	[ 'no primary key', 'Table shard_1.photos needs a primary key that is not deferrable', 'ALTER TABLE shard_1.photos DROP CONSTRAINT photos_pkey', 'ALTER TABLE shard_1.photos ADD PRIMARY KEY (id)' ],
@@ -84,8 +83,8 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_1');
 like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'))->{output}, qr/Schema shard_4 does not exist, or has no tables\./, 'a move is refused if the source has no schema of the shard');
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
 
-# On the target an ordinary role has created a function with the name of an extension's function. When the move creates
-# the schema on the target, the ordinary role's function runs as the role of the move, not as a superuser.
+# An ordinary role has created a function on the target with the name of an extension's function. If
+# snowflake-move-shard calls this function, it must not run as a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON SCHEMA public TO tenant;
@@ -103,8 +102,7 @@ like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/On the target: con
 $south->safe_psql('postgres', 'DROP FUNCTION public.soundex(text)');
 $north->safe_psql('postgres', 'ALTER TABLE shard_1.users DROP CONSTRAINT sounds; DROP EXTENSION fuzzystrmatch');
 
-# If source and target have different encodings, the move is refused before rows are copied, because bytes could be
-# invalid on the target.
+# A move between databases with different encodings must be refused before rows are copied.
 $south->safe_psql('postgres', "CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
 $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
@@ -130,8 +128,7 @@ is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE ten
 is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', 'a table with such a name has its rows on the target');
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", 'a constraint and a trigger with names like those of a fence exist on the target');
 
-# A tenant may alter the check of a shared domain while rows arrive. The check of a domain must run as the role of the
-# move, which has no superuser rights.
+# The owner of a domain may change the domain's check while rows are copied. The check must not run as a superuser.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
@@ -152,8 +149,8 @@ $north->safe_psql('postgres', q{INSERT INTO shard_1.users (name, f) VALUES ('y',
 $south->poll_query_until('postgres', q{SELECT count(*) > 0 FROM callers WHERE name ~ 'snowflake'}) or die;
 is($south->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE name ~ '^snowflake_move_') > 0, bool_or(super) FROM callers}), 't|f', 'the function of the tenant runs as the role of the move');
 like($mover->run('--shard' => 1, '--to' => 'b')->{output}, qr/The domain public.fine differs between the servers/, 'the changed domain is detected before the target takes over');
-# After --forget the remaining rows still belong to the role of the move, because ANALYZE runs the expressions of
-# indexes as the owner.
+# Tables that remain on the target after --forget must not belong to a superuser, because ANALYZE runs index expressions
+# as the owner.
 my $left = $mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target');
 like($left->{output}, qr/schema shard_1 contains the copied rows, and belongs to role snowflake_move_\d+_1\. Drop both/, '--forget target keeps the arrived rows and their role');
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
@@ -173,8 +170,8 @@ like($mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target')->{output
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move_'"), '0', 'the role of the forgotten move is dropped');
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
-# When PostgreSQL plans a query, functions in the predicates of indexes may run. When snowflake-move-shard counts the
-# rows of the target's tables, their owner may have added an index whose predicate runs a function.
+# The planner may run a function in the predicate of an index. The function must not run as a superuser when
+# snowflake-move-shard counts the rows of the table.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN
@@ -190,8 +187,8 @@ is($dropped->{status}, 0, '--drop-source succeeds with such an index on the targ
 like($dropped->{output}, qr/rows of shard_2_moved and of the target now: .*1 rows and 1 rows/, '--drop-source has counted the rows of both sides');
 is($south->safe_psql('postgres', "SELECT bool_or(super) FROM callers WHERE name = 'planned'"), 'f', 'no superuser has run the function of the index');
 
-# A password on the command line is refused in every form of a connection string. The error message about such a
-# connection string does not contain the password.
+# snowflake-move-shard must refuse a connection string with a password on the command line, and must not print the
+# password.
 foreach my $conninfo ("host=x password=hunter2", "host=x sslpassword='hunter2'", 'postgresql://u:hunter2@x/db', 'postgresql://u@x/db?password=hunter2', "host='x password=hunter2", 'postgresql://u:hunter2@x:bad:port/db')
 {
 	my $run = $mover->run_without_map('--shard' => 0, '--from' => $conninfo, '--to' => $fleet->conninfo('b'));

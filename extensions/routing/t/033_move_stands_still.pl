@@ -1,5 +1,4 @@
-# Tests that DDL on a schema is refused while the schema is moved. The last step of the move must detect DDL that was
-# not refused.
+# Tests that DDL on a schema is refused while the schema is moved to another server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +15,6 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 $_->safe_psql('postgres', 'CREATE ROLE tenant LOGIN; CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NEW; END$$') foreach $north, $south;
 
-# Makes an object of each kind that DDL can alter.
 $north->safe_psql('postgres', <<~'SQL');
 	SET search_path = shard_1, public;
 	CREATE SEQUENCE s;
@@ -48,8 +46,8 @@ my %refusal = (sqlstate => 55006, message => 'schema shard_1 is being moved to a
 $north->refuses($_, \%refusal, "refused: $_") foreach @ddl;
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE shard_2.more (id int PRIMARY KEY)', 'CREATE TABLE public.more (id int)', 'CREATE TEMPORARY TABLE x ()', 'VACUUM FULL shard_1.users', 'ANALYZE shard_1.users', 'REINDEX TABLE shard_1.users',
   'TRUNCATE shard_1.photos', "DROP TABLE public.more", 'CREATE INDEX CONCURRENTLY ON shard_2.users (name)';
-# If ALTER TABLE rewrites a table, logical replication does not send the changed rows. The test disables the event
-# trigger snowflake_move_guard, because in some minor versions of PostgreSQL that trigger would refuse the rewrite.
+# If ALTER TABLE rewrites a table, logical replication does not send the changed rows. In some minor versions of
+# PostgreSQL the event trigger snowflake_move_guard would refuse the rewrite.
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE');
 $north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!'", \%refusal, 'a rewrite of a table of the moving schema is refused');
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE public.other (n int)', 'ALTER TABLE public.other ALTER n TYPE int USING n + 1', 'DROP TABLE public.other', 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
@@ -61,7 +59,7 @@ $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite 
 like($mover->run('--shard' => 7, '--to' => 'a', '--check')->{output}, qr/event trigger .* is missing, or is not ENABLE ALWAYS/, 'a move is refused if an event trigger is not ENABLE ALWAYS');
 $south->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard_rewrite ENABLE ALWAYS');
 
-# DDL begins while the move waits for a long transaction, before the move locks the schema's tables.
+# Runs DDL while snowflake-move-shard waits for a long transaction before it locks the tables.
 $mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied');
 my $writer = $north->session;
 $writer->query_safe('BEGIN');
@@ -77,8 +75,8 @@ like($north->finish_writer($waits)->{errors}, qr/schema shard_2 is being moved t
 is($mover->finish($move)->{status}, 0, 'the move succeeds after the refused DDL');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'the target has the row of the long transaction');
 
-# Runs DDL in a transaction that began before the move. If a transaction has altered a table of the schema, the move
-# waits for the end of the transaction. A table that an open transaction created before the move is moved, too.
+# Runs DDL in a transaction that began before the move of the schema. The move must wait for the end of this
+# transaction.
 foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', undef, 'SELECT count(*) FROM shard_3.users WHERE balance = 7' ],
 	[ 5, 'CREATE TABLE shard_5.late (id bigint PRIMARY KEY); INSERT INTO shard_5.late SELECT generate_series(1, 500)', qr/waiting for transactions that have written, \d+ s: process \d+/, 'SELECT count(*) FROM shard_5.late' ])
 {
@@ -103,8 +101,8 @@ foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', un
 	is($south->safe_psql('postgres', $query), '500', "the target has the result of $ddl");
 }
 
-# When a move closes the schema for writers (fences it), it detects DDL that a superuser has run without event triggers.
-# During a move, DDL on schemas that are not moved succeeds.
+# The last step of a move must detect DDL that a superuser has run while the event trigger was disabled. DDL on other
+# schemas must succeed.
 my $off = 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE';
 my $on = 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';
 foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); INSERT INTO shard_4.late SELECT generate_series(1, 500); $on", 'SELECT count(*) FROM shard_4.late', '500' ],
@@ -138,8 +136,8 @@ foreach my $case ([ 4, "$off; CREATE TABLE shard_4.late (id int PRIMARY KEY); IN
 	is($south->safe_psql('postgres', $query), $result, "the target has the new objects of $ddl");
 }
 
-# A subscription that is made during a move could write to the schema after it was closed for writers (fenced), because
-# its worker fires no statement triggers.
+# A new subscription could write to a schema that is closed for writers (fenced), because its worker fires no statement
+# triggers.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $north->safe_psql('postgres', q{CREATE SUBSCRIPTION feed CONNECTION 'dbname=none' PUBLICATION none WITH (connect = false); INSERT INTO pg_subscription_rel SELECT oid, 'shard_6.users'::regclass, 'r' FROM pg_subscription});
 like($mover->run('--shard' => 6, '--to' => 'b')->{output}, qr/filled by subscription feed/, 'a move fails if a subscription fills the schema');

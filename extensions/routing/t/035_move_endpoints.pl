@@ -1,5 +1,5 @@
-# Tests moves with unusual endpoints: the control database as source or target, and two databases of one server. Tests
-# several moves at once, and a second target for the same shard.
+# Tests moves of shards from or to the control database, and from or to a second database of a server. Tests several
+# moves at once, and a second target for the same shard.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south, $east, $control) = map { $fleet->node($_) } 'a', 'b', 'c', 'control';
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 5000) n") foreach 0 .. 9;
 
-# A move needs only two servers if one of them contains the control database.
+# The source or target of a move can be the control database.
 my $all_in_one = $fleet->conninfo('control');
 $fleet->control("SELECT snowflake_fleet.set_server('own', " . Snowflake::Fleet::quote($all_in_one) . ')');
 is($mover->run('--shard' => 0, '--to' => 'own')->{status}, 0, 'a move to the control database succeeds');
@@ -25,7 +25,7 @@ is($mover->run('--shard' => 0, '--to' => 'b')->{status}, 0, 'a move from the con
 is($south->safe_psql('postgres', "SELECT count(*), snowflake_fleet.server_of_shard(0) FROM shard_0.users"), '5000|b', 'the target has the rows and the map');
 is($control->safe_psql('postgres', "SELECT to_regnamespace('shard_0') IS NULL"), 't', 'the control database no longer has the schema');
 
-# Tests two databases of one server that have the same shard number, or are source and target of one move.
+# Tests moves from and to a second database of a server.
 $north->safe_psql('postgres', 'CREATE DATABASE second');
 $north->safe_psql('second', "CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE; CREATE SCHEMA shard_1; CREATE TABLE shard_1.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(1), name text); INSERT INTO shard_1.users (name) SELECT 'second' FROM generate_series(1, 300)");
 my $second = $fleet->conninfo('a') =~ s/dbname=postgres/dbname=second/r;
@@ -46,14 +46,13 @@ $east->safe_psql('second', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EX
 $within = $mover->run_without_map('--shard' => 9, '--from' => $fleet->conninfo('c'), '--to' => $fleet->conninfo('c') =~ s/dbname=postgres/dbname=second/r);
 like($within->{output}, qr/Both servers mint ids of shard 9 in region/, 'a move within one server is refused, because both databases mint in the same region');
 
-# Environment variables of libpq.
 {
 	local %ENV = (%ENV, PGHOST => $north->host, PGPORT => $north->port, PGDATABASE => 'second');
 	$north->safe_psql('second', 'CREATE SCHEMA shard_8; CREATE TABLE shard_8.users (id bigint PRIMARY KEY)');
 	is($mover->run_without_map('--shard' => 8, '--from' => 'application_name=x', '--to' => $second_south)->{status}, 0, 'environment variables apply to the source, also in the connection string of the target');
 }
 
-# While a move is open, a move to another target is refused, and the first move continues.
+# A shard that is being moved to one target cannot be moved to another target.
 is($mover->run('--shard' => 2, '--to' => 'b', '--until' => 'copied')->{status}, 0, 'the first move has copied its rows');
 my $elsewhere = $mover->run('--shard' => 2, '--to' => 'c', '--check');
 is($elsewhere->{status}, 1, '--check refuses another target while a move is open');
@@ -77,9 +76,8 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
-# After snowflake-move-shard has ended without finishing a move, the move's subscription still occupies a worker. A move
-# that waits for a worker prints a message that names the move which occupies the worker. The view "moves" shows the
-# unfinished move, and that the move has lost its replication slot.
+# An unfinished move still occupies a worker for logical replication. Another move that waits for a worker must name the
+# unfinished move.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;
@@ -96,7 +94,7 @@ $north->poll_query_until('postgres', "SELECT wal_status = 'lost' FROM pg_replica
 is($north->safe_psql('postgres', "SELECT shard, state, other, is_running, wal_status FROM snowflake_fleet.moves WHERE state <> 'kept'"), '9|copying|b|f|lost', 'the view moves shows the lost slot');
 $north->reconfigure(max_slot_wal_keep_size => -1);
 $south->safe_psql('postgres', 'ALTER SUBSCRIPTION snowflake_move_9 ENABLE');
-# The move that has lost its replication slot still occupies a worker of the target.
+# A move whose replication slot was dropped still occupies a worker on the target.
 my $ended = $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied');
 is($ended->{status}, 0, 'the copy is made again') or diag($ended->{output});
 like($ended->{output}, qr/the replication slot does not exist any more, .*: the copy starts again/, 'if the slot is lost, the copy starts again');

@@ -1,5 +1,5 @@
-# Tests servers that crash or do not respond during a move. After a server crash snowflake-move-shard continues or ends
-# with a message, and reports every schema that is still closed for writers (fenced).
+# Tests servers that crash or do not respond during a move. After a crash snowflake-move-shard must continue or end with
+# a message, and must report every schema to which clients cannot write.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,11 +23,11 @@ $control->reconfigure(statement_timeout => '20s');
 $north->safe_psql('postgres', "INSERT INTO shard_$_.users (name) SELECT 'old ' || n FROM generate_series(1, 2000) n") foreach 0 .. 9;
 $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->restart foreach $north, $south;
 
-# Opens a transaction to which the timeouts that the test has set for sessions do not apply.
+# Opens a transaction without timeouts, and runs a statement in it.
 sub hold
 {
 	my ($node, $sql) = @_;
-	# The options of the connection set the timeouts, because the first statement of a session may come too late.
+	# A SET statement in the new session could come too late.
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
 	$session->query_safe('BEGIN');
@@ -45,15 +45,15 @@ sub ends_within
 }
 sub takes_writes { return $_[0]->safe_psql('postgres', "INSERT INTO shard_$_[1].users (name) VALUES ('on') RETURNING 1"); }
 
-# The timeouts for idle sessions do not end the program's sessions, although creating the replication slot takes longer
-# than these timeouts.
+# idle_session_timeout must not end sessions of snowflake-move-shard, although creating the replication slot takes
+# longer.
 my $writer = hold($north, "UPDATE shard_0.users SET name = name WHERE name = 'old 1'");
 my $move = $mover->start('--shard' => 0, '--to' => 'b');
 $mover->wait_for($move, qr/waiting for transactions that have written, \d+ s: process \d+ \(\w+ of database postgres/);
 $writer->quit;
 is(ends_within($move, 100, 'idle_session_timeout')->{status}, 0, 'the shard moves although idle_session_timeout is set');
 
-# In turn each server crashes while the move waits for a writer, before the schema is closed for writers (fenced).
+# The source, the target or the control database crashes while snowflake-move-shard waits for a writer.
 foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control database', $control, 3 ])
 {
 	my ($name, $node, $shard) = @$case;
@@ -73,8 +73,8 @@ foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control d
 	is($again->{status}, 0, 'if the program is run again, the shard moves') or diag($again->{output});
 }
 
-# The control database crashes after the schema was closed for writers (fenced), and before the map is changed.
-# snowflake-move-shard opens the schema for writers again, because the map cannot have changed.
+# The control database crashes after writers were stopped, and before the shard map is changed. The program
+# snowflake-move-shard must let writers continue.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard FOR EACH STATEMENT EXECUTE FUNCTION held_up();
@@ -86,8 +86,8 @@ foreach my $back ('', 'soon')
 {
 	my $shard = $back ? 5 : 4;
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
-	# The move first tries the change of the map and rolls it back. The test enables its trigger after the trial of the
-	# map change, so that only the real change waits.
+	# The trigger is enabled after snowflake-move-shard has tried the change and rolled it back, so that only the real
+	# change waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
 	$mover->wait_for($move, qr/writers or other locks did not end/);
@@ -117,9 +117,8 @@ foreach my $back ('', 'soon')
 	is($mover->run('--shard' => $shard, '--to' => 'b')->{status}, 0, 'if the program is run again after the fence is lifted, the shard moves');
 }
 
-# The control database crashes during the commit of the map, so snowflake-move-shard cannot detect whether the map has
-# changed. If the commit of the map is in doubt, snowflake-move-shard prints the state of the move and the command to
-# run next.
+# The control database crashes while it commits a change of the shard map. The program snowflake-move-shard cannot
+# detect whether the shard map has changed, and must print the next command.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);
@@ -136,8 +135,7 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is(takes_writes($north, 6), '1', 'the source accepts writes after --abort');
 is($mover->leftovers, '', 'nothing is left over');
 
-# Tests a move while a server in the map accepts connections but does not answer. The servers that answer must get the
-# new map at once, before the schema is renamed.
+# One server in the shard map does not answer. The other servers must get the new shard map at once.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
@@ -151,8 +149,8 @@ is($mute_end->{status}, 0, 'the shard is moved although a server is silent');
 like($mute_end->{output}, qr/some servers do not have the new map: run snowflake-push-map(?s:.*)0mute: not reached: .*(?s:.*)2 of 3 servers have it, 1 do not/, 'the program names the server without the map');
 $fleet->control("SELECT snowflake_fleet.drop_server('0mute')");
 
-# The test suspends snowflake-move-shard while writers wait. Timeouts of the servers end the sessions of a suspended
-# snowflake-move-shard.
+# Suspends snowflake-move-shard while writers wait. Timeouts must end the sessions of the suspended program, so that
+# writers continue.
 $north->safe_psql('postgres', "CALL snowflake.create_shards('template', '[11,12]'); INSERT INTO shard_11.users (name) VALUES ('old'); INSERT INTO shard_12.users (name) VALUES ('old')");
 $fleet->control("SELECT snowflake_fleet.assign('[11,12]', 'a')");
 $south->safe_psql('postgres', <<~'SQL');
@@ -170,8 +168,7 @@ $south->safe_psql('postgres', 'DROP FUNCTION slow CASCADE');
 is($mover->run('--shard' => 11, '--to' => 'b', '--verify')->{status}, 0, 'if the program is run again with --verify, the shard moves');
 is($south->safe_psql('postgres', "SELECT string_agg(name, ', ' ORDER BY name) FROM shard_11.users"), 'old, on', 'all rows are moved');
 
-# snowflake-move-shard must not wait without limit if a server stops responding, or if snowflake-push-map does not end.
-# The test suspends a backend while the rows of a table are read, or while the snapshot for counting the rows is opened.
+# snowflake-move-shard must not wait forever for a suspended backend or for a program that it has started.
 sub backend
 {
 	my ($node, $which) = @_;
@@ -218,7 +215,7 @@ append_to_file("$bin/bin/snowflake-push-map", "import time\ntime.sleep(1000)\n")
 }
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'the move succeeds when it is run again');
 
-# If copying the rows makes no progress, snowflake-move-shard reports what each table waits for.
+# If a copy of rows stops, snowflake-move-shard must print what each table waits for.
 $south->safe_psql('postgres', <<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
 	CREATE TRIGGER held_up AFTER INSERT ON snowflake_fleet.moving FOR EACH ROW WHEN (NEW.state = 'arriving') EXECUTE FUNCTION held_up();
@@ -233,10 +230,9 @@ pass('the program reports a table that no worker copies');
 $south->reconfigure(max_sync_workers_per_subscription => 2);
 is(ends_within($move, 100, 'with workers')->{status}, 0, 'the shard moves with parallel workers');
 
-# All tables together have one lock timeout, so writers do not wait longer if there are many tables.
+# The locks of all tables together must take no longer than --lock-timeout, because writers wait for the locks.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
 $mover->run('--shard' => 8, '--to' => 'b', '--until' => 'copied');
-# Other transactions lock two tables. If each table had a separate lock_timeout, the waits for all tables would add up.
 my @writers = map { hold($north, "LOCK TABLE shard_8.t$_ IN ROW EXCLUSIVE MODE") } 5, 9;
 $move = $mover->start('--shard' => 8, '--to' => 'b', '--lock-timeout' => 400);
 my $longest = 0;
@@ -252,7 +248,7 @@ $_->quit foreach @writers;
 is(ends_within($move, 100, 'many tables')->{status}, 0, 'a shard with many tables moves');
 note "a writer waited $longest s at most";
 
-# Calls nextval() while the schema is closed for writers (fenced), and after the move.
+# Calls nextval() for a sequence of the schema while writers are stopped, and after the move.
 $north->safe_psql('postgres', "CREATE SEQUENCE shard_9.jobs CACHE 10; SELECT nextval('shard_9.jobs')");
 $fleet->control('CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $stock = hold($north, "SELECT nextval('shard_9.jobs')");

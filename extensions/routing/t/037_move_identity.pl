@@ -1,5 +1,5 @@
-# Tests servers that were restored, promoted, created again, or lost during a move. After such a fault no row may be
-# lost, and an operator can end each move.
+# Tests servers that were restored, promoted, created again, or lost during a move. No row may be lost, and each move
+# can be ended by an operator.
 
 use strict;
 use warnings FATAL => 'all';
@@ -44,8 +44,7 @@ sub put_back
 	return;
 }
 
-# Kills snowflake-move-shard right after the map has changed. When the program is killed, it waits for a lock that it
-# needs to send the new map to servers.
+# Kills snowflake-move-shard after it has changed the shard map, while it waits for a lock on the target.
 sub killed_after_the_map
 {
 	my ($shard, @more) = @_;
@@ -57,7 +56,8 @@ sub killed_after_the_map
 	$holder->quit;
 	return;
 }
-# Kills snowflake-move-shard after the schema was closed for writers (fenced), and before the map is changed.
+# Makes snowflake-move-shard wait before the commit of a change of the shard map, and kills it there. The source refuses
+# writes to the schema (fence).
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
@@ -75,8 +75,8 @@ sub killed_at_the_fence
 	return;
 }
 
-# Tests a source that is restored from a snapshot of its disk, with its replication slots. After the source was
-# restored, the target must contain only the restored rows and later rows.
+# Restores the source and its replication slots from a snapshot of the disk. After the move, the target must not contain
+# rows that were lost in the restore.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -88,8 +88,8 @@ is($result->{status}, 0, 'a move from a restored source succeeds') or diag($resu
 like($result->{output}, qr/the source was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
-# Tests a target that fails over to a standby that lags. The source does not repeat changes that the old target had
-# confirmed.
+# The target fails over to an asynchronous standby, which lacks some rows. The source does not send again what the old
+# target has confirmed.
 copied(1);
 $copy = snapshot($south);
 copied(1);
@@ -102,8 +102,7 @@ is($result->{status}, 0, 'a move to a promoted target succeeds');
 like($result->{output}, qr/the target was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the target was promoted');
 is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
-# Tests a target that is restored after the map has changed. The source has not failed, so its committed rows must be
-# kept.
+# Restores the target after the change of the shard map. The program must not drop the rows of the source.
 copied(2);
 $copy = snapshot($south);
 insert(2, 'new', 100);
@@ -118,13 +117,13 @@ foreach my $what ([], ['--abort'])
 is($mover->run('--shard' => 2, '--to' => 'b')->{output} =~ /has (the record \w+|no record) of this move, as after a restore or a failover, and may lack rows\n.*the source is left as it is/ ? 1 : 0, 1, 'the program explains that the restored target may lack rows');
 is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard_2') FROM shard_2.users"), '101|t', 'the source keeps its rows if the target has lost its record');
 is($mover->run('--shard' => 2, '--from' => 'a', '--drop-source')->{status}, 1, '--drop-source fails if the target has lost its record');
-# In this test the operator decides that the source of the move has the right rows.
+# An operator decides that the source has the right rows, and changes the shard map back.
 $fleet->control("SELECT snowflake_fleet.move(2, 'b', 'a')");
 is($mover->run('--shard' => 2, '--to' => 'b', '--abort')->{status}, 0, 'when the map has the source again, --abort takes the move back');
 is(takes_writes($north, 2), '1', 'the source accepts writes after the move was ended');
 is($mover->leftovers, '', 'nothing of the move is left over');
 
-# Tests a target that is restored after the end of the move, before the source's schema is dropped.
+# Restores the target after the end of a move, before the old schema on the source is dropped.
 $copy = snapshot($south);
 is($mover->run('--shard' => 3, '--to' => 'b')->{status}, 0, 'the move ends before the target is restored');
 put_back($south, $copy);
@@ -137,7 +136,7 @@ is($mover->run('--shard' => 3, '--from' => 'a', '--drop-source', '--force')->{st
 is($north->safe_psql('postgres', "SELECT to_regnamespace('shard_3_moved') IS NULL"), 't', 'the kept schema is dropped');
 $south->start;
 
-# The program must detect that the target took over with other rows than the source had.
+# snowflake-move-shard must detect that source and target have different rows.
 copied(4);
 $south->safe_psql('postgres', 'DELETE FROM shard_4.users');
 $result = $mover->run('--shard' => 4, '--to' => 'b');
@@ -155,7 +154,7 @@ is($north->safe_psql('postgres', "SELECT count(*), snowflake_fleet.fenced('shard
 $fleet->control("SELECT snowflake_fleet.move(4, 'b', 'a')");
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort ends a move whose counts of rows differ');
 
-# The move must detect that the source's schema was altered while it was closed for writers (fenced).
+# snowflake-move-shard must detect DDL on the source after writers were stopped.
 my $pushed = $south->session;
 $pushed->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_state FOR UPDATE');
 my $altered = $mover->start('--shard' => 4, '--to' => 'b');
@@ -169,8 +168,8 @@ foreach my $run ($mover->finish($altered), $mover->run('--shard' => 4, '--to' =>
 }
 is($mover->run('--shard' => 4, '--to' => 'b', '--force')->{status}, 0, '--force finishes a move after the source\'s schema was altered');
 
-# Tests the permanent loss of a server in each state of a move. After --forget, the schema on the remaining server
-# accepts DDL and keeps its rows.
+# Tests the permanent loss of a server at each step of a move. After --forget, the schema on the remaining server must
+# accept DDL and keep its rows.
 my %make = (copying => \&copied, fenced => \&killed_at_the_fence, flipped => \&killed_after_the_map);
 sub clean
 {
@@ -180,8 +179,8 @@ sub clean
 	return;
 }
 my @missing = (
-	# Each line of the list has a shard, a state, the missing server, options, the message, and a statement that
-	# succeeds afterwards.
+	# Each list has a shard, the step of the move, the lost server, options, a message, and a statement that must
+	# succeed afterwards.
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source no longer has a record of the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 contains the copied rows, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is removed, and the source accepts writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],
@@ -201,7 +200,7 @@ foreach my $case (@missing)
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
-	# If the lost server runs again, snowflake-move-shard --forget succeeds on it, too.
+	# If the lost server runs again, --forget must remove the rest of the move there.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
 	is($result->{status}, 0, '--forget of the other server succeeds when the server is back') or diag($result->{output});
 	clean($lost, $lost->name);
@@ -209,8 +208,8 @@ foreach my $case (@missing)
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "the remaining schema accepts: $sql"); return; }
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
-# The control database is lost. The option --forget removes a move that has not closed the shard for writers (fenced
-# it). If the shard is fenced, an operator must decide which server keeps the shard.
+# The control database is lost. If writers were already stopped, an operator must decide which server keeps the shard
+# before --forget.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -226,8 +225,7 @@ is($mover->run_without_map('--shard' => $_, '--to' => $fleet->conninfo('b'), '--
 $control->start;
 is($mover->leftovers, '', 'nothing is left over');
 
-# Tests --forget after an operator has dropped the role of the move. The option --forget must succeed for the target
-# although the role is missing.
+# The option --forget must succeed although an operator has dropped the role that owns the moved tables on the target.
 copied(13);
 my $role = $south->safe_psql('postgres', "SELECT rolname FROM pg_roles WHERE rolname ~ '^snowflake_move_.*_13\$'");
 $south->safe_psql('postgres', "REASSIGN OWNED BY $role TO CURRENT_USER; DROP ROLE $role");
@@ -238,8 +236,7 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move that the target has forgotten');
 is($mover->leftovers, '', 'nothing of the forgotten move is left over');
 
-# Tests a target that was created again under the same name, so that it has no record of the move. If the target has
-# lost its record of a move, the move can still be aborted.
+# The target is created again under the same name, without a record of the move. The move can be aborted.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
@@ -250,7 +247,8 @@ clean($north, 'a');
 $fleet->control("SELECT snowflake_fleet.set_server('b', " . Snowflake::Fleet::quote($fleet->conninfo('b')) . ')');
 is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}, 0, '--forget removes the move from the former target');
 
-# The program does not use a copy of the map, or the older map of a restored control database, to decide about a move.
+# To end a move, snowflake-move-shard must not use a copy of the shard map, or the shard map of a restored control
+# database.
 $fleet->push_map('a', 'b');
 killed_after_the_map(14);
 is(takes_writes($south, 14), '1', 'the target has taken over before the program was killed');
@@ -267,8 +265,7 @@ like($result->{output}, qr/the program ended before it had counted the rows of s
 is($mover->run_again('--shard' => 14, '--to' => 'b')->{status}, 0, 'after this report --force finishes the move');
 is(names($south, 14), 'old 1 on 1', 'the finished move has lost no row');
 
-# The move must detect that the source was open for writers (not fenced) for a while, because the schema may have
-# changed.
+# snowflake-move-shard must detect that the trigger which refuses writes on the source was disabled.
 killed_after_the_map(15);
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE; ALTER TABLE shard_15.users DISABLE TRIGGER snowflake_move; ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS');
 like($mover->run('--shard' => 15, '--to' => 'b')->{output}, qr/schema shard_15 of the source is not fenced, and was not changed/, 'the program refuses a source that is not fenced');
@@ -279,7 +276,8 @@ like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, q
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
 is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '--drop-source succeeds when the altered schema was dropped by hand');
 
-# In a move without a map, the program shortens a schema name of 62 bytes for the names of its objects.
+# In a move without a shard map, names of objects contain the name of the schema, which here is too long and must be
+# shortened.
 my $long = "\xc3\xbc" x 31;
 $north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});
 foreach my $way ([ 'a', 'b' ], [ 'b', 'a' ], [ 'a', 'b' ])

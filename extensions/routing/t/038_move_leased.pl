@@ -1,6 +1,5 @@
 # Moves a shard between servers that lease their regions, while clients write to the shard. The source of the move has a
-# synchronous standby. With max_lead = 0, an id that is minted during --check has a time between the start and the end
-# of --check.
+# synchronous standby.
 
 use strict;
 use warnings FATAL => 'all';
@@ -15,7 +14,7 @@ use Snowflake::Node;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# Snowflake::Mover calls the methods of the package Leased.
+# The package Leased has the methods that Snowflake::Mover requires.
 package Leased {
 	sub node { return $_[0]{ $_[1] }; }
 	sub nodes { return @{ $_[0] }{ 'a', 'b' }; }
@@ -49,7 +48,7 @@ $fleet->control("SELECT snowflake_fleet.assign('[5,6]', 'a')");
 my %rows = map { split /\|/ } split /\n/, $north->safe_psql('postgres', 'SELECT id, name FROM shard_5.users');
 my $mover = Snowflake::Mover->new($fleet);
 
-# Clients write to the shard as fast as possible, so its newest id is later than the beginning of --check.
+# Clients mint ids while --check runs, so the newest id is later than the start of --check.
 $north->safe_psql('postgres', 'CREATE SCHEMA shard_6; CREATE TABLE shard_6.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(6), name text NOT NULL)');
 my $insert = $north->basedir . '/insert.sql';
 append_to_file($insert, "SET synchronous_commit = local;\nINSERT INTO shard_6.users (name) VALUES ('new');\n");
@@ -84,8 +83,7 @@ is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record
 $north->wait_for_catchup('standby');
 is($standby->safe_psql('postgres', "SELECT to_regnamespace('shard_5') IS NULL, snowflake_fleet.fenced('shard_5_moved')"), 't|t', 'the standby of the source has the kept schema with its fence');
 
-# Promotes the standby of the source during another move. The promotion loses the replication slot, so the rows are
-# copied again.
+# Promotes the standby of the source during a move. All rows must be copied again, because the replication slot is lost.
 $mover->run('--shard' => 5, '--to' => 'a', '--until' => 'copied')->{status} == 0 or die;
 is($mover->run('--shard' => 5, '--to' => 'a')->{status}, 0, 'the shard is moved back');
 $mover->run('--shard' => 5, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

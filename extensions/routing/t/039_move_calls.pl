@@ -1,5 +1,5 @@
-# Tests fence_shard(), take_over() and release_shard(), with which an operator moves a shard by logical replication. The
-# functions for moves fail if they are called in the wrong order.
+# Tests fence_shard(), take_over() and release_shard(), with which an operator moves a shard without
+# snowflake-move-shard. The functions must fail if they are called in the wrong order.
 
 use strict;
 use warnings FATAL => 'all';
@@ -39,7 +39,7 @@ is($mover->leftovers, "a: publication mine\n", 'only the user\'s publication rem
 $south->safe_psql('postgres', 'CREATE SUBSCRIPTION mine CONNECTION ' . quote($fleet->conninfo('a')) . ' PUBLICATION mine');
 $south->poll_query_until('postgres', "SELECT count(*) = 2 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel") or die;
 
-# Tests publications that do not publish all changes, rows or columns of a table.
+# Tests publications that leave out some changes, rows or columns of a table.
 foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update, delete')}, 'SET TABLE shard_1.users, shard_1.photos WHERE (id > 0)', 'SET TABLE shard_1.users, shard_1.photos (id, user_id, number)', 'DROP TABLE shard_1.photos')
 {
 	$north->safe_psql('postgres', "ALTER PUBLICATION mine $part");
@@ -48,7 +48,7 @@ foreach my $part (q{SET (publish = 'insert')}, q{SET (publish = 'insert, update,
 	$south->refuses($take->(), { %order, message => 'table shard_1.\w+ is not copied completely by subscription mine', detail => 'row filter', hint => 'Publish the whole table' }, "taking over fails with this change of the publication: $part");
 	$north->safe_psql('postgres', "SELECT snowflake_fleet.release_shard(1); ALTER PUBLICATION mine SET (publish = 'insert, update, delete, truncate'); ALTER PUBLICATION mine SET TABLE shard_1.users, shard_1.photos");
 }
-# A lock delays the apply worker, so the subscription is behind.
+# A lock on the target delays logical replication.
 my $lock = $south->session;
 $lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');
 $north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('last')");
@@ -69,7 +69,6 @@ $north->refuses('SELECT snowflake_fleet.release_shard(1)', { %order, message => 
 $north->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')", { sqlstate => 40001, message => 'shard 1 moves', hint => 'retry' }, 'the renamed schema refuses writes');
 is($north->safe_psql('postgres', 'SELECT shard, schema, side, state, other, is_running, wal_status FROM snowflake_fleet.moves'), '1|shard_1_moved|source|kept|replication of your own|f|', 'the view moves shows the renamed schema');
 
-# Ordinary roles may not call the functions for moves.
 $north->safe_psql('postgres', 'CREATE ROLE nobody LOGIN');
 $north->refuses("SET ROLE nobody; SELECT snowflake_fleet.$_", { sqlstate => 42501, message => 'permission denied' }, "denied: $_") foreach 'fence_shard(0)', "take_over('{}', 'x')", 'release_shard(0)', "forget_move(0, 'source')";
 

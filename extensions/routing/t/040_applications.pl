@@ -1,7 +1,6 @@
-# Tests whether applications work while a shard is moved to another server. Some applications use the example router,
-# which reads the map of the control database or a copy of the map. Other applications use a router with PL/Proxy and
-# postgres_fdw. The environment variable SNOWFLAKE_MOVES is the number of moves, by default 1. Tests how the example
-# router reads connection strings.
+# Tests that applications work while a shard is moved to another server. Some applications find the server of a shard by
+# the example router, others by PL/Proxy and postgres_fdw. The environment variable SNOWFLAKE_MOVES is the number of
+# moves, by default 1. Tests how the example router reads connection strings.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,7 +18,7 @@ use Time::HiRes qw(sleep);
 
 my $fleet = Snowflake::Fleet->new({ a => [ 0 .. 2 ], b => [ 3 .. 5 ] }, routers => ['c']);
 my $mover = Snowflake::Mover->new($fleet);
-# Adds the router to the map as a server without shards, so that it gets each new map.
+# The server "c" has no shards, but gets each new version of the shard map.
 $fleet->control("SELECT snowflake_fleet.set_server('c', " . Snowflake::Fleet::quote($fleet->conninfo('c')) . ')');
 $fleet->push_map('a', 'b', 'c');
 $_->safe_psql('postgres', <<~'SQL') foreach $fleet->nodes;
@@ -74,8 +73,7 @@ foreach my $language (sort keys %run)
 }
 is($fleet->node($from)->safe_psql('postgres', 'SELECT count(*) > 0 FROM shard_1.users WHERE snowflake.region_of(id) = 3'), 't', 'some users were inserted after the move');
 
-# The example router uses the options of a connection string. If the connection string has no time limits, the example
-# router uses its own limits.
+# If the connection string has no time limits, the example router must use its own limits.
 sub result_with
 {
 	my ($conninfo) = @_;

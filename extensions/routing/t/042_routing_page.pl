@@ -1,5 +1,5 @@
-# Runs the SQL statements in doc/routing.md with psql, one after the other. In the statements of doc/routing.md, the
-# test replaces only the names of machines.
+# Runs the SQL statements in doc/routing.md with psql, one after the other. Only the names of machines in the statements
+# are replaced.
 
 use strict;
 use warnings FATAL => 'all';
@@ -68,7 +68,6 @@ $title = 'A shard for keys that are no ids';
 is(type_in('north', next_block($title)), "67|67\n", 'the statement mints in the shard of a key');
 section_ends($title);
 
-# Sections for several servers.
 $title = 'Over several servers';
 my $data = next_block($title);
 type_in('north', $data);
@@ -109,7 +108,7 @@ is($node{router}->safe_psql('app', "SELECT user_name($ann), name FROM users WHER
 delete @blocks{ grep { /Citus|Moving|move|The calls/i } keys %blocks };
 is(join(', ', grep { @{ $blocks{$_} } } sort keys %blocks), '', 'no command of the page was left out');
 
-# Checks that doc/routing.md contains each function of the extension, unless a comment marks the function as internal.
+# Checks that doc/routing.md contains each function, except functions whose SQL comment begins with "Internal".
 my %comment = map { split /\|/, $_, 2 } split /\n/, $node{control}->safe_psql('fleet', <<~'SQL');
 	SELECT proname, left(obj_description(p.oid, 'pg_proc'), 20)
 	  FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'

@@ -1,5 +1,5 @@
-# Tests all extensions together. Every order of CREATE EXTENSION makes the same objects, and every order of DROP
-# EXTENSION removes them. A dump of a database with all extensions can be restored.
+# Tests all extensions together. Every order of CREATE EXTENSION must create the same objects, and every order of DROP
+# EXTENSION must remove them.
 
 use strict;
 use warnings FATAL => 'all';
@@ -14,7 +14,6 @@ use Test::More;
 my $node = Snowflake::Node->create('main', conf => "snowflake.region = 1\n");
 $node->start;
 
-# Returns all permutations of the items.
 sub orders
 {
 	my (@items) = @_;
@@ -40,15 +39,14 @@ foreach my $order (orders(@names))
 }
 is(scalar(@creations), 90, 'there are 90 orders of CREATE EXTENSION');
 
-# The first query of the test lists the objects of each extension. The second query of the test lists all objects that
-# remain after DROP EXTENSION.
+# One query lists the objects of the extensions, and the other query lists objects that remain after DROP EXTENSION.
 my $objects = q{SELECT 'objects ' || md5(string_agg(format('%s %s %s', e.extname, o.type, o.identity), ',' ORDER BY e.extname, o.type, o.identity COLLATE "C"))
 	FROM pg_extension AS e JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e',
 	pg_identify_object(d.classid, d.objid, d.objsubid) AS o WHERE e.extname ~ '^snowflake'};
 my $remaining = join ' UNION ALL ', map { "SELECT 'remains $_ ' || oid FROM $_ WHERE oid >= 16384" }
   qw(pg_class pg_proc pg_namespace pg_type pg_opclass pg_event_trigger pg_extension pg_trigger pg_rewrite);
 
-# Combines each order of CREATE EXTENSION with an unrelated order of DROP EXTENSION.
+# Combines each order of CREATE EXTENSION with another order of DROP EXTENSION.
 my @script = 'SET client_min_messages = error';
 foreach my $number (0 .. $#creations)
 {
@@ -69,7 +67,7 @@ foreach my $name ('snowflake', 'snowflake_fleet')
 		"$name is not dropped while another extension requires it");
 }
 
-# Dumps a database with all extensions.
+# Dumps and restores a database with all extensions.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA template;
 	CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), name text);

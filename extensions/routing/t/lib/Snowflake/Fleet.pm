@@ -1,4 +1,5 @@
-# Makes a control database and some servers with 16 shards. Each of these shards is a schema with tables.
+# Makes a control database (the database with the shard map) and some servers with 16 shards. Each shard is a schema
+# with tables.
 
 package Snowflake::Fleet;
 
@@ -21,8 +22,8 @@ CREATE TABLE template.photos (
 CREATE INDEX ON template.photos (user_id);
 SQL
 
-# new(name => [shards], ...) creates a server for each name. The hash %params can contain conf and layout. If the
-# environment variable oldinstall names an installation directory of PostgreSQL, the server "a" has that version.
+# Creates a server for each name in the arguments (name => [shards], ...). The hash %params can contain conf and layout.
+# If the environment variable oldinstall names an installation directory of PostgreSQL, the server "a" has that version.
 sub new
 {
 	my ($class, $servers, %params) = @_;

@@ -1,4 +1,4 @@
-# Runs snowflake-move-shard, and clients that write to the server that the map names.
+# Runs snowflake-move-shard, and clients that write to the moved shard.
 
 package Snowflake::Mover;
 
@@ -26,8 +26,7 @@ sub command { my ($self, @arguments) = @_; return ($self->{program}, '--control'
 sub run { my ($self, @arguments) = @_; return _run($self->command(@arguments)); }
 sub run_without_map { my ($self, @arguments) = @_; return _run($self->{program}, @arguments); }
 
-# Repeats a killed move. A move that was killed before it counted its rows fails until snowflake-move-shard is run with
-# --force.
+# Runs a killed snowflake-move-shard again, with --force if it was killed before it had counted the rows.
 sub run_again
 {
 	my ($self, @arguments) = @_;
@@ -47,7 +46,7 @@ sub _run
 	return { status => $run->full_result >> 8, output => $output };
 }
 
-# Starts the program. The function wait_for() waits until the program has printed a text or has ended.
+# Starts snowflake-move-shard in the background.
 sub start
 {
 	my ($self, @arguments) = @_;
@@ -72,7 +71,7 @@ sub finish
 	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
 }
 
-# Kills snowflake-move-shard with SIGKILL, so that it cannot clean up.
+# Kills snowflake-move-shard by SIGKILL, so that it cannot remove its objects.
 sub kill_it
 {
 	my ($self, $move) = @_;
@@ -81,7 +80,7 @@ sub kill_it
 	return;
 }
 
-# Returns the objects of moves that remain on any server, except kept schemas.
+# Returns the objects of moves that still exist on any server, except old schemas that a move keeps.
 sub leftovers
 {
 	my ($self) = @_;
@@ -100,8 +99,7 @@ sub leftovers
 	} $self->{fleet}->nodes;
 }
 
-# Compares the rows of a shard with the changes in the journals of all clients. Returns a few of the differences between
-# rows and journals as text.
+# Compares the rows of a shard with the expected rows, and returns some differences as text.
 sub differences
 {
 	my ($self, $node, $shard, $expected) = @_;
@@ -113,9 +111,7 @@ sub differences
 	return join "\n", (splice @wrong, 0, 5), @wrong ? scalar(@wrong) . ' more' : ();
 }
 
-# Starts a client that writes to a shard, in a separate process. The client reads the map of the control database and
-# writes to the server of the shard. After an error that allows a retry the client reads the map again. Each committed
-# change is a line in the client's journal.
+# Starts a client that writes to a shard and adds a line to a file (journal) for each committed change.
 sub start_writer
 {
 	my ($self, $shard, $number, %params) = @_;
@@ -144,8 +140,8 @@ sub stop_writers
 	return;
 }
 
-# Each line of a journal has one of these forms: "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER",
-# "refused", "error ...".
+# A line in a client's file is "insert ID NAME SERVER", "update ID NAME SERVER", "delete ID - SERVER", "refused" or
+# "error ...".
 sub result_of
 {
 	my ($self, $writer) = @_;
