@@ -1,4 +1,4 @@
-# Tests calls that mint ids while the clock has jumped ahead, is before the first time of ids, or is past the last time.
+# Tests calls that mint ids after the clock has jumped ahead, or while it is outside of the times that ids can have.
 
 use strict;
 use warnings FATAL => 'all';
@@ -76,7 +76,7 @@ is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() BETWEEN '1:59' 
 in_time('after accept_clock() ids have the time of the accepted clock');
 is($node->safe_psql('postgres', "SELECT snowflake.accept_clock() < '1 min'"), 't', 'a second accept_clock() finds nothing to accept');
 
-# Three jumps of the clock by 25 minutes are refused, because together the jumps exceed the limit of one hour.
+# The third of three clock jumps by 25 minutes is refused, because together the jumps exceed one hour.
 foreach my $round (1, 2)
 {
 	$clock->step(+1500);

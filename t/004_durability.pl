@@ -1,5 +1,5 @@
-# Tests that the WAL of a new high-water mark is flushed before a call returns an id that needs the new high-water mark.
-# Tests how much WAL the writes of the high-water mark produce.
+# Tests that the WAL of a new high-water mark is flushed before next_id() returns an id that needs the new high-water
+# mark. Tests how much WAL the writes of the high-water mark produce.
 
 use strict;
 use warnings FATAL => 'all';

@@ -14,7 +14,7 @@ $node->safe_psql('postgres', 'CREATE ROLE visitor');
 
 my $ledger = Snowflake::Ledger->new;
 
-# The session $old starts before all changes of the high-water mark, so that its cached state is outdated.
+# The session $old reads the high-water mark before all changes, so that its cached value is outdated.
 my $old = $node->session;
 
 sub both_mint
@@ -36,7 +36,8 @@ sub covered
 	return;
 }
 
-# A new session reads a raised high-water mark at once. An older session first uses up the ids that it has reserved.
+# A new session reads a raised high-water mark at once. An open session first uses up the ids that it has reserved
+# before the change.
 both_mint();
 my $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
@@ -82,8 +83,8 @@ $node->safe_psql('postgres', 'BEGIN; ALTER SEQUENCE snowflake.high_water RESTART
 both_mint();
 covered('the mark covers all ids after a restart of the sequence that was committed');
 
-# While another transaction locks the high-water mark, a call that must raise the high-water mark waits. Such a waiting
-# call can be cancelled.
+# While another transaction locks the high-water mark, a call that must raise the high-water mark waits. A call that
+# waits for the locked high-water mark can be cancelled.
 foreach my $statement ('ALTER SEQUENCE snowflake.high_water RESTART', 'DROP EXTENSION snowflake')
 {
 	my $holder = $node->session;
@@ -134,9 +135,9 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED');
 both_mint();
 covered('a mark that is logged again covers all ids');
 
-# Replaces the extension's sequence of the high-water mark by another sequence. PostgreSQL sends sessions no
-# invalidation message about this replacement. New and old sessions must detect the new sequence when they raise the
-# high-water mark.
+# Replaces the extension's sequence of the high-water mark by another sequence. PostgreSQL sends no invalidation message
+# when the sequence of an extension is replaced. New and old sessions must detect the replaced sequence when they raise
+# the high-water mark.
 my $burst = 'SELECT count(snowflake.next_ids(9, 1000000)) FROM generate_series(1, 4)';
 
 sub covers
@@ -219,8 +220,8 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests high-water marks that are later than the last time of the layout. The lower 54 bits of the first tested
-# high-water mark are a valid time, so a library that drops the upper bits fails.
+# Tests high-water marks that are later than the last time of the layout. The lower 54 bits of the first value are a
+# valid time, so the test detects a library that drops the upper bits.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {
 	my $good = $node->mark;

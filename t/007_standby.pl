@@ -11,7 +11,7 @@ use Snowflake::Ledger;
 use Snowflake::Node;
 use Test::More;
 
-# wal_consistency_checking stops a standby if replay changes a page of the high-water mark in another way than the
+# With wal_consistency_checking, a standby stops if the replay of a high-water mark gives another page than on the
 # primary.
 my $primary = Snowflake::Node->create_running('primary', allows_streaming => 1,
 	extra => ['--data-checksums'], conf => <<~'CONF');
@@ -77,8 +77,7 @@ $primary->safe_psql('postgres', 'ALTER SEQUENCE snowflake.high_water SET LOGGED'
 my $reading = $standby->session;
 $reading->query_safe('BEGIN; SELECT 1');
 
-# The primary continues to mint ids after the standby has read the high-water mark. After its promotion the standby must
-# use the last high-water mark that the standby received.
+# After its promotion the standby must use the last high-water mark that it received, not a value that it cached before.
 $_->clock->step(+2) foreach $primary, $standby;
 mint($primary);
 my @last = $primary->ids('SELECT snowflake.next_id(g % 40) FROM generate_series(1, 400) g');

@@ -1,4 +1,4 @@
-# Restores dumps, base backups and recovered backups on another server, whose settings may choose another layout of ids.
+# Restores dumps and base backups on another server, whose settings may choose another layout of ids.
 
 use strict;
 use warnings FATAL => 'all';
@@ -89,8 +89,8 @@ $target->safe_psql('app', 'CREATE EXTENSION snowflake');
 my $pooled = $target->session('app');
 my $id = $pooled->query_safe('SELECT snowflake.next_id(7)');
 is($pooled->query_safe("SELECT snowflake.shard_of($id)"), '7', 'before the restore an open session decodes its id');
-# The last row of a dump contains the layout of the dumped database (its seal). If the layouts differ, inserting the
-# last row of the dump fails with an error that explains the problem.
+# The last row of a dump contains the layout of the dumped database (its seal). If the dump and the database have
+# different layouts, inserting the last row of the dump must fail.
 $target->command_fails_like(
 	[ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $target->connstr('app') ],
 	qr/the restored ids have another layout than this database/,

@@ -1,6 +1,6 @@
-# Tests that a server that preloads the library does not start with an invalid setting. The error of the failed start
-# must contain the reason. The tests in test/core and sql/settings.sql check errors of settings that need no server
-# start.
+# Tests that a server that preloads the library does not start with an invalid setting. The error of a failed server
+# start must contain the reason. The tests in test/core and sql/settings.sql check errors of settings that need no
+# server start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -71,8 +71,8 @@ stops_the_start("snowflake.layout = 'js53'\nsnowflake.tick = 1",
 stops_the_start("snowflake.tick = '100us'",
 	qr/FATAL:  invalid value for parameter "snowflake.tick": 0\.1\n.*DETAIL:  A tick is 1, 10, 100 or 1000 milliseconds/);
 
-# If a misspelt "snowflake.owned_shards" were accepted, the server would own all shards. Upper-case letters in the name
-# of a setting are accepted.
+# If a misspelt "snowflake.owned_shards" were accepted, the server would own all shards. Names of settings may contain
+# upper-case letters.
 stops_the_start("Snowflake.owned_shard = '0-5'",
 	qr/FATAL:  unrecognized configuration parameter "Snowflake.owned_shard"\n.*DETAIL:  .*\n.*HINT:  /);
 stops_the_start("snowflake.owned_shard = '1-5'",

@@ -101,7 +101,7 @@ foreach my $database (sort keys %layouts)
 			qr/^\|2\|the number is greater than /, "$database: audit() reports numbers beyond the layout");
 	}
 
-	# Functions that decode ids refuse numbers that no server of the layout can mint.
+	# Functions that decode ids must refuse numbers that are not ids of the layout.
 	my $greatest = $bits >= 63 ? '9223372036854775807' : (1 << $bits) - 1;
 	foreach my $foreign ('-1', $bits >= 63 ? '(-9223372036854775808)' : 1 << $bits)
 	{

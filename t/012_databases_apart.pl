@@ -89,7 +89,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# Lowers the high-water mark while two sessions mint ids. Each session may write the high-water mark again only once.
+# If the high-water mark is lowered while two sessions mint ids, the sessions must not write it again in turn.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);
@@ -107,8 +107,7 @@ $_->quit foreach @sessions;
 my $bytes = $node->safe_psql('prod', "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$from')");
 cmp_ok($bytes, '<', 15 * 8192, "after the mark was lowered, sessions do not write it again in turn ($bytes bytes of WAL)");
 
-# After DROP EXTENSION a preloaded library still keeps the high-water mark, even if a backend is killed. The test mints
-# ids up to 30 s ahead of the clock before DROP EXTENSION.
+# After DROP EXTENSION a preloaded library still keeps the high-water mark, even if a backend is killed.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.max_lead = 30000');
 $node->set_preload(1);
 $node->restart;
@@ -142,7 +141,7 @@ foreach my $way (
 }
 
 # Drops the extension in a database for which "snowflake.max_databases" leaves no room in shared memory. The library
-# must keep the dropped high-water mark of this database, too.
+# must keep the dropped high-water mark even without a place for the database.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

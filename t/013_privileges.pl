@@ -1,5 +1,5 @@
-# Tests that roles without superuser cannot lower the high-water mark permanently, change the stored layout (seal) or
-# lock the extension. After each attempt ids stay unique, even if the server crashes or its clock is behind.
+# Tests that ordinary roles cannot lower the high-water mark permanently, change the stored layout (seal) or lock the
+# extension. After each attempt of an ordinary role, ids must stay unique, even if the server crashes.
 
 use strict;
 use warnings FATAL => 'all';
@@ -55,8 +55,8 @@ $node->refuses('TRUNCATE snowflake.dumped_seal', { sqlstate => '42501', message 
 $node->refuses("SET ROLE etl; SELECT snowflake.set_mark('2026-01-01')", { sqlstate => '42501', message => 'permission denied for function set_mark' },
 	'only a superuser may call set_mark()');
 
-# Deletes the row of snowflake.dumped_seal, which transfers the layout to dumps. Minting must fail, because the next
-# dump would not contain the layout.
+# Deletes the row of snowflake.dumped_seal, which transfers the layout to dumps. Without the row in
+# snowflake.dumped_seal minting must fail, because the next dump would not contain the layout.
 $node->safe_psql('postgres', 'ALTER TABLE snowflake.dumped_seal DISABLE TRIGGER ALL; DELETE FROM snowflake.dumped_seal; ALTER TABLE snowflake.dumped_seal ENABLE TRIGGER ALL');
 select undef, undef, undef, 1.1;
 $node->refuses('SELECT snowflake.next_id(1)', { sqlstate => '55000', message => 'a dump of this database would not contain the layout of its ids',
@@ -119,8 +119,8 @@ foreach my $sql ("SELECT setval('snowflake.high_water', 1)", 'SELECT snowflake.a
 }
 $node->safe_psql('postgres', 'DROP DATABASE generous');
 
-# Some commands of PostgreSQL lock a relation before they check privileges. A command without the privilege must fail at
-# once, although another transaction has locked the high-water mark.
+# Some commands of PostgreSQL lock a relation before they check privileges. A command of a role without the privilege
+# must fail at once, although another transaction has locked the high-water mark.
 $node->safe_psql('postgres', 'GRANT CREATE ON SCHEMA public TO joe');
 $node->safe_psql('postgres', 'SET ROLE joe; CREATE TABLE mine (i int); CREATE TABLE parted (last_value bigint, log_cnt bigint, is_called bool) PARTITION BY LIST (last_value);'
 	  . 'CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN END $$; CREATE VIEW seen AS SELECT 1 AS i');
@@ -154,8 +154,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A command waits for a lock on the table public.high_water, which another session drops. After the wait, the command
-# must not change snowflake.high_water, which has the same name.
+# A command waits for a lock on the table public.high_water, which another session drops. After the lock is released,
+# the command must not change snowflake.high_water, which has the same name.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -216,8 +216,8 @@ my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CREATE SEQUENCE
 unlink $file or BAIL_OUT("could not remove $file: $!");
 $node->safe_psql('postgres', 'DROP SEQUENCE broken');
 
-# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. The calls after CREATE EXTENSION do
-# not raise the high-water mark, so these calls flush no WAL.
+# A committed CREATE EXTENSION survives a crash, even with synchronous_commit = off. Calls of next_ids() that do not
+# raise the high-water mark flush no WAL.
 $node->reconfigure('snowflake.reserve' => "'5s'");
 $node->safe_psql('postgres', 'CREATE DATABASE hasty');
 $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');

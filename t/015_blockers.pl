@@ -1,7 +1,7 @@
 # Tests that next_id() and health() agree on whether the database mints ids. Compares the error of next_id() with the
-# reason, the advice and the counter that health() shows. Tests new sessions, and sessions that have minted ids before
-# the error. Other tests check health() without a lease (extensions/lease/t/006_refusals.pl), on a standby (t/007), and
-# with Citus (t/031).
+# reason, the advice and the counter that health() shows. Tests new sessions, and open sessions that have already minted
+# ids. Other tests check health() without a lease (extensions/lease/t/006_refusals.pl), on a standby (t/007), and with
+# Citus (t/031).
 
 use strict;
 use warnings FATAL => 'all';
@@ -123,8 +123,8 @@ sub holds
 	return;
 }
 
-# Like holds(), but for causes because of which next_id() waits instead of failing. The element $step{for} is a wait
-# event that pg_stat_activity must show for one session.
+# The function waits() is like holds(), but for causes that make next_id() wait instead of fail. The element $step{for}
+# is a wait event that pg_stat_activity must show for one session.
 sub waits
 {
 	my (%step) = @_;
@@ -190,8 +190,8 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 	undo => sub { $node->safe_psql('postgres', "ROLLBACK PREPARED 'altering'") });
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
-# If the WAL buffers are full, a session that writes the high-water mark waits while it holds the lock of the page. A
-# second session waits for the lock of this page.
+# If the WAL buffers are full, a session that writes the high-water mark waits while it holds the lock of a page. A
+# second session must wait for the lock of the same page.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {

@@ -1,7 +1,7 @@
-# Tests a database that minted its last id on another server. The database is in a copied data directory, on a cloned
-# machine or disk, on a promoted standby, or in restored files. The log and health() report that the database minted its
-# last id on another server. Depending on "snowflake.on_clone", a cloned database mints ids at once, or after a
-# superuser has called accept_clone().
+# Tests a database that minted its last id on another server. The tests copy a data directory, clone a machine or disk,
+# promote a standby and restore files. The log and health() report that the database minted its last id on another
+# server. Depending on "snowflake.on_clone", a cloned database mints ids at once, or after a superuser has called
+# accept_clone().
 
 use strict;
 use warnings FATAL => 'all';
@@ -166,7 +166,6 @@ $copy->safe_psql('postgres', 'DROP EXTENSION snowflake; CREATE EXTENSION snowfla
 is($copy->safe_psql('postgres', 'SELECT snowflake.next_id(1) > 0'), 't', 'the copy mints after its extension was dropped and created again');
 $copy->stop;
 
-# Accepts the clone after the original server has stopped.
 $node->stop;
 $node->backup_fs_cold('cold');
 $copy = Snowflake::Node->create_from_backup('accepted', $node, 'cold', conf => "snowflake.on_clone = refuse\n");
@@ -186,8 +185,7 @@ $copy->start;
 $ledger->new_server_run;
 at_home('an accepted clone after a crash', $copy);
 
-# A standby does not report a clone, and does not store a fingerprint. After the standby is promoted, the log and
-# health() report the clone.
+# A standby does not report a clone, but must report the clone after its promotion.
 $copy->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_clone = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);
@@ -207,8 +205,8 @@ is(warnings_of($standby), 1, 'the log of the promoted standby has one warning');
 is($standby->safe_psql('postgres', 'SELECT snowflake.accept_clone()'), 't', 'accept_clone() works on the promoted standby');
 is($standby->safe_psql('postgres', $state), 't||f', 'after accept_clone() health() shows no clone');
 
-# Restores the data files into the original directory, possibly with the original inodes. The server must report the
-# clone.
+# Restores the data files into the original directory, possibly with the original inodes. A server with restored data
+# files must report a clone.
 $standby->stop;
 my $data = $standby->data_dir;
 $standby->command_ok([ 'sh', '-c', 'cp -a "$1" "$1.old" && rm -r "$1"/* && cp -a "$1.old"/. "$1"', '-', $data ], 'the data directory is replaced by its copy');

@@ -1,5 +1,5 @@
-# Tests a server that starts before its clock is set. If the clock then steps to a time shortly after the high-water
-# mark, accept_clock() is not needed. After a clock step to another time, calls that mint ids fail. Tests
+# Tests a server that starts before its clock is set. If the clock is later set to a time shortly after the high-water
+# mark, accept_clock() is not needed. If the clock is set to another time, calls that mint ids fail. Tests
 # "snowflake.unsynchronized", with which minting waits for a synchronized clock.
 
 use strict;
@@ -91,8 +91,7 @@ $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'the jump is still refuse
 $clock->step(-7200);
 in_time('until it is taken back');
 
-# The clock is a day behind when the server starts. The clock is corrected before the first call and before CREATE
-# EXTENSION.
+# The clock is a day behind when the server starts. The clock is corrected before the first call of next_id().
 boot(-86400);
 $clock->set(0);
 $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');

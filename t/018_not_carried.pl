@@ -1,5 +1,5 @@
 # Tests rows that come from partial dumps or logical replication, which do not transfer the high-water mark. After
-# observe_all() new ids are greater than the ids of these rows, even if the clock is behind.
+# observe_all() new ids must be greater than the ids of all rows, even if the clock is behind.
 
 use strict;
 use warnings FATAL => 'all';

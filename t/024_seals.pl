@@ -115,7 +115,8 @@ is($pooled->query_safe('SELECT snowflake.shard_of(snowflake.next_id(31)), (SELEC
 adopted('looked');
 $pooled->quit;
 
-# Restores a dump with another layout in an open transaction. Other sessions must wait until this transaction ends.
+# Restores a dump with another layout in an open transaction. While a transaction changes the layout of a database,
+# other sessions must wait.
 make('waited', 'CREATE EXTENSION snowflake');
 my $restorer = $node->session('waited');
 my $adopt = 'INSERT INTO snowflake.dumped_seal SELECT ' . $node->safe_psql('twitter', 'SELECT seal FROM snowflake.dumped_seal');
@@ -159,8 +160,8 @@ foreach my $use (sort keys %uses)
 	$node->refuses("SET ROLE app; $adopt", $refused, "$use: a dump with another seal is refused", $use);
 	$node->refuses('SELECT snowflake.next_id(1)', $refused, "$use: after the refused dump next_id() fails", $use);
 }
-# Restores a dump in which a generated column calls a decoding function. This column decodes ids before the restore
-# reaches the layout of the dump.
+# Restores a dump in which a generated column calls a decoding function. A generated column decodes ids before the
+# restore reaches the layout of the dump.
 $node->safe_psql('twitter', 'ALTER TABLE photos ADD shard int GENERATED ALWAYS AS (snowflake.shard_of(id)) STORED');
 dump_of('twitter', 'plain');
 make('computed');
@@ -183,7 +184,7 @@ is($node->safe_psql('cursor', 'SELECT snowflake.shard_of(snowflake.next_id(70000
 is($node->safe_psql('cursor', $settled), 't', 'settled_before() is right under a new layout after the first id');
 
 # A session checks at most once in a second whether its layout has changed. Creates the extension again less than a
-# second after the last check of the session.
+# second after the session has checked the layout.
 $node->safe_psql('decoded', "DROP EXTENSION snowflake; CREATE EXTENSION snowflake; SELECT snowflake.next_id(1)");
 is($node->safe_psql('decoded', "SELECT snowflake.next_id(1) IS NULL; BEGIN; DROP EXTENSION snowflake; SET LOCAL snowflake.layout = 'twitter'; CREATE EXTENSION snowflake; SELECT snowflake.shard_of(17 << 12); COMMIT; SELECT snowflake.shard_of(18 << 12)"), "f\n17\n18", 'functions that decode use the new layout at once');
 

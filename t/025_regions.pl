@@ -105,8 +105,8 @@ is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 
 $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
-# Two databases exchange their region numbers while both mint ids. The first database uses the number 3 until the second
-# database has released its number.
+# Two databases exchange their region numbers while both mint ids. The first database uses region 3 until the second
+# database has another region.
 my %writers = map {
 	$_ => Snowflake::Writers->start($node, $_, 'INSERT INTO ids SELECT snowflake.next_id(g) FROM generate_series(0, 3) AS g',
 		'INSERT INTO ids SELECT unnest(snowflake.next_ids(1, 400))')

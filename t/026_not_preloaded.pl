@@ -40,7 +40,7 @@ $leaving->quit;
 is($node->safe_psql('postgres', 'SELECT snowflake.next_id(2) > 0, (SELECT settled_before IS NOT NULL FROM snowflake.settled_before())'), 't|t',
 	'a session that ended within a transaction holds back no cursor');
 
-# Crashes a backend, so that PostgreSQL initializes its shared memory again, and steps the clock.
+# Crashes a backend, so that PostgreSQL initializes its shared memory again, and steps the clock back or ahead.
 foreach my $step (-30, +40)
 {
 	my $victim = $node->session;

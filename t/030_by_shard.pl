@@ -1,5 +1,4 @@
-# Tests tables that are partitioned by shard, under several layouts, after dumps, and with logical replication. Each
-# inserted row must be in the partition of its id's shard.
+# Tests tables that are partitioned by shard, under several layouts, after dumps, and with logical replication.
 
 use strict;
 use warnings FATAL => 'all';
@@ -21,8 +20,8 @@ sub create_partitions
 	  0 .. $modulus - 1;
 }
 
-# Counts the rows that are not in the partition of their shard. The id contains the shard in $bits bits, beginning with
-# bit $lowest.
+# Counts the rows that are not in the partition of their shard. An id contains the number of its shard in $bits bits,
+# beginning with bit $lowest.
 sub misplaced
 {
 	my ($server, $database, $table, $lowest, $bits) = @_;
@@ -32,8 +31,8 @@ sub misplaced
 		SQL
 }
 
-# Under each layout, inserts ids with extreme regions, times and sequence numbers in every shard. The table must reject
-# numbers that are not ids.
+# Under each layout, inserts ids with extreme regions, times and sequence numbers in every shard. The table must also
+# accept negative numbers, which are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],

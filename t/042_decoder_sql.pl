@@ -1,5 +1,5 @@
-# Tests the SQL script that decoder_sql() prints to decode ids without the extension. The functions in this script must
-# return the same results as the extension's functions.
+# Tests the SQL script that decoder_sql() prints to decode ids without the extension. The functions of decoder_sql()
+# must return the same results as the functions of the extension.
 
 use strict;
 use warnings FATAL => 'all';
@@ -52,7 +52,7 @@ foreach my $layout (sort keys %layouts)
 	my $got;
 	is($plain->safe_psql($layout, $read), $node->safe_psql($layout, $read), "$layout: " . keys(%ids) . ' ids decode as in the extension');
 
-	# Decodes ids as text, also in other letter case and with one wrong symbol.
+	# Decodes text forms of ids, with lower-case and upper-case letters, and with one wrong symbol.
 	my $texts = $node->safe_psql($layout, <<~"SQL");
 		SELECT string_agg(format('(%s, %L, %L, %L::uuid, %L)', id, snowflake.to_base32(id), snowflake.to_base32(id, true), snowflake.to_uuid(id), snowflake.to_ulid(id)), ', ')
 		  FROM unnest('{$ids}'::bigint[]) AS id WHERE snowflake.time_of(id) < '10889-08-02 00:00:00+00'

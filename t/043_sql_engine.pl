@@ -1,6 +1,6 @@
-# Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. The
-# script is run by a role that owns the database and has no other rights. The functions of the script must mint and
-# decode ids like the library, even after crashes, cancelled calls and clock steps.
+# Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. A
+# role that owns the database and has no other rights runs this SQL script. The functions of the SQL engine must mint
+# and decode ids like the library, even after crashes and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -108,7 +108,7 @@ foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagr
 	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "scripts/engine-sql refuses the options $options");
 }
 
-# Tests errors that the regression tests do not check.
+# Tests errors of the SQL engine that the regression tests do not check.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
 refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'next_id() refuses a shard out of range');
 refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'next_id() refuses a negative shard');
@@ -155,7 +155,7 @@ refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqls
 refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
-# planner must not evaluate an expression that raises the error for invalid arguments.
+# planner must not raise an error that only an invalid call would raise.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -170,8 +170,8 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The functions of generator_sql() are SECURITY DEFINER. A caller must not be able to run own code with the rights of
-# their owner.
+# The functions of generator_sql() are SECURITY DEFINER. A caller of a SECURITY DEFINER function must not be able to run
+# own code with the owner's rights.
 is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;
@@ -253,8 +253,8 @@ is($plain->safe_psql('fleet', 'SELECT minting, reason FROM snowflake.health'), '
 $plain->safe_psql('fleet', "SELECT snowflake.set_mark(to_timestamp($mark / 1000.0))", extra_params => [ '-U', 'owner' ]);
 mint();
 
-# Eight sessions mint ids at the same time while the clock steps. Some of these sessions' statements time out, and some
-# transactions are prepared or rolled back to a savepoint.
+# Eight sessions mint ids at the same time while the clock steps. Some statements time out, and some transactions are
+# prepared or rolled back to a savepoint.
 my $script = $plain->basedir . '/crowd.sql';
 append_to_file($script, <<~'SQL');
 	SELECT id FROM (SELECT snowflake.next_id(7) AS id FROM generate_series(1, 30)) AS s;

@@ -1,6 +1,6 @@
 # Tests that a database can change between the library and functions in SQL (the SQL engine) that also mint ids. The
-# statements of the application stay the same. A dump of the SQL engine is restored on a server with the library, where
-# CREATE EXTENSION replaces the SQL engine. Later the test changes the database back to the SQL engine.
+# statements of the application must stay the same. A dump of the SQL engine is restored on a server with the library,
+# where CREATE EXTENSION replaces the SQL engine. Later the test changes the database back to the SQL engine.
 
 use strict;
 use warnings FATAL => 'all';
@@ -35,7 +35,7 @@ sub as_owner
 	return;
 }
 
-# These statements of an application must work with the library and without the library.
+# The statements of an application must work with the library and with the SQL engine.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub insert
 {
@@ -67,8 +67,8 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Restores a dump of the SQL engine on the server with the library. The clock of the new server is behind by less than
-# "snowflake.max_wait".
+# Restores a dump of the SQL engine on the server with the library. The clock of the server with the library is behind
+# by less than "snowflake.max_wait".
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -100,7 +100,7 @@ $planter->quit;
 insert($c, 'taken');
 
 # The planner evaluates expressions of indexes and of extended statistics. Even if a superuser runs CREATE EXTENSION,
-# these expressions must run as the owner of the table.
+# expressions of indexes must run as the owner of the table.
 $c->safe_psql('taken', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	CREATE FUNCTION public.spy() RETURNS integer LANGUAGE plpgsql IMMUTABLE
 	  AS $$ BEGIN IF current_user <> 'owner' THEN RAISE EXCEPTION 'ran as %', current_user; END IF; RETURN 1; END $$;
@@ -163,7 +163,7 @@ $c->safe_psql('trap', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 $c->refuses('CREATE EXTENSION snowflake', { sqlstate => '42P06', message => 'schema "snowflake" already exists' }, 'CREATE EXTENSION fails if a view replaces a table of the SQL engine', 'trap');
 
-# Simulates pg_tle (Trusted Language Extensions) by functions of the same names in the schema pgtle. Like pg_tle, these
+# Simulates pg_tle (Trusted Language Extensions) by functions of the same names in the schema pgtle. Like pg_tle, the
 # functions store a script as an extension that needs no superuser.
 my ($install_path, $root, $extensions) = Snowflake::LibraryPath::copy_installation(without_control => 1);
 my $tle = Snowflake::Node->new('tle', install_path => $install_path);

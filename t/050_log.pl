@@ -1,5 +1,5 @@
 # Tests the log messages in the table of doc/monitoring.md. The log must contain exactly one message for each event.
-# When a reported fault has ended, the log must contain a second message.
+# When a reported fault has ended, the log must contain a message about its end.
 
 use strict;
 use warnings FATAL => 'all';
@@ -12,7 +12,7 @@ use Test::More;
 
 my ($node, $ledger, $read);
 
-# Starts a server, whose log the test reads from the present position on.
+# Starts a server, and stores the length of its log.
 sub begin
 {
 	my ($name, %params) = @_;
@@ -41,7 +41,7 @@ sub count_of
 	return scalar(() = $log =~ /$pattern/g);
 }
 
-# Checks that the log has a new message with its detail and hint, but without the statement.
+# Checks that the log has a new message with a detail and a hint, but without a STATEMENT line.
 sub says
 {
 	my ($message, $detail, $hint, $name) = @_;

@@ -21,8 +21,8 @@ sub steps
 $node->mint($ledger, 'SELECT snowflake.next_id(1)');
 is(steps(), '0|0', 'without a step the counts are 0');
 
-# After each step of the clock a new session mints one id in another shard and ends. Larger steps than
-# "snowflake.max_lead" or "snowflake.reserve" would be detected by other checks of the clock.
+# After each step of the clock a new session mints one id in another shard and ends. The steps of the clock are small,
+# because other checks of the clock would detect large steps.
 foreach my $round (1 .. 4)
 {
 	$clock->step(-0.02);

@@ -1,5 +1,5 @@
 # Causes each fault that doc/monitoring.md describes, and runs the statements that the page advises. Compares the table
-# of messages in doc/monitoring.md with the source code.
+# of log messages in doc/monitoring.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';

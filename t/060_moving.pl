@@ -1,5 +1,5 @@
 # Runs the statements of doc/moving.md except "From UUIDs", which t/061 runs. Changes columns from bigserial, serial,
-# identity and integer to ids while four clients write. Also moves tables from Instagram's id function and from pgEdge's
+# identity and integer to ids while four clients write. Moves tables from Instagram's id function and from pgEdge's
 # extension snowflake.
 
 use strict;
@@ -30,7 +30,6 @@ sub say_all
 	return $all;
 }
 
-# Tests each kind of key in a separate database.
 my ($look, $bigint, $integer, $drop) = @{ $page{'From bigserial and identity'} };
 my %kinds = (
 	bigserial => [ 'bigserial', 'bigint' ],
@@ -104,8 +103,7 @@ LIKE
 }
 
 # Tests adopt() while another session has locked the table that adopt() changes. Between its attempts adopt() must
-# release its locks, so that other sessions can write. If adopt() fails, its error must name the session that holds the
-# lock.
+# release its locks, so that other sessions can write. The error of adopt() must name the session that holds the lock.
 $node->create_database('held');
 $node->add_tools('held');
 $node->safe_psql('held', 'CREATE TABLE photos (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); CREATE TABLE journal (n integer)');
@@ -204,7 +202,7 @@ like($trial_out, qr/^< ALTER INDEX public\.next_tag ALTER COLUMN 1 SET STATISTIC
 like($trial_out, qr/^>     id bigint DEFAULT snowflake\.next_id\(5\) NOT NULL,$/m, 'application: the trial shows a new default');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'trial'}), '0', 'application: the trial database is dropped');
 is($of_application->(q{SELECT count(*) FROM pg_attribute WHERE attrelid = 'photos'::regclass AND atttypid = 'integer'::regtype}), '1', 'application: a dry run changes nothing');
-# A lock stops adopt_schemas() after it has changed some tables, and the test cancels adopt_schemas().
+# Cancels adopt_schemas() while it waits for a lock, after it has changed some tables.
 $holder = $node->session('application');
 $holder->query_safe('BEGIN; SELECT FROM tags');
 my $calling = $session->query_safe('SELECT pg_backend_pid()');
@@ -231,7 +229,7 @@ is($of_application->(q{SELECT string_agg(concat(relation, problem), ' ' ORDER BY
 	'public.comments public.flags public.photos public.tags', 'application: adopted_columns() shows all keys, without a problem');
 
 # Simulates an upgrade of the application that restores nextval() as the default of a column. A query in doc/moving.md
-# must report this column, even after a dump and restore.
+# must report columns whose default no longer mints ids, even after a dump and restore.
 my ($problems) = @{ $page{'What was adopted stays adopted'} };
 $of_application->(q{ALTER TABLE photos ALTER COLUMN id SET DEFAULT nextval('photos_id_seq')});
 like(say_all('upgrade', $problems), qr/public\.photos\|id\|its default does not mint ids/, 'upgrade: the statement of the page reports the column');

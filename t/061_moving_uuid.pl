@@ -1,6 +1,6 @@
-# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. Afterwards
-# all rows must exist with a unique id, and no client may have got an error. Some test rows have the same time, the time
-# of an existing id, or a time before the first time of ids. A second test has a table that refers to itself.
+# Runs the statements of "From UUIDs" in doc/moving.md, with two referring tables, while four clients write. After the
+# move from UUIDs each row must have a unique id, and no client may have got an error. A second test uses a table with a
+# foreign key to itself.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,8 +16,7 @@ my %page = Snowflake::Page::blocks("$FindBin::RealBin/../doc/moving.md");
 my ($lock_timeout) = @{ $page{''} };
 my @steps = map { for_tags($_) } map { Snowflake::Page::statements($_) } @{ $page{'From UUIDs'} };
 
-# The test runs each statement of doc/moving.md for the table "comments" a second time for the table "tags". In a
-# transaction each line for "comments" is followed by the same line for "tags".
+# Each statement of doc/moving.md for the table "comments" is repeated for the table "tags".
 sub statements_in
 {
 	my ($session, $name) = @_;
@@ -94,8 +93,8 @@ sub interrupt
 	return;
 }
 
-# The argument $crowd is the number of rows with the same time. At most $room ids have the same time. The argument $tick
-# is the length of a time unit of ids in ms. The argument $place is the shard of ids for old rows.
+# The argument $crowd is the number of rows with the same time. The argument $room is the number of ids per time unit.
+# The argument $tick is the length of a time unit of ids in ms. The argument $place is the shard of ids for old rows.
 sub moves
 {
 	my ($name, $conf, $crowd, $room, $tick, $place) = @_;
@@ -144,7 +143,7 @@ sub moves
 	$next->(qr/CREATE INDEX CONCURRENTLY photos_without_id/);
 	$next->(qr/lock_timeout/);
 	$todo[0] =~ s/shard => 5/shard => $place/;
-	# Rows with the same time get ids of slightly later times, which must not be in the future.
+	# Many rows with the same time get ids of slightly later times, which must not be in the future.
 	$node->poll_query_until('postgres', "SELECT clock_timestamp() > max(created_at) + ($crowd / $room + 2) * $tick * interval '1 ms' FROM photos WHERE caption LIKE 'crowd-%'")
 		or die "$name: the clock does not pass the ids of the crowd";
 	interrupt($node, $name, $todo[0] =~ s/\);/, batch => 100);/r);

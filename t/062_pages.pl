@@ -1,4 +1,4 @@
-# Runs the examples of the README and of the pages without a test of their own, on one server. Fails if an example is
+# Runs the examples of the README and of documentation pages that no other test runs. The test fails if an example is
 # neither run nor listed in %elsewhere or %not_run. Compares doc/reference.md with the catalogue, doc/errors.md with the
 # sources, and the README's presets with their layouts. Also checks each link.
 
@@ -17,7 +17,7 @@ use Test::More;
 
 my $root = dirname($FindBin::RealBin);
 
-# Lists the pages whose examples another test runs, with the names of these tests.
+# Maps each page whose examples another test runs to the name of that test.
 my %elsewhere = (
 	'doc/clients.md' => ['test/clients/page.pl'],
 	'doc/cursors.md' => ['t/071_cursors_page.pl'],

@@ -1,5 +1,6 @@
 # Tests that backfill() and late_id() use ids of an origin (a region and a shard) in which the server has minted no ids.
-# After backfill() no other call may mint ids of the same region and shard, even if the server's settings change.
+# The function next_id() must not mint ids that backfill() and late_id() have used, even if the server's settings
+# change.
 
 use strict;
 use warnings FATAL => 'all';
@@ -34,8 +35,8 @@ $node->safe_psql('app', $backfill);
 is($node->safe_psql('app', 'SELECT region, shard, until <= now() FROM snowflake.backfills'), '31|5|t', 'backfill() reserves an origin');
 is($node->safe_psql('app', 'SELECT count(id) FROM old'), '501', 'backfill() gives an id to every row');
 
-# Changes the server to the region that backfill() has used. The high-water mark must be above the ids that backfill()
-# has made.
+# Changes the server to the region that backfill() has used. The high-water mark must be later than the ids that
+# backfill() has made.
 $node->clock->set(20);
 $node->start_with("snowflake.region = 31\nsnowflake.max_wait = 0");
 $node->refuses('SELECT snowflake.next_id(5)', { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' },
@@ -72,8 +73,8 @@ is($node->safe_psql('copy', "SELECT snowflake.region_of(i), i = max(id) OVER () 
 	'29|f', 'late_id() of the copy returns an id before the last late id');
 $node->refuses('SELECT snowflake.late_id(now(), 5)', { sqlstate => '55000', message => 'this server mints in region 29' }, 'late_id() of the copy refuses a later time', 'copy');
 
-# In a layout without regions backfill() uses a shard that the server does not own. The server may own the shard of old
-# ids again after backfill() has finished.
+# In a layout without regions backfill() uses a shard that the server does not own. When backfill() has finished, the
+# server may own the shard that backfill() has used.
 $node->start_with("snowflake.layout = 'instagram'\nsnowflake.owned_shards = '0-4,6-9'");
 $node->create_database('plain');
 $node->add_tools('plain');

@@ -1,6 +1,6 @@
 # Tests that a routine of snowflake, called by a superuser, does not run a table owner's code as superuser. The role joe
-# attaches a function to his tables in every possible way. After that a superuser calls every routine of snowflake that
-# can read or change a table.
+# attaches a function to his tables in every possible way. A superuser calls every routine of snowflake that can read or
+# change a table.
 
 use strict;
 use warnings FATAL => 'all';
@@ -63,7 +63,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 
 # Returns the statements that attach joe's functions to a table, for example as triggers and rules. With the option
-# "template" the table has no rules and policies, because create_shards() does not copy them.
+# "template" the table has no rules and policies, because create_shards() copies neither.
 sub poisoned
 {
 	my ($name, $columns, %with) = @_;
@@ -86,7 +86,7 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# The role joe logs in, because after SET ROLE joe his code could return to the superuser's role.
+# Runs statements in a session of joe, because after SET ROLE joe his code could return to the superuser's role.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(
   q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
@@ -268,7 +268,7 @@ my %calls = (
 		'ALTER TABLE t ALTER made TYPE timestamptz', 'CREATE INDEX ON t (d)', 'CREATE TABLE v (LIKE t INCLUDING ALL)', 'DROP TABLE IF EXISTS v' } 'a_', 'b_' ],
 	run_as => ["'joe'::regrole, 'SELECT FROM joe.photos; DELETE FROM joe.bare WHERE id IS NULL; INSERT INTO joe.photos DEFAULT VALUES'"],
 	query_as => ["'joe'::regrole, 'SELECT max(id) FROM joe.photos'"],);
-# Lists the routines that read or change no table of a user.
+# Lists the routines that neither read nor change a table of a user.
 my @none = qw(revoke_default_privileges type_for_ids tell_plan created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 

@@ -1,5 +1,5 @@
-# Locks each relation of the extension in turn. If and only if health() shows that the lock prevents minting, next_id()
-# must wait.
+# Locks each relation of the extension in turn. The function next_id() must wait if and only if health() shows that a
+# lock prevents minting.
 
 use strict;
 use warnings FATAL => 'all';
@@ -19,7 +19,7 @@ my %kind = map { split /\|/ } split /\n/, $node->safe_psql('postgres', <<~'SQL')
 is(scalar(grep { $kind{$_} eq 'S' } keys %kind), 5, 'the extension has five sequences');
 cmp_ok(scalar(grep { $kind{$_} eq 'r' } keys %kind), '>=', 3, 'the extension has at least three tables');
 
-# Returns whether a statement fails by lock_timeout, because it waits for the lock of the test.
+# Returns whether a statement fails by lock_timeout.
 sub waits
 {
 	my ($sql) = @_;

@@ -152,8 +152,8 @@ sub a_session
 	$node->poll_query_until('postgres', 'SELECT true') or BAIL_OUT('no crash restart');
 	return;
 }
-# Commits or rolls back prepared transactions, because their clients may have been killed. Ignores errors, because
-# another session may have ended the transaction.
+# Commits or rolls back prepared transactions, because their clients may have been killed. The function end_prepared()
+# ignores errors, because another session may have ended the transaction.
 sub end_prepared
 {
 	foreach my $gid (split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts'))

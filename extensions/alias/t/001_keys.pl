@@ -1,4 +1,4 @@
-# Tests the file with keys for aliases (encrypted ids): its format, when sessions read it, and who may set its path.
+# Tests the file with the keys by which ids are encrypted (aliases): its format, its reload, and who may set its path.
 # Tests that no key appears in the log, in pg_stat_statements, in dumps, or in the memory of sessions.
 
 use strict;
@@ -120,7 +120,7 @@ my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
 my $reads = "SELECT snowflake.from_alias('$old_alias', 'photos'), snowflake.from_token('$old_token', 'photos')";
 # A key that is not in the top line of the key file is used only to decode aliases. All servers must have a new key
-# before one of them makes aliases with it.
+# before any server makes aliases with the key.
 write_keys("photos 0 $key{one}\nphotos 1 $key{two}\n");
 reload($session);
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $old_alias, 'aliases are made with the version in the topmost line');
@@ -135,7 +135,7 @@ isnt($new_alias, $old_alias, 'after the reload an open session makes aliases wit
 isnt($new_token, $old_token, 'after the reload an open session makes tokens with the new version');
 is($session->query_safe($reads), '77|77', 'aliases and tokens of the old version are decoded');
 is($session->query_safe("SELECT snowflake.from_alias('$new_alias', 'photos'), snowflake.from_token('$new_token', 'photos')"), '77|77', 'aliases and tokens of the new version are decoded');
-# Without the old key in the key file, aliases that were made with it cannot be decoded.
+# If a key is removed from the key file, aliases that were made with the key cannot be decoded.
 write_keys("photos 1 $key{two}\n");
 reload($session);
 $node->refuses("SELECT snowflake.from_alias('$old_alias', 'photos')",
@@ -165,7 +165,7 @@ write_keys("photos 1 $key{two}\n");
 is($session->query_safe("SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() works as soon as the key file is corrected');
 $session->quit;
 
-# Searches the memory of a session for keys of the key file, which must not remain there after they were read.
+# Searches the memory of a session for keys of the key file, which must be removed from the memory after use.
 sub memory_of
 {
 	my ($session) = @_;
@@ -245,8 +245,7 @@ like($node->error_of("SET $force = on; SELECT hidden(1)"), qr/25000: aliases and
 is($node->safe_psql('postgres', "SET $force = on; SELECT snowflake.alias(77, 'photos')"), $new_alias, 'alias() in a statement runs in the leader, and works');
 write_keys("photos 1 $key{two}\n");
 
-# ALTER SYSTEM accepts snowflake_alias.key_file if the session has loaded the library. From PostgreSQL 17 on, ALTER
-# SYSTEM accepts snowflake_alias.key_file in every session.
+# Before PostgreSQL 17, ALTER SYSTEM accepts snowflake_alias.key_file only in a session that has loaded the library.
 my $alter = "ALTER SYSTEM SET snowflake_alias.key_file = 'snowflake_alias.keys'";
 $node->refuses($alter, { sqlstate => '42704', message => 'unrecognized configuration parameter "snowflake_alias.key_file"' }, 'ALTER SYSTEM fails in a session that has not loaded the library')
   if $node->safe_psql('postgres', 'SHOW server_version_num') < 170000;

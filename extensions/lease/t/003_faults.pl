@@ -39,16 +39,14 @@ $lease_server->safe_psql('postgres', q{
 	CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON snowflake_fleet.region DEFERRABLE INITIALLY DEFERRED
 	  FOR EACH ROW EXECUTE FUNCTION refuse()});
 
-# If the lease server cannot commit a lease, the requesting server must not use the lease, even after it has received
-# the row.
+# A server must not use a lease that the lease server has sent but could not commit.
 my $server = Snowflake::Node->create('server', conf => leasing('postgres', 'alpha', '60s', '5s', '0-3'));
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snowflake.lease") or die 'nothing said';
 like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
-# If the wait for a synchronous standby is cancelled, PostgreSQL commits the lease with a warning. A server must not use
-# a lease whose commit caused this warning.
+# A server must not use a lease if the lease server's wait for its synchronous standby was cancelled.
 $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
 $lease_server->reload;
 $lease_server->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
@@ -90,7 +88,7 @@ $server->create_database('other');
 goes_on_when_recreated(0, 'ids of a database that was created again are above the old ones, with the clock set back');
 goes_on_when_recreated(1, 'ids of a database that was created again are above the old ones, over a crash restart');
 
-# Kills the process that renews the lease (the lease worker), and later terminates it by pg_terminate_backend().
+# Ends the process that renews the lease by SIGKILL, and later by pg_terminate_backend().
 my $worker = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'};
 my $first = $server->safe_psql('postgres', $worker);
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');

@@ -18,8 +18,8 @@ $lease_server->install;
 $lease_server->safe_psql('postgres', q{SELECT snowflake_fleet.add_server('alpha')});
 my $fleet = sprintf q{host=''%s'' port=%s dbname=postgres user=alpha}, $lease_server->host, $lease_server->port;
 
-# The stored limit for times of ids may be ahead of the clock by "snowflake.reserve", here 15 s. A new session must mint
-# ids without waiting for the clock to reach this limit.
+# With "snowflake.reserve" of 15 s, the high-water mark can be 15 s ahead of the clock. A new session must mint ids
+# without waiting for the clock to reach the high-water mark.
 my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions = '0-3'\nsnowflake.lease_conninfo = '$fleet'\nsnowflake.reserve = 15s\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -31,7 +31,7 @@ is($server->safe_psql('postgres', "SELECT max(created_at) < clock_timestamp() + 
 	't', 'ids of new sessions are not ahead of the clock');
 is($server->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 't|', 'health shows that the database mints');
 
-# The first host in "snowflake.lease_conninfo" accepts connections and never answers, so the server must try the second
+# If the first host in "snowflake.lease_conninfo" accepts connections but never answers, the server must try the second
 # host.
 $server->stop;
 my $mute = IO::Socket::INET->new(Listen => 50, LocalAddr => '127.0.0.1') or die "listen: $!";
@@ -50,8 +50,8 @@ $server->append_conf('postgresql.conf', sprintf "snowflake.lease_conninfo = 'hos
 $server->start;
 $server->safe_psql('postgres', q{SELECT setval('snowflake.fleet', 0, false)});
 $server->poll_query_until('postgres', 'SELECT region IS NOT NULL FROM snowflake.lease') or die 'no region';
-# The lease server grants leases of 2 s, although the server requests 6 s. Most renewals must be in time, but a few may
-# be late on a busy machine.
+# The lease server grants leases of 2 s, although the server requests 6 s. On a busy machine a few renewals of the lease
+# may be late.
 my $renewals = $server->safe_psql('postgres', <<'SQL');
 DO $$
 DECLARE seen timestamptz := until FROM snowflake.lease; now_until timestamptz; in_force int := 0; late int := 0;
@@ -76,7 +76,7 @@ my ($in_force, $late) = $renewals =~ /^(\d+), late: (\d+)$/;
 is($in_force, 12, 'a lease that is shorter than the server requested is renewed twelve times before it ends') or diag $renewals;
 cmp_ok($late, '<', $in_force, 'fewer renewals are late than in time');
 
-# A server loses its region while next_id() waits until an id can be greater than the argument "after".
+# Revokes the lease of a server while next_id(shard, after) waits for the time of the id "after".
 $server->reconfigure('snowflake.max_lead' => "'30s'");
 foreach my $region (0, 1)
 {
@@ -98,8 +98,8 @@ foreach my $writer (@waiting)
 	ok(@{ $end->{ids} } != 0 && !(grep { $_ <= $after } @{ $end->{ids} }), 'the ids are greater than the argument "after" although the region was lost') or diag "@{ $end->{ids} } after $after";
 }
 
-# The lease server refuses requests, because the clock of the requesting server is wrong. Repeated requests must write
-# only one line to the log.
+# The lease server refuses requests, because the clock of the requesting server is wrong. Repeated requests of a server
+# must write only one line to its log.
 $server->clock->set(3);
 my $since = -s $server->logfile;
 $server->psql('postgres', 'SET snowflake.max_wait = 8000; SELECT snowflake.next_id(1)');

@@ -1,4 +1,4 @@
-# Tests the errors of next_id() and the reasons in health if a server cannot mint ids because of its lease.
+# Tests the errors of next_id(), and the reasons that the view health shows, if a server has no valid lease.
 
 use strict;
 use warnings FATAL => 'all';
@@ -54,7 +54,7 @@ refused('no region is leased', { message => 'this server has not leased a region
 $lease_server->start;
 like($server->ids('SELECT snowflake.next_id(1)'), qr/^\d+$/, 'the server mints when the lease server is back');
 
-# Even if the clock is set back, ids of a new database must be greater than the existing ids of the region.
+# Even if the clock is set back, ids of a new database must be greater than ids that other databases minted.
 $server->ids('SELECT snowflake.next_id(1)');
 $server->clock->set(-60);
 $server->create_database('other');

@@ -1,6 +1,6 @@
-# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble".
-# Only names of machines, lengths of time and the time of day are replaced in these commands. Compares the table of
-# messages in doc/fleet.md with the source code.
+# Runs the commands of doc/fleet.md, which set up three servers, and solve each problem of "Getting out of trouble". The
+# test replaces only names of machines, lengths of time and the time of day in the commands of doc/fleet.md. Compares
+# the table of messages in doc/fleet.md with the source code.
 
 use strict;
 use warnings FATAL => 'all';
@@ -61,7 +61,7 @@ sub debian
 		shared_preload_libraries = 'pg_stat_statements'
 		include_dir = 'conf.d'
 		CONF
-	# The script runs commands without runuser, because the test already runs as the server's account.
+	# The test runs as the account of the server, so a script replaces runuser and runs its command.
 	append_to_file("$base/bin/runuser", "#!/bin/sh\nshift 3\nexec \"\$\@\"\n");
 	append_to_file("$base/bin/chown", "#!/bin/sh\n");
 	append_to_file("$base/bin/systemctl", "#!/bin/sh\n[ \"\$2\" = postgresql\@15-main ] || exit 2\nexec pg_ctl \"\$1\" -s -w -D '$etc' -l '@{[ $node->logfile ]}'\n");
@@ -110,7 +110,6 @@ sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 my $title = 'Three servers';
 my $lease_server = Snowflake::LeaseServer->new('lease_server');
 $lease_server->init;
-# A network connection must match the line of pg_hba.conf that doc/fleet.md shows.
 debian($lease_server, "local all all trust\n");
 shell($lease_server, adapted(next_block($title), q{'\*'} => q{'127.0.0.1'}));
 $lease_server->_update_pid(1);
@@ -203,8 +202,8 @@ like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# Runs the section "The lease server was promoted, or restored" of doc/fleet.md. The test simulates a promotion by
-# another stored timeline, and a restore by changed rows without a new signature.
+# Runs the section "The lease server was promoted, or restored" of doc/fleet.md. Another stored timeline simulates a
+# promotion, and changed rows without a new signature simulate a restore.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }
@@ -222,7 +221,7 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# With a smaller max_skew, confirm_data_loss() keeps even the lease of a server that has just started.
+# Because max_skew is small, confirm_data_loss() keeps even the lease of a server that has just started.
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));

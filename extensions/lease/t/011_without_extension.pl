@@ -51,7 +51,7 @@ is(join(' ', sort map { $server{$_}->safe_psql('postgres', 'SELECT region FROM s
 is($lease_server->safe_psql('plain', q{SELECT string_agg(server, ' ' ORDER BY server) FROM snowflake_fleet.regions WHERE state = 'held'}),
 	'alpha beta gamma', 'the lease server shows that the three servers hold regions');
 
-# The lease server detects that the clock of another server is wrong when that server starts.
+# The lease server must detect a server that starts with a wrong clock.
 my $gamma = $server{gamma};
 foreach my $case ([ 60, 'the lease server refused to lease: The server\'s clock is \d+ ms ahead' ],
 	[ -60, 'refused to lease: this server\'s clock is \d+ ms behind' ])

@@ -1,5 +1,4 @@
-# Tests that no id repeats after rows were lost, because the new server leases another region. Rows are lost by an
-# asynchronous failover, or by a recovery to an earlier time while the original server runs.
+# Tests that no id repeats after rows were lost by a failover or recovery, because the new server leases another region.
 
 use strict;
 use warnings FATAL => 'all';

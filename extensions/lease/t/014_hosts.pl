@@ -33,7 +33,7 @@ $lease_server->safe_psql('postgres', q{
 	END $$;
 	CREATE TRIGGER look AFTER UPDATE OF grant_number ON snowflake_fleet.region FOR EACH STATEMENT EXECUTE FUNCTION look()});
 
-# The kernel accepts connections to this port, but no process answers.
+# The kernel accepts connections to the port of $silent, but no process answers.
 my $silent = IO::Socket::INET->new(Listen => 64, LocalAddr => '127.0.0.2', LocalPort => $lease_server->port, Proto => 'tcp')
   or die "127.0.0.2: $!";
 
@@ -65,8 +65,8 @@ sub renewed_since
 	return;
 }
 
-# The first host does not answer, but the second host answers. The hosts are listed in the connection string or a
-# service file, or are addresses of one host name.
+# Tests a list of hosts of which only the second answers. The hosts are listed in the connection string or a service
+# file, or are addresses of one host name.
 $server->append_conf('postgresql.conf', "snowflake.lease_conninfo = 'host=127.0.0.2,127.0.0.1 port=" . $lease_server->port . " dbname=postgres user=alpha'\n");
 $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
@@ -92,7 +92,7 @@ $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);
 renewed_since('the lease is renewed when the name has another address');
 
-# The first host is a lease server that answers requests but grants no lease.
+# Tests a list of hosts of which the first is a lease server that grants no lease.
 my $other = Snowflake::LeaseServer->create('other');
 $other->start;
 $other->install;

@@ -1,5 +1,4 @@
-# Tests a server that leases its region while the DNS server does not answer. The server must be stopped without a wait
-# for the DNS server.
+# Tests a server that leases its region while the DNS server does not answer.
 
 use strict;
 use warnings FATAL => 'all';
@@ -20,9 +19,9 @@ my $server = Snowflake::Node->create('server', conf => "snowflake.leased_regions
 	  . $lease_server->port . " dbname=postgres user=alpha'\n");
 my $resolver = Snowflake::Resolver->new($server);
 
-# With this delay a look-up takes longer than pg_ctl waits for a stop of the server.
+# A look-up of one hour takes longer than pg_ctl waits for a stop of the server.
 my @never = (3600, '127.0.0.1');
-# Returns the process that renews the lease (the lease worker), and its child processes.
+# Returns the process that renews the lease, and its child processes.
 sub processes_of
 {
 	my ($worker) = @_;

@@ -1,5 +1,5 @@
-# Tests that a copy of a server with leases does not mint ids if "snowflake.leased_regions" is removed. The original
-# server has never minted an id.
+# Tests that a copy of a server with leases does not mint ids if "snowflake.leased_regions" is removed. Neither the copy
+# nor the original has minted an id.
 
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,7 @@ $lease_server->safe_psql('postgres', "SELECT snowflake_fleet.add_server('alpha')
 my $fleet = sprintf q{snowflake.lease_conninfo = 'host=''%s'' port=%s dbname=postgres user=alpha'}, $lease_server->host, $lease_server->port;
 my $server = Snowflake::Node->create('server', allows_streaming => 1, conf => "snowflake.leased_regions = '0-3'\n$fleet\n");
 
-# One database is created before the lease server answers, and another database afterwards.
+# Creates one database before the lease server answers, and another database afterwards.
 $lease_server->stop;
 $server->start;
 $server->create_database('early');

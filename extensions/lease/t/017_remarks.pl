@@ -37,11 +37,11 @@ is(count_in_log(qr/LOG:  snowflake: the lease server sent a notice with its answ
 	'the log has the warning of the session start once');
 is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, without the prefix of the log');
 
-# If renewals of a lease fail repeatedly for the same cause, the log must not contain the cause for each attempt.
+# If renewals of a lease fail repeatedly for the same cause, the log must contain the cause only once.
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $lease_server->stop;
 missed(6) or die 'not missed';
-# The first renewal may reach the lease server while the lease server stops, and so fail for another cause.
+# The first renewal may fail for another cause, because the lease server may still be stopping.
 my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
 my %said;
 $said{$_}++ foreach @causes;

@@ -96,8 +96,8 @@ $server->clock->set(0);
 ok($server->poll_query_until('postgres', "SELECT count(*) = 1 FROM $workers AND pid <> $limited"), 'another worker starts at once although the clock was set back');
 renewed('the lease is renewed after the clock was set back');
 
-# Suspends the postmaster, so that no new lease worker starts. Until the lease worker runs again, health must show its
-# absence.
+# Suspends the postmaster, so that no new lease worker starts. The view health must show that no lease worker is
+# running.
 my $session = $server->session;
 $session->query_safe("SELECT 1");
 sub poll_session
@@ -120,7 +120,8 @@ kill 'CONT', $postmaster;
 renewed('the lease is renewed when the postmaster continues');
 eval { $session->quit };
 
-# If max_worker_processes is 1, the lease worker ignores pg_terminate_backend(), because a new process could not start.
+# If max_worker_processes is 1, the lease worker must ignore pg_terminate_backend(), because no other worker could
+# start.
 $server->append_conf('postgresql.conf', "max_logical_replication_workers = 0\nmax_worker_processes = 1\n");
 $server->restart;
 $ledger->new_server_run;
@@ -170,7 +171,8 @@ sleep 5;
 cmp_ok($lease_server->safe_psql('short', 'SELECT newest FROM snowflake_fleet.fleet') - $asked, '<=', 10, 'a lease that is shorter than max_lead is renewed at most twice a second');
 $server->stop;
 
-# A server that is its own lease server cannot give its lease back during its stop, because it accepts no connections.
+# A server that is its own lease server does not give its lease back when it stops, because it then accepts no
+# connections.
 my $both = Snowflake::Node->create('both');
 $both->append_conf('postgresql.conf', "fsync = on\n" . leasing($both));
 $both->start;

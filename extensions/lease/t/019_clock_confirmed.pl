@@ -1,5 +1,5 @@
-# Tests steps of a server's clock, which an operator otherwise confirms by accept_clock(). If the lease server's clock
-# has the same time, accept_clock() is not needed.
+# Tests steps of a server's clock, which an operator otherwise confirms by accept_clock(). If the clocks of the server
+# and of the lease server agree after the step, accept_clock() is not needed.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# Steps the clock while a renewal of the lease waits for the lease server. The renewal must not confirm the new time,
-# because the request was sent before the step.
+# Steps the clock while a renewal of the lease waits for the lease server. A renewal that was sent before the clock step
+# must not confirm the time after the step.
 my $operator = $lease_server->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $lease_server->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})
@@ -36,7 +36,6 @@ ok($server->poll_query_until('postgres', q{SELECT last_message ~ 'ahead' FROM sn
 is($server->safe_psql('postgres', 'SELECT minting FROM snowflake.health()'), 'f', 'health() shows that the database does not mint while only its clock is ahead');
 unlike($server->log_content, qr/snowflake accepts that the clock/, 'the log shows no accepted clock while only the server\'s clock is ahead');
 
-# Sets both clocks to the same time.
 $lease_server->clock->set(7200);
 ok($server->poll_query_until('postgres', 'SELECT minting FROM snowflake.health()'), 'health() shows that the database mints after both clocks were stepped');
 my ($after) = $server->ids('SELECT snowflake.next_id(1)');

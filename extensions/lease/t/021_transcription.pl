@@ -89,7 +89,7 @@ foreach (@lines)
 {
 	my @words = split /\t/;
 	$adopted++ if $words[0] eq 'ask' && $words[1] eq 'renew' && $words[18] =~ /^granted/ && !$holder[$words[11]];
-	# Counts servers that try to give back a lease, but have not received its newest renewal.
+	# Counts requests to give back a lease by servers that have not received the newest renewal of the lease.
 	$older++ if $words[0] eq 'ask' && $words[1] eq 'give_back' && $words[14] > $words[5] && $words[18] =~ /^lost/;
 	my (undef, @regions) = split /;/, $words[-1];
 	@holder = map { (split /,/)[2] } @regions;

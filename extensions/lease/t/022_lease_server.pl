@@ -15,7 +15,7 @@ my $lease_server = Snowflake::LeaseServer->create('lease_server');
 $lease_server->start;
 $lease_server->install;
 sub sql { my ($sql, $database, $node) = @_; return ($node // $lease_server)->safe_psql($database // 'postgres', $sql); }
-# Changes rows of the table region and then updates their signature, as the functions of the lease server do.
+# Changes rows of the table snowflake_fleet.region, and updates the signature of its rows.
 sub rewrite { return sql("BEGIN; UPDATE snowflake_fleet.region SET $_[0]; SELECT snowflake_fleet.sign_rows(); COMMIT"); }
 # Reads the view health of the lease server as a monitoring role.
 sub health
@@ -92,8 +92,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# A request waits for a lock while another transaction grants leases. The wait must not count as a difference between
-# clocks.
+# A request for a lease waits for a lock while another transaction grants leases. The time of this wait must not count
+# as a difference between clocks.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $lease_server->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');
@@ -110,7 +110,7 @@ cmp_ok(($waiting{out} =~ /(\d+)$/)[0], '>=', $released, 'the answer to a request
 is(sql("SELECT clock_offset BETWEEN '-1 s' AND '0.1 s' FROM snowflake_fleet.regions WHERE region = 2"), 't', 'a wait for the lock does not change clock_offset');
 $holder->quit;
 
-# With fsync or synchronous_commit off, a crash could lose leases, so the lease server grants no lease.
+# If fsync or synchronous_commit is off, a crash could lose leases, so the lease server must grant no lease.
 foreach my $setting ('synchronous_commit', 'fsync')
 {
 	$lease_server->reconfigure($setting => 'off');
@@ -177,8 +177,8 @@ my $again = $lease_server->ask(%renewal, newest => $over->{number}, term => $ove
 is("$again->{status} $again->{region} $again->{floor_ms}", "granted 2 $held->{floor_ms}", 'after confirm_data_loss() the holder keeps its lease');
 is($lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 11)->{status}, 'full', 'after confirm_data_loss() no other server gets a region');
 
-# Simulates a lease server that is restored from a dump made before the first request. A region without a row may be
-# leased, so the region must not be granted at once.
+# Simulates a lease server that is restored from a dump made before the first request. A region that is missing in the
+# restored table may be leased, so the region must not be granted at once.
 sql('CREATE DATABASE first');
 command_ok([ 'psql', '-Xq', '-d', $lease_server->connstr('first'), '-c', 'CREATE EXTENSION snowflake_fleet', '-c', q{SELECT snowflake_fleet.add_server('alpha')},
 	'-c', 'UPDATE snowflake_fleet.fleet SET timeline = 99' ], 'a fleet without requests is made');

@@ -91,8 +91,8 @@ $standby->start;
 $told = $standby->ask(call => 'acquire', server => 'beta', incarnation => 6);
 is($told->{status}, 'halted', 'after older files were restored, requests get the status halted');
 like($told->{detail}, qr/files of the data directory were copied, or chmod, chown, a hard link or a new label changed their metadata/, 'the answer lists what can have changed the files');
-# Simulates a restored snapshot of a disk, in which files have their old change times. The lease server detects the
-# restore by a request of a server that has a newer lease.
+# Simulates a restored snapshot of a disk, in which files have their old change times. The lease server detects a
+# restored snapshot when a server with a newer lease sends a request.
 $standby->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET directory = (SELECT directory FROM snowflake_fleet.whereabouts()); SELECT snowflake_fleet.sign_rows()');
 is($standby->ask(call => 'acquire', server => 'alpha', incarnation => 5, $primary->known($later))->{status}, 'halted', 'a restored snapshot is detected by the request of a server with a newer answer');
 is($standby->ask(call => 'acquire', server => 'beta', incarnation => 6)->{status}, 'halted', 'after the snapshot was detected, requests of other servers get the status halted');

@@ -1,5 +1,5 @@
-# Tests servers whose region is fixed by "snowflake.region" (static), and which report this region to the lease server.
-# If two servers use the same static region, both servers and the lease server must show the conflict.
+# Tests servers with a static region (set by "snowflake.region"), which report their region to the lease server. If two
+# servers use the same static region, both servers and the lease server must show the conflict.
 
 use strict;
 use warnings FATAL => 'all';
@@ -46,8 +46,8 @@ like($lease_server->log_content, qr/LOG:  snowflake_fleet: server alpha .*: Regi
 
 is($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 5, regions => '{3}')->{status}, 'taken', 'a request for a static region gets the status taken');
 
-# After one of the two servers has stopped, the conflict must disappear. A server with a static region mints even
-# without the lease server.
+# After one of two servers with the same region has stopped, no view may show the conflict. A server with a static
+# region mints even without the lease server.
 $second->stop;
 $lease_server->safe_psql('postgres', q{UPDATE snowflake_fleet.static_region SET last_request = last_request - interval '1 minute'});
 ok($first->poll_query_until('postgres', 'SELECT conflict IS NULL FROM snowflake.lease'), 'the view lease shows no conflict after the second server was stopped');

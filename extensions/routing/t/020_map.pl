@@ -127,7 +127,7 @@ $control->refuses("SELECT snowflake_fleet.server_of($version)", { sqlstate => 55
 is($control->safe_psql('plain', 'SELECT snowflake_fleet.server_of_shard(3)'), 'a', 'server_of_shard() works without the extension snowflake');
 
 # The SQL scripts of the extensions, run with psql -f, must create the same objects as CREATE EXTENSION. If an ordinary
-# role runs the scripts, only event triggers may be missing.
+# role runs the SQL scripts, only the event triggers may be missing.
 $control->safe_psql('postgres', 'CREATE ROLE operator LOGIN CREATEROLE; CREATE DATABASE scripted OWNER operator');
 command_ok([ 'psql', '-Xq', '-U', 'operator', '-d', $control->connstr('scripted'), '-f', "$FindBin::RealBin/../../lease/snowflake_fleet.sql",
 		'-f', "$FindBin::RealBin/../snowflake_routing.sql" ], 'an ordinary role can run the scripts with psql -f');
@@ -150,7 +150,7 @@ $a->refuses("SET ROLE app; $_", { sqlstate => 42501, message => 'permission deni
   foreach "SELECT snowflake_fleet.import_map('{}')", 'DELETE FROM snowflake_fleet.map_shard', "SELECT snowflake_fleet.pull_map('')";
 
 # Some commands of PostgreSQL lock a table before they check privileges. An ordinary role must not block readers of the
-# shard map by commands of this kind.
+# shard map by a command that waits for a lock.
 my $reader = $a->session;
 $reader->query_safe('BEGIN; SELECT 1 FROM snowflake_fleet.map_shard, snowflake_fleet.map_state');
 $a->refuses("SET lock_timeout = '300ms'; SET ROLE app; CREATE RULE r AS ON INSERT TO snowflake_fleet.$_ DO INSTEAD NOTHING",

@@ -59,7 +59,7 @@ $router->safe_psql('postgres', <<~'SQL');
 	  $$ CLUSTER 'other'; RUN ON ALL; SELECT 'x'; $$;
 	SQL
 
-# Four clients insert users in every shard through the router.
+# Four clients insert users in every shard by calls of PL/Proxy functions.
 my @writers = map {
 	$router->start_writer(join '', map { "SELECT sign_up(snowflake.make_id('2026-01-01', $_, 0), 'user $_');\n" } (0 .. 15) x 40)
 } 1 .. 4;
@@ -79,7 +79,7 @@ my @ids = map { $fleet->node($home{$_})->safe_psql('postgres', "SELECT max(id) F
 is($router->safe_psql('postgres', join ';', map { "SELECT user_name($ids[$_])" } 0 .. 15),
 	join("\n", map { "user $_ on $home{$_}" } 0 .. 15), 'each row is found by its id through PL/Proxy');
 
-# Calls for unknown shards, and for numbers that are not ids, must fail.
+# Calls for ids of unknown shards, and for numbers that are not ids, must fail.
 my $unknown = $router->safe_psql('postgres', "SELECT snowflake.make_id('2026-01-01', 16, 0)");
 $router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'a call for a shard outside the map fails');
 like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, 'a call with RUN ON of a shard number outside the map fails');
@@ -99,7 +99,7 @@ $fleet->push_map('router');
 is($session->query_safe("SELECT user_name($ids[3])"), 'user 3 on a', 'an open session follows the next copy of the map');
 $session->quit;
 
-# An ordinary role can call functions of PL/Proxy, but gets no other rights than its own.
+# An ordinary role can call functions of PL/Proxy, which run with the rights of that role.
 $_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role can make a call');

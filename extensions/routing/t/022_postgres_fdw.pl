@@ -1,5 +1,5 @@
-# Tests tables with one foreign table (postgres_fdw) per shard as partition. A statement for one id must be sent to one
-# server.
+# Tests partitioned tables of which each partition is a foreign table (postgres_fdw) for one shard. A statement for one
+# id must be sent to one server.
 
 use strict;
 use warnings FATAL => 'all';
@@ -154,8 +154,8 @@ is($session->query_safe("SELECT name FROM users WHERE id = $third"), 'user 3', '
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
 $fleet->push_map('router');
 
-# Changes the connection string and user of server "a", and removes shard 15 from the shard map. The option fetch_size,
-# which the test adds to a foreign server, must not be lost.
+# Changes the connection string and user of server "a", and removes shard 15 from the shard map. A changed shard map
+# must not remove the option fetch_size, which the test adds to a foreign server.
 $router->safe_psql('postgres', "ALTER SERVER snowflake_shard_0 OPTIONS (ADD fetch_size '500')");
 $fleet->node('a')->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_1 TO app; GRANT SELECT ON shard_1.users TO app');
 my $user = $router->safe_psql('postgres', 'SELECT current_user');
@@ -176,8 +176,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');
 is($session->query_safe("SELECT name FROM users WHERE id = $fifteenth"), 'user 15', 'a query succeeds when the shard is in the map again');
 
-# use_postgres_fdw() must add partitions for new shards to all tables. Neither use_postgres_fdw() nor other sessions may
-# wait long for a lock.
+# use_postgres_fdw() must add partitions for new shards to all tables. While use_postgres_fdw() waits for an open
+# transaction, other sessions must be able to read the table.
 $_->safe_psql('postgres', 'CREATE ROLE someone LOGIN') foreach $router, $fleet->nodes;
 $router->safe_psql('postgres', "CREATE USER MAPPING FOR someone SERVER snowflake_shard_$_ OPTIONS (user 'someone', password 'p')") foreach 0 .. 15;
 $router->safe_psql('postgres', 'CREATE TABLE photos (id bigint NOT NULL, user_id bigint NOT NULL, number integer, caption text) PARTITION BY HASH (id snowflake.by_shard)');

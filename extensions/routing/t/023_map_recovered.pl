@@ -61,7 +61,7 @@ is(version($a), version($control), 'the other servers have the new map');
 $fleet->control("SELECT snowflake_fleet.drop_server('$_')") foreach 'silent', 'gone', 'stopped';
 push_map($conninfo);
 
-# The control database is restored from a dump that is older than a move.
+# Restores the control database from a dump that is older than the move of a shard.
 my $dump = $control->basedir . '/control.dump';
 $control->command_ok([ 'pg_dump', '-Fc', '-d', $control->connstr('postgres'), '-f', $dump ], 'the control database is dumped');
 $fleet->control("SELECT snowflake_fleet.move(3, 'a', 'b')");
@@ -79,7 +79,7 @@ is($result->{status}, 1, 'the map of the restored control database is not pushed
 like($result->{err}, qr/^a: has version $lost, which is newer.*^the map of the control database is older.*--recover/ms, 'the output shows that the copies are newer');
 is(home($_, 3), 'b', 'the copies of the map have not changed') foreach $a, $b, $router;
 
-# If a server does not answer, --recover must fail, because this server may have the newest copy of the shard map.
+# If a server does not answer, --recover must fail, because the silent server may have the newest copy of the shard map.
 $b->stop;
 $result = push_map('--recover', $conninfo);
 is($result->{status}, 1, '--recover fails while a server is stopped');
@@ -113,8 +113,8 @@ goes_back();
 is(push_map($conninfo)->{status}, 1, 'a push fails because the copies are newer');
 $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, detail => "A copy has version $lost" }, 'after the failed push the control database refuses changes');
 goes_back();
-# Changes an old shard map until its version is greater than the version of its copies. Servers must refuse this shard
-# map, because it does not continue the history of their copies.
+# Changes an old shard map until its version is greater than the version of its copies. Servers must refuse a shard map
+# that does not continue the history of their copies.
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);
@@ -125,8 +125,8 @@ is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the change
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'changes of the old map are lost by --recover');
 
-# A server that was stopped during a move accepts an old, changed shard map. After changes of both copies, an operator
-# must decide which shard map is right.
+# A server that was stopped during a move accepts an old, changed shard map. If two copies of the shard map were changed
+# independently, an operator must decide which copy is right.
 $control->stop;
 $control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;
@@ -155,7 +155,8 @@ $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the map can be pushed after map_recovered()');
 $a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has a copy of the map' }, 'map_recovered() fails in a copy of the map');
 
-# The shard map stores only its last 1000 versions. A server whose copy is even older must accept the new shard map.
+# The shard map stores only its last 1000 versions. A server whose copy is older than the last 1000 versions must accept
+# the new shard map.
 my $before = version($control);
 $fleet->control('DO $$ BEGIN FOR i IN 1 .. 1010 LOOP PERFORM snowflake_fleet.change_map(); END LOOP; END $$');
 is($fleet->control("SELECT cardinality(history), history[1] > $before FROM snowflake_fleet.map_state"), '1000|t', 'the history is limited to 1000 versions');

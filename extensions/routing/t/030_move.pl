@@ -1,4 +1,4 @@
-# Moves a shard while clients write to the shard. After the move of a shard, no row may be lost or repeated.
+# Moves a shard while clients write to the shard. After the move of the shard, no row may be lost or repeated.
 
 use strict;
 use warnings FATAL => 'all';
@@ -54,7 +54,8 @@ foreach my $name ('a', 'b', 'c', 'control')
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($mover->run('--shard' => 5, '--to' => 'b', '--from' => 'a')->{status}, 0, 'a second run of the finished move succeeds');
 
-# A move must transfer keys, sequences and privileges of the shard's schema. New ids must be greater than all moved ids.
+# A move must transfer keys, sequences and privileges of the shard's schema. New ids on the target must be greater than
+# all moved ids.
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conrelid = 'shard_5.photos'::regclass AND contype IN ('p', 'f')"), '2', 'the target has the primary key and the foreign key');
 $north->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id, caption) SELECT id, 1 FROM shard_6.users LIMIT 30; GRANT SELECT ON shard_6.photos TO PUBLIC');
 my $last = $north->safe_psql('postgres', 'SELECT max(number), max(id) FROM shard_6.photos');
@@ -64,8 +65,8 @@ my $next = $south->safe_psql('postgres', 'INSERT INTO shard_6.photos (user_id) S
 is($next, ($number + 1) . '|t', 'the sequence continues on the target, and new ids are above the moved ones');
 is($south->safe_psql('postgres', "SELECT has_table_privilege('public', 'shard_6.photos', 'SELECT')"), 't', 'the target has the privileges of the source');
 
-# Moves a shard to another server and back, and compares dumps of its schema. The schema uses all kinds of objects that
-# create_shards() can create.
+# Moves a shard to another server and back, and compares dumps of its schema. The schema contains all kinds of objects
+# that create_shards() can create.
 foreach my $node ($north, $south)
 {
 	$node->safe_psql('postgres', <<~'SQL');
@@ -162,8 +163,8 @@ my $alone = $mover->run_without_map('--shard' => 1, '--from' => $fleet->conninfo
 is($alone->{status}, 0, 'a move without a map succeeds') or diag($alone->{output});
 is($south->safe_psql('postgres', 'SELECT count(*) FROM shard_1.users'), '0', 'after the move without a map the target has the table');
 
-# Moves rows whose ids have times ahead of the target's clock. New ids on the target must be greater, or the move must
-# fail.
+# Moves rows whose ids have times ahead of the target's clock. New ids on the target must be greater than moved ids, or
+# the move must fail.
 $north->reconfigure('snowflake.max_lead' => "'1min'");
 my $ahead = $north->safe_psql('postgres', "SELECT snowflake.observe(snowflake.make_id(clock_timestamp() + interval '55 s', 7, 0, 31)); INSERT INTO shard_7.users (name) VALUES ('ahead') RETURNING id") =~ s/^\n//r;
 my $run = $mover->run('--shard' => 7, '--to' => 'b');

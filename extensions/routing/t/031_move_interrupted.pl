@@ -30,9 +30,9 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Lists steps of a move, each with a lock that delays the step, and with the output by which the test detects the step.
-# The trigger held_up() delays only the commit of a change of the shard map, because snowflake-move-shard first tries
-# the change and rolls it back.
+# Lists the steps of a move, each with a lock that delays the step, and with the output that shows the step. The
+# constraint trigger held_up delays the commit of a change of the shard map, but not the trial change that
+# snowflake-move-shard rolls back.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -64,7 +64,8 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# Locks the table on the target before the replication slot exists, because then the copy of the rows begins.
+		# Locks the table on the target before the replication slot exists. The copy of rows begins when the replication
+		# slot exists.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;
@@ -114,7 +115,7 @@ $north->safe_psql('postgres', "COMMIT PREPARED 'p'");
 is($mover->finish($move)->{status}, 0, 'the move continues when the prepared transaction is committed');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name IN ('begun before', 'prepared')"), '2', 'the target has the rows of transactions that began before the fence');
 
-# While the schema is closed for writers (fenced), no role can write to its tables.
+# While a move has closed the schema for writers (fenced it), no role can write to tables of the schema.
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 3, '--to' => 'b');
 $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_3')") or die;
@@ -132,7 +133,7 @@ release();
 is($mover->finish($move)->{status}, 0, 'the move of the fenced schema continues');
 is($south->safe_psql('postgres', "SELECT count(*), count(*) FILTER (WHERE name = 'late') FROM shard_3.users"), '3000|0', 'the target has the rows from before the fence, and no refused one');
 
-# A move can be aborted at any step before the map changes.
+# A move can be aborted at any step before the shard map is changed.
 my $stopped = $mover->run('--shard' => 4, '--to' => 'b', '--until' => 'copied');
 like($stopped->{output}, qr/target has caught up/, 'the program stops before the fence');
 is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort succeeds before the fence');
@@ -151,8 +152,8 @@ is($mover->run('--shard' => 4, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is($mover->leftovers, '', 'no publication, slot, subscription, trigger or record of the move remains');
 is($north->safe_psql('postgres', "INSERT INTO shard_4.users (name) VALUES ('again') RETURNING name"), 'again', 'after --abort the source accepts writes');
 is($mover->run('--shard' => 3, '--to' => 'b', '--from' => 'a', '--abort')->{status}, 1, '--abort fails after the map has changed');
-# Kills snowflake-move-shard while the control database still executes its change of the shard map. The next run must
-# wait for the end of this statement.
+# Kills snowflake-move-shard while the control database still executes its change of the shard map. The next run of
+# snowflake-move-shard must wait until the control database has ended the statement of the killed run.
 $mover->run('--shard' => 7, '--to' => 'b', '--until' => 'copied');
 hold($fleet->node('control'), $commit_lock);
 $move = $mover->start('--shard' => 7, '--to' => 'b');
@@ -185,7 +186,7 @@ is($mover->finish($move)->{status}, 0, 'the first program moves the shard');
 # If logical replication is late when writers are stopped, the target must not take over, and writers must continue.
 $mover->run('--shard' => 6, '--to' => 'b', '--until' => 'copied');
 $session = hold($north, "INSERT INTO shard_6.users (name) VALUES ('begun before')");
-# The trial of a change of the shard map may take longer than --lock-timeout, because writers do not wait for the trial.
+# The trial change of the shard map may take longer than --lock-timeout, because writers do not wait for the trial.
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--lock-timeout' => 1);
 $mover->wait_for($move, qr/writers or other locks did not end within 1 ms/);
 $move->{run}->signal('TERM');

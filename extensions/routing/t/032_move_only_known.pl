@@ -1,5 +1,5 @@
 # Tests that the move of a schema is refused if the schema contains an object that create_shards() does not create. The
-# message must name the object.
+# error message must name the object that prevents the move.
 
 use strict;
 use warnings FATAL => 'all';
@@ -84,7 +84,7 @@ like($mover->run_without_map('--shard' => 4, '--from' => $fleet->conninfo('a'), 
 is($mover->run('--shard' => 1, '--to' => 'b', '--check')->{status}, 0, 'when these objects are removed, the shard can be moved');
 
 # An ordinary role has created a function on the target with the name of an extension's function. If
-# snowflake-move-shard calls this function, it must not run as a superuser.
+# snowflake-move-shard calls a function of an ordinary role, the function must not run as a superuser.
 $north->safe_psql('postgres', q{CREATE EXTENSION fuzzystrmatch; ALTER TABLE shard_1.users ADD CONSTRAINT sounds CHECK (soundex('x') <> name)});
 $south->safe_psql('postgres', <<~'SQL');
 	GRANT CREATE ON SCHEMA public TO tenant;
@@ -108,7 +108,7 @@ $south->safe_psql('bytes', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EX
 like($mover->run_without_map('--shard' => 0, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b') =~ s/dbname=postgres/dbname=bytes/r, '--check')->{output},
 	qr/The encoding of the source database is UTF8, and that of the target database SQL_ASCII/, 'a move is refused if only one side has encoding SQL_ASCII');
 
-# snowflake-move-shard quotes names, so a role that may create objects cannot inject statements.
+# Names of objects must not inject SQL statements into snowflake-move-shard.
 $north->safe_psql('postgres', <<~'SQL');
 	ALTER TABLE shard_2.users ADD CONSTRAINT odd CHECK (name <> 'a TRIGGER snowflake_move');
 	CREATE TRIGGER snowflake_move_log BEFORE UPDATE ON shard_2.users FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
@@ -128,7 +128,8 @@ is($south->safe_psql('postgres', q{SELECT nextval('shard_2."x$do$;ALTER ROLE ten
 is($south->safe_psql('postgres', 'SELECT * FROM shard_2."a, b; {} %(x)s"'), '1|one', 'a table with such a name has its rows on the target');
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_constraint WHERE conname = 'odd' UNION ALL SELECT count(*) FROM pg_trigger WHERE tgname = 'snowflake_move_log'"), "1\n1", 'a constraint and a trigger with names like those of a fence exist on the target');
 
-# The owner of a domain may change the domain's check while rows are copied. The check must not run as a superuser.
+# The owner of a domain may change the domain's check while rows are copied. The check of the domain must not run as a
+# superuser.
 $_->safe_psql('postgres', 'CREATE TABLE callers (name text, super boolean); GRANT INSERT ON callers TO PUBLIC; CREATE DOMAIN fine AS text; ALTER DOMAIN fine OWNER TO tenant') foreach $north, $south;
 $north->safe_psql('postgres', q{ALTER TABLE shard_1.users ADD f fine; CREATE INDEX ON shard_1.users ((name::fine)); INSERT INTO shard_1.users (name, f) SELECT 'x', 'x' FROM generate_series(1, 10)});
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
@@ -170,8 +171,8 @@ like($mover->run('--shard' => 1, '--to' => 'b', '--forget' => 'target')->{output
 is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ '^snowflake_move_'"), '0', 'the role of the forgotten move is dropped');
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
-# The planner may run a function in the predicate of an index. The function must not run as a superuser when
-# snowflake-move-shard counts the rows of the table.
+# The planner may run a function in the predicate of an index. When snowflake-move-shard counts the rows of a table, the
+# function must not run as a superuser.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

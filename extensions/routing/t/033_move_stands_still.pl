@@ -75,8 +75,8 @@ like($north->finish_writer($waits)->{errors}, qr/schema shard_2 is being moved t
 is($mover->finish($move)->{status}, 0, 'the move succeeds after the refused DDL');
 is($south->safe_psql('postgres', "SELECT count(*) FROM shard_2.users WHERE name = 'begun before'"), '1', 'the target has the row of the long transaction');
 
-# Runs DDL in a transaction that began before the move of the schema. The move must wait for the end of this
-# transaction.
+# Runs DDL in a transaction that began before the move of the schema. The move must wait until this transaction has
+# ended.
 foreach my $case ([ 3, 'ALTER TABLE shard_3.users ADD balance int DEFAULT 7', undef, 'SELECT count(*) FROM shard_3.users WHERE balance = 7' ],
 	[ 5, 'CREATE TABLE shard_5.late (id bigint PRIMARY KEY); INSERT INTO shard_5.late SELECT generate_series(1, 500)', qr/waiting for transactions that have written, \d+ s: process \d+/, 'SELECT count(*) FROM shard_5.late' ])
 {

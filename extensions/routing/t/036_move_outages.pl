@@ -27,7 +27,7 @@ $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->r
 sub hold
 {
 	my ($node, $sql) = @_;
-	# A SET statement in the new session could come too late.
+	# A SET statement could come too late, because the timeouts of the test are short.
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
 	$session->query_safe('BEGIN');
@@ -73,8 +73,8 @@ foreach my $case ([ 'source', $north, 1 ], [ 'target', $south, 2 ], [ 'control d
 	is($again->{status}, 0, 'if the program is run again, the shard moves') or diag($again->{output});
 }
 
-# The control database crashes after writers were stopped, and before the shard map is changed. The program
-# snowflake-move-shard must let writers continue.
+# The control database crashes after writers were stopped, and before the shard map is changed. After a crash of the
+# control database, snowflake-move-shard must let writers continue.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard FOR EACH STATEMENT EXECUTE FUNCTION held_up();
@@ -86,8 +86,8 @@ foreach my $back ('', 'soon')
 {
 	my $shard = $back ? 5 : 4;
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
-	# The trigger is enabled after snowflake-move-shard has tried the change and rolled it back, so that only the real
-	# change waits.
+	# The program snowflake-move-shard first tries the change of the shard map and rolls it back. The trigger is enabled
+	# afterwards, so that only the real change waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
 	$mover->wait_for($move, qr/writers or other locks did not end/);
@@ -135,7 +135,7 @@ is($mover->run('--shard' => 6, '--to' => 'b', '--abort')->{status}, 0, '--abort 
 is(takes_writes($north, 6), '1', 'the source accepts writes after --abort');
 is($mover->leftovers, '', 'nothing is left over');
 
-# One server in the shard map does not answer. The other servers must get the new shard map at once.
+# If one server in the shard map does not answer, the other servers must get the new shard map at once.
 my $mute = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') or die;
 $fleet->control("SELECT snowflake_fleet.set_server('0mute', 'host=127.0.0.1 port=" . $mute->sockport . " dbname=x')");
 $move = $mover->start('--shard' => 7, '--to' => 'b', '--wait' => 10);
@@ -230,7 +230,7 @@ pass('the program reports a table that no worker copies');
 $south->reconfigure(max_sync_workers_per_subscription => 2);
 is(ends_within($move, 100, 'with workers')->{status}, 0, 'the shard moves with parallel workers');
 
-# The locks of all tables together must take no longer than --lock-timeout, because writers wait for the locks.
+# Locking all tables together must take no longer than --lock-timeout, because writers wait in the meantime.
 $north->safe_psql('postgres', join ';', map { "CREATE TABLE shard_8.t$_ (id int PRIMARY KEY)" } 1 .. 20);
 $mover->run('--shard' => 8, '--to' => 'b', '--until' => 'copied');
 my @writers = map { hold($north, "LOCK TABLE shard_8.t$_ IN ROW EXCLUSIVE MODE") } 5, 9;

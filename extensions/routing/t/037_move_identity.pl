@@ -1,5 +1,5 @@
-# Tests servers that were restored, promoted, created again, or lost during a move. No row may be lost, and each move
-# can be ended by an operator.
+# Tests servers that were restored, promoted, created again, or lost during a move. No row may be lost in a move, and an
+# operator must be able to end each move.
 
 use strict;
 use warnings FATAL => 'all';
@@ -56,7 +56,7 @@ sub killed_after_the_map
 	$holder->quit;
 	return;
 }
-# Makes snowflake-move-shard wait before the commit of a change of the shard map, and kills it there. The source refuses
+# Kills snowflake-move-shard while it waits for the commit of a change of the shard map. At this step the source refuses
 # writes to the schema (fence).
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
@@ -88,8 +88,8 @@ is($result->{status}, 0, 'a move from a restored source succeeds') or diag($resu
 like($result->{output}, qr/the source was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
-# The target fails over to an asynchronous standby, which lacks some rows. The source does not send again what the old
-# target has confirmed.
+# The target fails over to an asynchronous standby, which lacks some rows. The source does not repeat changes that the
+# old target has confirmed.
 copied(1);
 $copy = snapshot($south);
 copied(1);
@@ -102,7 +102,8 @@ is($result->{status}, 0, 'a move to a promoted target succeeds');
 like($result->{output}, qr/the target was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the target was promoted');
 is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
-# Restores the target after the change of the shard map. The program must not drop the rows of the source.
+# Restores the target after the change of the shard map. The program snowflake-move-shard must not drop the rows of the
+# source.
 copied(2);
 $copy = snapshot($south);
 insert(2, 'new', 100);
@@ -179,7 +180,7 @@ sub clean
 	return;
 }
 my @missing = (
-	# Each list has a shard, the step of the move, the lost server, options, a message, and a statement that must
+	# Each line has the shard, the step of the move, the lost server, options, a message, and a statement that must
 	# succeed afterwards.
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source no longer has a record of the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 contains the copied rows, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
@@ -200,7 +201,7 @@ foreach my $case (@missing)
 	clean($stays, $stays->name);
 	lives_ok($stays, $passes);
 	$lost->start;
-	# If the lost server runs again, --forget must remove the rest of the move there.
+	# If the lost server runs again, --forget must remove objects of the move from this server.
 	$result = $mover->run('--shard' => $shard, $gone eq 'target' ? ('--forget' => 'target', '--to' => 'b') : ('--forget' => 'source', '--from' => 'a'));
 	is($result->{status}, 0, '--forget of the other server succeeds when the server is back') or diag($result->{output});
 	clean($lost, $lost->name);
@@ -208,8 +209,8 @@ foreach my $case (@missing)
 sub lives_ok { my ($node, $sql) = @_; is(($node->psql('postgres', $sql))[0], 0, "the remaining schema accepts: $sql"); return; }
 is($mover->run('--shard' => 9, '--to' => 'a', '--check')->{output} =~ /can be moved|a schema shard_9/ ? 1 : 0, 1, 'a shard whose source was lost can be moved to another server');
 
-# The control database is lost. If writers were already stopped, an operator must decide which server keeps the shard
-# before --forget.
+# The control database is lost. If the move has already stopped writers, an operator must decide which server keeps the
+# shard before --forget.
 copied(11);
 killed_at_the_fence(12);
 $control->stop;
@@ -236,7 +237,7 @@ $south->safe_psql('postgres', 'DROP SCHEMA shard_13 CASCADE');
 is($mover->run('--shard' => 13, '--to' => 'b', '--abort')->{status}, 0, '--abort ends the move that the target has forgotten');
 is($mover->leftovers, '', 'nothing of the forgotten move is left over');
 
-# The target is created again under the same name, without a record of the move. The move can be aborted.
+# The target is created again under the same name, so that it has no record of the move.
 copied(13);
 $south->safe_psql('postgres', "CREATE DATABASE again");
 $south->safe_psql('again', 'CREATE EXTENSION snowflake_shards CASCADE; CREATE EXTENSION snowflake_routing CASCADE');
@@ -276,7 +277,7 @@ like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, q
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
 is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '--drop-source succeeds when the altered schema was dropped by hand');
 
-# In a move without a shard map, names of objects contain the name of the schema, which here is too long and must be
+# In a move without a shard map, names of objects contain the name of the schema, of which a long name must be
 # shortened.
 my $long = "\xc3\xbc" x 31;
 $north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});

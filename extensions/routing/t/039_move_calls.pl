@@ -1,5 +1,5 @@
 # Tests fence_shard(), take_over() and release_shard(), with which an operator moves a shard without
-# snowflake-move-shard. The functions must fail if they are called in the wrong order.
+# snowflake-move-shard. The functions for moves must fail if an operator calls them in the wrong order.
 
 use strict;
 use warnings FATAL => 'all';
@@ -16,7 +16,7 @@ my $mover = Snowflake::Mover->new($fleet);
 my ($north, $south) = map { $fleet->node($_) } 'a', 'b';
 sub quote { return Snowflake::Fleet::quote($_[0]); }
 
-# The schema has a view, a function and a generated column, which snowflake-move-shard refuses.
+# The schema has a view, a function and a generated column, which snowflake-move-shard does not move.
 my $own = 'CREATE VIEW shard_1.v AS SELECT name FROM shard_1.users; ALTER TABLE shard_1.users ADD g text GENERATED ALWAYS AS (upper(name)) STORED';
 $north->safe_psql('postgres', "$own; INSERT INTO shard_1.users (name) SELECT 'old' FROM generate_series(1, 100); INSERT INTO shard_1.photos (user_id) SELECT id FROM shard_1.users LIMIT 7; CREATE PUBLICATION mine FOR TABLE shard_1.users, shard_1.photos");
 $south->safe_psql('postgres', "CALL snowflake.create_shards('template', '[1,1]'); $own");

@@ -1,5 +1,5 @@
-# Runs the SQL statements in doc/routing.md with psql, one after the other. Only the names of machines in the statements
-# are replaced.
+# Runs the SQL statements in doc/routing.md with psql, one after the other. The test replaces only the names of machines
+# in the statements of doc/routing.md.
 
 use strict;
 use warnings FATAL => 'all';

@@ -39,7 +39,7 @@ foreach my $order (orders(@names))
 }
 is(scalar(@creations), 90, 'there are 90 orders of CREATE EXTENSION');
 
-# One query lists the objects of the extensions, and the other query lists objects that remain after DROP EXTENSION.
+# The second query lists objects that remain after DROP EXTENSION.
 my $objects = q{SELECT 'objects ' || md5(string_agg(format('%s %s %s', e.extname, o.type, o.identity), ',' ORDER BY e.extname, o.type, o.identity COLLATE "C"))
 	FROM pg_extension AS e JOIN pg_depend AS d ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND d.deptype = 'e',
 	pg_identify_object(d.classid, d.objid, d.objsubid) AS o WHERE e.extname ~ '^snowflake'};

@@ -1,5 +1,5 @@
-# Compares the objects of an extension in two databases of a server. Each object is one line with its definition, owner,
-# privileges and comment, and whether dumps include its data. Values of sequences are not compared.
+# Compares the objects of an extension in two databases of a server. Each object becomes one line with its definition,
+# owner, privileges and comment, and whether dumps include its data. Values of sequences are not compared.
 
 package Snowflake::Catalogue;
 

@@ -42,8 +42,8 @@ sub set
 	return;
 }
 
-# Sets whether the server's kernel reports a synchronized clock. With undef, the server gets the report of the real
-# kernel.
+# Sets whether the server's kernel reports a synchronized clock. If the argument is undef, the server gets the report of
+# the real kernel.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;
@@ -61,7 +61,7 @@ sub late
 	return;
 }
 
-# Stops the clock until the next call that changes the clock.
+# Stops the clock until the next call of set() or step().
 sub freeze
 {
 	my ($self) = @_;
@@ -69,7 +69,7 @@ sub freeze
 	return;
 }
 
-# Writes to the mapped file by how many seconds the clock is wrong, and the time at which the clock stands still.
+# Writes the number of seconds by which the clock is wrong to the mapped file, and the time of a stopped clock.
 sub _write
 {
 	my ($self, @seconds) = @_;

@@ -35,7 +35,7 @@ sub write_copy
 	return;
 }
 
-# Lets a server that is not running load the changed copy of the library.
+# Configures a server to load the changed copy of the library at its next start.
 sub install
 {
 	my ($node, %form) = @_;

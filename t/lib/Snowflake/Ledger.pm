@@ -24,8 +24,8 @@ sub new
 		count => 0 }, $class;
 }
 
-# Returns the record of ids (ledger) of a database. The methods new_server_run() and check() apply to the ledgers of all
-# databases.
+# Returns the record of ids (ledger) of a database. The methods new_server_run() and check() of one ledger apply to the
+# ledgers of all databases.
 sub of
 {
 	my ($self, $database) = @_;
@@ -63,7 +63,7 @@ sub record
 	return;
 }
 
-# After a restart or failover, requires that later ids are greater than all earlier ids.
+# Call new_server_run() after a restart or failover, because later ids must then be greater than all earlier ids.
 sub new_server_run
 {
 	my ($self) = @_;
@@ -91,7 +91,7 @@ sub highest
 	return $self->{highest}{$shard};
 }
 
-# Tests that at least a number of ids were recorded, that ids are unique, and that the ids of a shard ascend.
+# Tests that at least $least ids were recorded, that ids are unique, and that the ids of a shard ascend.
 sub check
 {
 	my ($self, $least, $name) = @_;

@@ -1,4 +1,4 @@
-# Replaces files of the operating system in which a server reads the ids of its machine and disk.
+# Replaces files of the operating system from which a server reads the identifiers of its machine and disk.
 
 package Snowflake::Machine;
 
@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# Makes the files for a server that is not running.
+# Makes the replaced files for a server that is not running.
 sub new
 {
 	my ($class, $node) = @_;
@@ -21,7 +21,8 @@ sub new
 
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets the content of files in the sysfs directory of the disk. The keys of %says are names of files.
+# Sets the content of files in the sysfs directory of the disk. The keys of %says are file names, and the values are the
+# contents.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -30,7 +31,7 @@ sub set_disk
 	return;
 }
 
-# Sets the kernel's clock source and the processor's flags. A value of undef removes the file of the value.
+# Sets the kernel's clock source and the processor's flags. If an argument is undef, its file does not exist.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

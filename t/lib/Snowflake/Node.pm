@@ -105,8 +105,8 @@ sub clock
 	return $self->{snowflake_clock};
 }
 
-# Preloads the library of a C file into the server's processes, and sets their environment variables. The argument
-# $source can be undef.
+# Builds a library from a C file and preloads the library into the server, and sets environment variables of the server.
+# The argument $source can be undef, to set only environment variables.
 sub preload
 {
 	my ($self, $source, %environment) = @_;
@@ -133,7 +133,7 @@ sub start
 	return $started;
 }
 
-# Starts or restarts the server with settings, which replace the settings of the last call of start_with().
+# Starts or restarts the server with the given settings, which replace the settings of the last call.
 sub start_with
 {
 	my ($self, $settings, $mode) = @_;
@@ -241,8 +241,8 @@ ROLLBACK;
 SELECT snowflake.next_id(7);
 SQL
 
-# Runs a statement (by default $MIX), and adds the returned ids to a ledger. The calls of a test never overlap, so the
-# ledger treats all calls as one session.
+# Runs a statement (by default $MIX), and records the returned ids in a ledger. The calls of a test never overlap, so
+# the ledger treats all calls as one session.
 sub mint
 {
 	my ($self, $ledger, $sql, $database) = @_;
@@ -285,7 +285,7 @@ sub error_pattern
 	return qr/$pattern/;
 }
 
-# Starts psql in the background, which continues after a failed statement.
+# Starts psql in the background. This psql continues after a failed statement.
 sub session
 {
 	my ($self, $database, %params) = @_;

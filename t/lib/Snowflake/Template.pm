@@ -23,7 +23,7 @@ sub instantiate
 	if (!-e $template)
 	{
 		_run(map { $_ eq $data ? "$template.part" : $_ } @initdb);
-		# The copy needs no WAL files, because _identify() runs pg_resetwal, which creates new files.
+		# The copied data directory needs no WAL files, because pg_resetwal creates new files.
 		unlink glob "$template.part/pg_wal/0*";
 		rename "$template.part", $template or croak "$template: $!";
 	}

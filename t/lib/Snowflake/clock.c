@@ -1,5 +1,5 @@
 // Changes the wall clock of a server into which a test preloads this library. The server's clock is
-// the kernel's clock plus an offset, or stands still. The library also simulates whether the kernel
+// the kernel's clock plus an offset, or stands still. The library simulates whether the kernel
 // reports a synchronized clock. The time since boot and the monotonic clock stay right.
 //
 // The functions of this library allocate no memory and take no lock. PostgreSQL reads the clock in
@@ -28,8 +28,7 @@ struct Setting {
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// Without the file, the server must not start, because a test could pass with the real clock for
-// the wrong reason.
+// If the file is missing, the server must not start, because a test could pass with the real clock.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);

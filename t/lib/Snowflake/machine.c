@@ -1,6 +1,6 @@
 // Simulates another machine, disk and clock source for a server into which a test preloads this
-// library. The library replaces files of the operating system by files in the directory
-// $SNOWFLAKE_MACHINE.
+// library. The server reads files in the directory $SNOWFLAKE_MACHINE instead of files of the
+// operating system.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Simulates a client in the tests of moves: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. The client inserts, updates and
-# deletes users of a shard on the server of the shard. The client ends when the file STOP exists or its parent process
-# has ended.
+# deletes rows of a shard on the server that has the shard. The client ends when the file STOP exists or its parent
+# process has ended.
 
 use strict;
 use warnings FATAL => 'all';
@@ -58,7 +58,7 @@ sub commit
 	{
 		my ($row, $state) = run($session, $sql);
 		return $row if $state eq '00000';
-		# Retries if the move has stopped writers, or if the server no longer has the table.
+		# A client repeats a statement if the move has stopped writers, or if the server no longer has the table.
 		if ($state =~ /^(40001|40P01|42P01|3F000)$/)
 		{
 			print $log "refused\n";

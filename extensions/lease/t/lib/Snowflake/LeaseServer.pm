@@ -25,8 +25,8 @@ sub create
 
 sub install { return $_[0]->safe_psql($_[1] // 'postgres', 'CREATE EXTENSION snowflake_fleet'); }
 
-# Sends a request for a lease, and returns the answer as a hash, or the error as {error}. The hash %request contains
-# call, server, incarnation, and all values that differ from the defaults.
+# Sends a request for a lease, and returns the answer as a hash, or the error as {error}. The hash %request contains the
+# fields "call", "server" and "incarnation", and other fields that differ from their defaults.
 sub ask
 {
 	my ($self, %request) = @_;

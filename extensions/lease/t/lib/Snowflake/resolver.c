@@ -1,8 +1,8 @@
-// Simulates DNS for a server into which a test preloads this library. A file contains the addresses
-// of each host name, and the time until DNS answers.
+// Simulates DNS for a server into which a test preloads this library. The library reads from a file
+// the addresses of each host name, and how long a look-up takes.
 //
-// Each line of the file has a host name, the seconds until the answer, and addresses. Other host
-// names are looked up as usual.
+// Each line of the file has a host name, the seconds until the answer, and addresses. Host names
+// that are not in the file are looked up as usual.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

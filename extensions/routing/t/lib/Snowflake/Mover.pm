@@ -71,7 +71,7 @@ sub finish
 	return { status => $move->{run}->full_result >> 8, output => $move->{output} };
 }
 
-# Kills snowflake-move-shard by SIGKILL, so that it cannot remove its objects.
+# Kills snowflake-move-shard by SIGKILL, so that the program cannot remove its objects.
 sub kill_it
 {
 	my ($self, $move) = @_;
@@ -80,7 +80,7 @@ sub kill_it
 	return;
 }
 
-# Returns the objects of moves that still exist on any server, except old schemas that a move keeps.
+# Returns the objects of moves that still exist on any server, except the old schemas.
 sub leftovers
 {
 	my ($self) = @_;
