@@ -141,7 +141,7 @@ foreach my $way (
 }
 
 # Drops the extension in a database for which "snowflake.max_databases" leaves no room in shared memory. The library
-# must keep the dropped high-water mark even without a place for the database.
+# must keep the high-water mark of the dropped extension.
 $node->clock->step(+60);
 $node->create_database($_) foreach qw(third fourth);
 $node->mint($ledger, "CREATE EXTENSION snowflake; $burst; $burst; $burst; DROP EXTENSION snowflake", 'fickle');

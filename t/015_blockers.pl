@@ -78,7 +78,7 @@ sub poll_call
 	return $said;
 }
 
-# Prevents minting by the code $step{make}, compares next_id() with health(), and runs the code $step{undo}. The element
+# Prevents minting by the code $step{make}, compares next_id() with health(), and runs the code $step{undo}. The value
 # $step{reason} is the reason that health() must show.
 sub holds
 {

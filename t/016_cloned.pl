@@ -1,7 +1,6 @@
-# Tests a database that minted its last id on another server. The tests copy a data directory, clone a machine or disk,
-# promote a standby and restore files. The log and health() report that the database minted its last id on another
-# server. Depending on "snowflake.on_clone", a cloned database mints ids at once, or after a superuser has called
-# accept_clone().
+# Tests a database that minted its last id on another server. The log and health() report that the database minted its
+# last id on another server. Depending on "snowflake.on_clone", a cloned database mints ids at once, or after a
+# superuser has called accept_clone().
 
 use strict;
 use warnings FATAL => 'all';

@@ -91,7 +91,7 @@ $node->refuses('SELECT snowflake.next_id(1)', $jumped, 'the jump is still refuse
 $clock->step(-7200);
 in_time('until it is taken back');
 
-# The clock is a day behind when the server starts. The clock is corrected before the first call of next_id().
+# The clock is a day behind when the server starts, and is corrected before the first call of next_id().
 boot(-86400);
 $clock->set(0);
 $node->safe_psql('postgres', 'SELECT minting FROM snowflake.health()');

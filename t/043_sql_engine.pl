@@ -128,7 +128,7 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# Runs a second script of generator_sql() in the same database. The second script may have another region, but not
+# Runs a second script of generator_sql() in the same database. The second script may use another region number, but not
 # another layout or role. The program psql reads the script from a file, because psql may stop at an error before it has
 # read its standard input.
 sub run_again
@@ -170,8 +170,7 @@ is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~
 	SELECT count(*) FROM pg_proc WHERE pronamespace = pg_my_temp_schema();
 	SQL
 
-# The functions of generator_sql() are SECURITY DEFINER. A caller of a SECURITY DEFINER function must not be able to run
-# own code with the owner's rights.
+# A caller of a SECURITY DEFINER function must not be able to run own code with the owner's rights.
 is(as_app(<<~'SQL', 'fleet'), '5', 'next_id() runs no operator of the caller');
 	CREATE TEMP TABLE run (who name);
 	GRANT ALL ON run TO PUBLIC;

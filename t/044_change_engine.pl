@@ -1,6 +1,6 @@
-# Tests that a database can change between the library and functions in SQL (the SQL engine) that also mint ids. The
-# statements of the application must stay the same. A dump of the SQL engine is restored on a server with the library,
-# where CREATE EXTENSION replaces the SQL engine. Later the test changes the database back to the SQL engine.
+# Tests that a database can change between the library and functions in SQL (the SQL engine) that also mint ids. A dump
+# of the SQL engine is restored on a server with the library, where CREATE EXTENSION replaces the SQL engine. Later the
+# test changes the database back to the SQL engine.
 
 use strict;
 use warnings FATAL => 'all';
@@ -67,8 +67,7 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Restores a dump of the SQL engine on the server with the library. The clock of the server with the library is behind
-# by less than "snowflake.max_wait".
+# Restores a dump of the SQL engine on the server with the library.
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -127,7 +126,8 @@ $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# Changes the database back to the SQL engine by its script and a dump without the extension.
+# Changes the database back to the SQL engine: runs the script of the SQL engine, and restores a dump without the
+# extension.
 as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
 my $list = $c->basedir . '/list';
 append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);

@@ -292,8 +292,8 @@ is($node->safe_psql('postgres', "SELECT last_value = $theirs FROM theirs"), 't',
 $session->quit;
 $node->stop;
 
-# Moves tables from pgEdge's extension snowflake to this extension. The extension of pgEdge must be dropped first,
-# because both extensions have the same name and schema.
+# Moves tables from pgEdge's extension snowflake to this extension. The extension of pgEdge must be dropped before
+# CREATE EXTENSION, because both extensions have the same name and schema.
 $node = Snowflake::Node->create_running('pgedge');
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE SCHEMA "App";

@@ -1,6 +1,6 @@
 # Tests that a routine of snowflake, called by a superuser, does not run a table owner's code as superuser. The role joe
-# attaches a function to his tables in every possible way. A superuser calls every routine of snowflake that can read or
-# change a table.
+# attaches a function to his tables in every possible way, and a superuser calls every routine that reads or changes
+# tables.
 
 use strict;
 use warnings FATAL => 'all';
@@ -272,7 +272,7 @@ my %calls = (
 my @none = qw(revoke_default_privileges type_for_ids tell_plan created_within has_id schema_of with_shard refuse_null refuse_snapshot wide_type is_of_application names_id tell_remaining refuse_schemas decoder_sql template_sql fill_template layout_words generator_sql tick_shift refuse_engine counter_words engine_words engine_template owns_shard check_origin keep_origin
 	check_late_time check_shard_range check_step first_kept_id first_start);
 
-# Orders the routines so that routines which create objects are called before routines which need the objects.
+# Routines that create objects are called before routines that need the objects.
 my @found = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', <<~'SQL');
 	SELECT proname, prokind, proretset AND prorettype = 'record'::regtype AND proallargtypes IS NULL
 	  FROM pg_proc AS p JOIN pg_depend ON classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e'

@@ -169,7 +169,7 @@ $session->quit;
 sub memory_of
 {
 	my ($session) = @_;
-	no warnings 'portable';    # memory addresses of the session have more than 32 bits
+	no warnings 'portable';    # hex() would warn about addresses of more than 32 bits
 	my $file = $node->basedir . '/memory';
 	foreach (1 .. 5)
 	{
@@ -184,7 +184,7 @@ sub memory_of
 		my $error = $session->{stderr};
 		$session->{stderr} = '';
 		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
-		note($error);    # the session has freed this piece of memory since its list was read
+		note($error);    # the memory was freed after the session had read its memory map
 	}
 	die 'the memory cannot be read';
 }

@@ -67,7 +67,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION snowflake_alias CASCADE');
 }
 is($node->safe_psql('postgres', 'SELECT check_value FROM snowflake.alias_keys()'), $check_value, 'alias_keys() shows the check value of the page');
 
-# Returns the rows of the documentation table whose header begins with $head.
+# Returns the rows of the table in doc/outside.md whose header begins with $head.
 sub rows
 {
 	my ($head) = @_;

@@ -62,8 +62,7 @@ $lease_server->append_conf('postgresql.conf', "synchronous_standby_names = ''\n"
 $lease_server->reload;
 is(scalar(mint($server, 10)), 10, 'the server mints when the lease server no longer waits for a standby');
 
-# Drops and creates a database while the clock is set back. New ids must be greater than the ids of the dropped
-# database.
+# Drops and creates a database, and sets the clock back. New ids must be greater than the ids of the dropped database.
 my @ids;
 sub goes_on_when_recreated
 {

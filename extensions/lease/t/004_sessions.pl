@@ -1,5 +1,5 @@
-# Tests new sessions of a server that leases its region, short leases, and regions that are lost while calls wait. Tests
-# a host of the lease server that does not answer.
+# Tests new sessions of a server that leases its region, short leases, and leases that are revoked while calls wait.
+# Tests a host of the lease server that does not answer.
 
 use strict;
 use warnings FATAL => 'all';

@@ -40,8 +40,8 @@ sub adapted
 	return $text;
 }
 
-# Moves the configuration files of a server out of its data directory, as Debian's packages do. Replaces the commands
-# `runuser`, `chown` and `systemctl` by scripts.
+# Moves the configuration files of a server out of its data directory, as Debian's packages do. Creates scripts that
+# replace the commands `runuser`, `chown` and `systemctl`.
 sub debian
 {
 	my ($node, $hba) = @_;
@@ -72,7 +72,7 @@ sub debian
 	return;
 }
 
-# Runs shell commands with the home directory, PATH and default server of a simulated machine.
+# Runs shell commands as on the machine of a server, with its home directory, PATH and psql defaults.
 sub shell
 {
 	my ($node, $commands, %environment) = @_;
@@ -105,7 +105,8 @@ sub mint { return $_[0]->ids('SELECT snowflake.next_id(g % 40) FROM generate_ser
 sub twice { my %seen; return scalar grep { $seen{$_}++ } @_; }
 sub now_of { return $_[0]->safe_psql('postgres', 'SELECT clock_timestamp()'); }
 
-# Runs the section "Three servers" of doc/fleet.md. One of the servers already mints in a static region.
+# Runs the section "Three servers" of doc/fleet.md. One of the three servers already mints ids in a region that
+# "snowflake.region" sets.
 
 my $title = 'Three servers';
 my $lease_server = Snowflake::LeaseServer->new('lease_server');
@@ -202,8 +203,8 @@ like($lease_server->safe_psql('fleet', next_block($title)), qr/^Region 4 is free
 systemctl($server{south}, 'start');
 section_ends($title);
 
-# Runs the section "The lease server was promoted, or restored" of doc/fleet.md. Another stored timeline simulates a
-# promotion, and changed rows without a new signature simulate a restore.
+# Runs the section "The lease server was promoted, or restored" of doc/fleet.md. The test simulates a promotion by a
+# changed timeline, and a restore by changed rows without a new signature.
 
 sub waits { return $west->poll_query_until('app', q{SELECT last_message LIKE '%waits for an operator%' FROM snowflake.lease}); }
 sub renewed { return $west->poll_query_until('app', q{SELECT last_message ~ '^(renewed|leased)' FROM snowflake.lease}); }

@@ -1,4 +1,4 @@
-# Tests that no id repeats after rows were lost by a failover or recovery, because the new server leases another region.
+# Tests that no id repeats after a failover or recovery has lost rows. The recovered server must lease another region.
 
 use strict;
 use warnings FATAL => 'all';

@@ -30,7 +30,7 @@ sub goes_on
 	is($server->safe_psql('postgres', 'SELECT region, incarnation FROM snowflake.lease'), $held, "$after: the server has the same region and incarnation");
 }
 
-# Simulates a promotion of the lease server, which refuses all requests until confirm_no_data_loss() is called.
+# A promoted lease server refuses all requests until confirm_no_data_loss() is called.
 $lease_server->safe_psql('postgres', 'UPDATE snowflake_fleet.fleet SET timeline = timeline + 1; SELECT snowflake_fleet.sign_rows()');
 ok(said_until('waits for'), 'the server gets the message that the lease server waits for an operator');
 $lease_server->safe_psql('postgres', 'SELECT snowflake_fleet.confirm_no_data_loss(old_is_stopped => true)');

@@ -1,5 +1,5 @@
 # Tests several hosts in "snowflake.lease_conninfo". If one host does not answer or grants no lease, the server must try
-# the next host.
+# the next host in "snowflake.lease_conninfo".
 
 use strict;
 use warnings FATAL => 'all';
@@ -86,7 +86,7 @@ connect_by('host=fleet.example port=' . $lease_server->port);
 renewed_since('the lease is renewed if the first address of a name is silent');
 like($server->log_content, qr/stopped waiting for fleet.example \(127.0.0.2\), port \d+/, 'the log names the silent address');
 
-# Each request of a server looks up the host name of the lease server again.
+# A server must look up the host name of the lease server again for each request.
 $resolver->set('fleet.example' => [ 0, '127.0.0.2' ]);
 $server->poll_query_until('postgres', 'SELECT missed_renewals > 1 FROM snowflake.lease') or die 'it answers';
 $resolver->set('fleet.example' => [ 0, '127.0.0.1' ]);

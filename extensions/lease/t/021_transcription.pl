@@ -82,7 +82,7 @@ $seen{$_}++ foreach map { /\t(granted|given_back|lost|full|halted|clock_ahead|ta
 cmp_ok($seen{$_} // 0, '>', 20, "the case $_ occurs " . ($seen{$_} // 0) . ' times')
   foreach qw(granted given_back lost full halted clock_ahead taken term_over);
 
-# Counts renewals of leases that the lease server had lost before confirm_data_loss().
+# Counts renewals of leases of which the lease server has no record.
 my ($adopted, $older) = (0, 0);
 my @holder;
 foreach (@lines)

@@ -56,7 +56,7 @@ $lease_server->stop;
 $first->restart;
 is(scalar($first->ids('SELECT snowflake.next_id(1)')), 1, 'a static server starts and mints without the lease server');
 
-# Changes the first server from its static region to leased regions.
+# Changes a server from "snowflake.region" to "snowflake.leased_regions".
 $lease_server->start;
 my ($before) = $first->ids('SELECT snowflake.next_id(1)');
 $first->stop;

@@ -31,8 +31,7 @@ sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
 # Lists the steps of a move, each with a lock that delays the step, and with the output that shows the step. The
-# constraint trigger held_up delays the commit of a change of the shard map, but not the trial change that
-# snowflake-move-shard rolls back.
+# constraint trigger held_up delays only the commit of a change of the shard map.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -64,8 +63,7 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# Locks the table on the target before the replication slot exists. The copy of rows begins when the replication
-		# slot exists.
+		# The copy of rows begins when the replication slot exists, so the table on the target is locked before.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;

@@ -27,7 +27,7 @@ $_->append_conf('postgresql.conf', 'max_logical_replication_workers = 8'), $_->r
 sub hold
 {
 	my ($node, $sql) = @_;
-	# A SET statement could come too late, because the timeouts of the test are short.
+	# The timeouts of the test could end the session before a SET statement is executed.
 	local $ENV{PGOPTIONS} = '-c idle_session_timeout=0 -c idle_in_transaction_session_timeout=0 -c statement_timeout=0';
 	my $session = $node->session;
 	$session->query_safe('BEGIN');
@@ -86,8 +86,7 @@ foreach my $back ('', 'soon')
 {
 	my $shard = $back ? 5 : 4;
 	$mover->run('--shard' => $shard, '--to' => 'b', '--until' => 'copied');
-	# The program snowflake-move-shard first tries the change of the shard map and rolls it back. The trigger is enabled
-	# afterwards, so that only the real change waits.
+	# The trigger is enabled after the trial change of the shard map, so that only the real change waits.
 	$writer = hold($north, "UPDATE shard_$shard.users SET name = 'begun before' WHERE name = 'old 1'");
 	$move = $mover->start('--shard' => $shard, '--to' => 'b', '--wait' => $back ? 30 : 2);
 	$mover->wait_for($move, qr/writers or other locks did not end/);

@@ -56,8 +56,7 @@ sub killed_after_the_map
 	$holder->quit;
 	return;
 }
-# Kills snowflake-move-shard while it waits for the commit of a change of the shard map. At this step the source refuses
-# writes to the schema (fence).
+# Kills snowflake-move-shard while it waits for the commit of a change of the shard map.
 $fleet->control(<<~'SQL');
 	CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 	CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up();
@@ -180,8 +179,6 @@ sub clean
 	return;
 }
 my @missing = (
-	# Each line has the shard, the step of the move, the lost server, options, a message, and a statement that must
-	# succeed afterwards.
 	[ 5, 'copying', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the source no longer has a record of the move of shard 5$/m, 'ALTER TABLE shard_5.users ADD x int' ],
 	[ 6, 'copying', 'source', [ '--forget' => 'target', '--to' => 'b' ], qr/schema shard_6 contains the copied rows, and belongs to role/, 'ALTER TABLE shard_6.users ADD x int' ],
 	[ 7, 'fenced', 'target', [ '--forget' => 'source', '--from' => 'a' ], qr/the fence is removed, and the source accepts writes/, "INSERT INTO shard_7.users (name) VALUES ('on'); ALTER TABLE shard_7.users ADD x int" ],

@@ -9,7 +9,7 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# Makes the replaced files for a server that is not running.
+# Prepares a server that is not running.
 sub new
 {
 	my ($class, $node) = @_;
@@ -21,8 +21,7 @@ sub new
 
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets the content of files in the sysfs directory of the disk. The keys of %says are file names, and the values are the
-# contents.
+# Sets files in the sysfs directory of the disk. The hash %says maps file names to contents.
 sub set_disk
 {
 	my ($self, %says) = @_;
@@ -31,7 +30,7 @@ sub set_disk
 	return;
 }
 
-# Sets the kernel's clock source and the processor's flags. If an argument is undef, its file does not exist.
+# Sets the kernel's clock source and the processor's flags.
 sub set_clock_source
 {
 	my ($self, $source, $flags) = @_;

@@ -2,8 +2,8 @@
 // the kernel's clock plus an offset, or stands still. The library simulates whether the kernel
 // reports a synchronized clock. The time since boot and the monotonic clock stay right.
 //
-// The functions of this library allocate no memory and take no lock. PostgreSQL reads the clock in
-// its handler of SIGALRM, which may interrupt malloc(). The offset of the clock is in mapped
+// The functions of this library must not allocate memory or take a lock. PostgreSQL reads the clock
+// in its handler of SIGALRM, which may interrupt malloc(). The offset of the clock is in mapped
 // memory, because reading a file at each call would be slow.
 
 #define _GNU_SOURCE
