@@ -104,7 +104,8 @@ $node->finish_writer($call);
 $node->reconfigure(synchronous_standby_names => "'nobody'");
 sub soon { return $node->safe_psql('postgres', "SET synchronous_commit = local; $_[0]"); }
 my $waiting = $node->start_writer(q{INSERT INTO t (n) VALUES (2) RETURNING id});
-$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}) or BAIL_OUT('no commit waits');
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'writer' AND wait_event = 'SyncRep'})
+  or BAIL_OUT('no commit waits');
 my $later = soon('INSERT INTO t DEFAULT VALUES RETURNING id');
 $node->poll_query_until('postgres', "SELECT clock_timestamp() > snowflake.time_of($later) + interval '2 ms'") or BAIL_OUT('the clock stands still');
 my $while_it_waits = soon('SELECT snowflake.settled_before()');

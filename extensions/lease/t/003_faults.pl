@@ -47,9 +47,7 @@ $server->poll_query_until('postgres', "SELECT last_message IS NOT NULL FROM snow
 like($server->safe_psql('postgres', 'SELECT last_message FROM snowflake.lease'), qr/no commit/, 'the view lease shows the failed commit of the lease server');
 is($server->safe_psql('postgres', 'SELECT region IS NULL FROM snowflake.lease'), 't', 'the server has no region after the failed commit');
 # A server must not use a lease if the lease server's wait for its synchronous standby was cancelled.
-$lease_server->append_conf('postgresql.conf', "synchronous_standby_names = 'nobody'\n");
-$lease_server->reload;
-$lease_server->poll_query_until('postgres', q{SELECT current_setting('synchronous_standby_names') = 'nobody'}) or die 'no reload';
+$lease_server->reconfigure(synchronous_standby_names => "'nobody'");
 $lease_server->safe_psql('postgres', 'SET synchronous_commit = local; DROP TRIGGER refuse ON snowflake_fleet.region');
 my $waits = q{SELECT pid FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event = 'SyncRep'};
 $lease_server->poll_query_until('postgres', "SELECT count(*) >= 1 FROM ($waits) AS w") or die 'nobody waits for the standby';
