@@ -437,7 +437,7 @@ CALL snowflake.backfill('heap', 'id', 'made', 17);
 ROLLBACK PREPARED 'by hand';
 SELECT DISTINCT snowflake.region_of(id) AS region FROM heap WHERE made IS NOT NULL;
 INSERT INTO by_hand SELECT snowflake.make_id(clock_timestamp(), 17, 0, 28);
-SELECT regexp_replace(refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17)$$), 'such an id of .* or later', 'such an id of UNTIL or later');
+SELECT regexp_replace(refusal($$CALL snowflake.backfill('heap', 'id', 'made', 17)$$), 'region and shard, of .* or later', 'region and shard, of UNTIL or later');
 DELETE FROM by_hand;
 CALL snowflake.backfill('heap', 'id', 'made', 17);
 -- Each row that is inserted later gets a different id of its time, in the region and shard that are reserved for the

@@ -104,7 +104,7 @@ my %restored = (
 	message => 'the restored ids have another layout than this database',
 	detail => 'CREATE EXTENSION recorded layout 41/5\+5/12, tick 1 ms, .*\. The ids in the dump have layout 41/5\+8/10, tick 1 ms, '
 	  . '.*Generated columns, indexes and partitions may be wrong',
-	hint => 'In a new database, create the extension with the dump.s "snowflake.layout", "snowflake.tick" and "snowflake.epoch". Then restore the dump there');
+	hint => 'In a new database, create the extension with the dump.s "snowflake.layout", "snowflake.tick" and "snowflake.epoch". Then restore the dump into the new database');
 
 sub all_refuse
 {

@@ -50,7 +50,7 @@ my $minted = $node->safe_psql('app', 'INSERT INTO old VALUES (DEFAULT, NULL) RET
 # the region that backfill() uses.
 $node->start_with('snowflake.region = 3');
 $node->safe_psql('app', 'INSERT INTO old SELECT NULL, now()');
-$node->refuses($backfill, { sqlstate => '55000', message => 'ids of region 31, shard 5 already exist', detail => 'Column public\.old\.id already contains such an id of .* or later' },
+$node->refuses($backfill, { sqlstate => '55000', message => 'ids of region 31, shard 5 already exist', detail => 'Column public\.old\.id already contains an id of this region and shard, of .* or later' },
 	'backfill() fails if ids were minted in its origin', 'app');
 $node->safe_psql('app', 'CREATE TABLE another AS SELECT NULL::bigint AS id, made FROM old; ALTER TABLE another ALTER id SET DEFAULT snowflake.next_id(5); CREATE INDEX ON another (made)');
 $node->safe_psql('app', "CALL snowflake.backfill('another', 'id', 'made', shard => 5)");

@@ -35,9 +35,9 @@ COMMENT ON FUNCTION snowflake.shard_stats() IS 'Returns the rows of the view sno
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
   'Shows a row for each shard for which this database has minted since the server started: the last id and the time '
-  'of this id. Also shows the following since the time in column stats_since: ids, batches, ticks borrowed ahead of '
-  'the clock, waits, ms waited, calls refused because of the clock, average ids per second. The column capacity shows '
-  'how many ids a shard can mint in a second';
+  'of this id. Other columns count events since the time in column stats_since: ids, batches, ticks borrowed ahead '
+  'of the clock, waits, ms waited, calls refused because of the clock, average ids per second. The column capacity '
+  'shows how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -52,9 +52,9 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view s
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
   'Shows sums over all shards of this database since the time in column stats_since: ids, batches, borrowed ticks, '
-  'waits, ms waited, refused calls. Also shows the writes of the high-water mark, and the waits for the flush of the '
-  'mark (number, total ms, longest ms). Also shows the waits before commits, the average ids per second, and how many '
-  'ids a shard can mint in a second';
+  'waits, ms waited, refused calls. The view also counts the writes of the high-water mark, and the waits for the '
+  'flush of the mark (number, total ms, longest ms). Other columns show the waits before commits, the average ids '
+  'per second, and how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -65,9 +65,9 @@ COMMENT ON FUNCTION snowflake.refusals() IS 'Returns the rows of the view snowfl
 
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
-  'Shows the refused calls of this database since the counters were last reset. Each row shows a cause, the number of '
-  'refused calls, and the time of the last refused call. The time since which calls are refused is null if calls are '
-  'no longer refused';
+  'Shows the refused calls of this database since the counters were last reset. Each row shows a cause, the number '
+  'of refused calls, and the time of the last refused call. The column since has the time since which calls are '
+  'refused, or null if calls are no longer refused';
 
 CREATE FUNCTION snowflake.databases(
     OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text,
@@ -94,9 +94,9 @@ COMMENT ON FUNCTION snowflake.clock_history() IS 'Returns the row of the view sn
 
 CREATE VIEW snowflake.clock_history AS SELECT * FROM snowflake.clock_history();
 COMMENT ON VIEW snowflake.clock_history IS
-  'Shows the steps of the clock since the server started. Also shows the offset and the estimated error that the '
-  'kernel reports (null if the kernel reports none), the kernel''s clock source, and whether the processor''s counter '
-  'is used between two clock readings. The view health shows the present state of the clock';
+  'Shows the steps of the clock since the server started. Other columns show the clock''s offset and estimated error '
+  'as the kernel reports them (null if the kernel reports none), the kernel''s clock source, and whether the '
+  'processor''s counter is used between two clock readings. The view health shows the present state of the clock';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
@@ -112,11 +112,11 @@ CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
   'Shows the lease of this server: the number of the fleet, the region, the end of the lease, and the end that '
   'sessions use. The lease length that this server requests is the age of this server run, at least a minute, and at '
-  'most snowflake.lease. Also shows the last renewal and the failed renewals since then, the last contact, and how '
-  'many ms this server''s clock was then ahead of the lease server''s clock. The column incarnation has the number of '
-  'this server run, and conflict has another server that mints in the same region. Also shows the last message of the '
-  'lease worker. If the server only reports a static region, the row has no lease. If snowflake.lease_conninfo is not '
-  'set, the view has no row';
+  'most snowflake.lease. Other columns show the last renewal, the failed renewals since then, the last contact with '
+  'the lease server, and how many ms this server''s clock was ahead of the lease server''s clock at that contact. '
+  'The column incarnation has the number of this server run. The column conflict has the name of another server that '
+  'mints in the same region. The column last_message has the last message of the lease worker. If the server only '
+  'reports a static region, the row has no lease. If snowflake.lease_conninfo is not set, the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.

@@ -113,7 +113,7 @@ void error_sequence_range(int sequence) {
                   errmsg("sequence %d is out of range", sequence),
                   errdetail("Layout %s has sequence numbers 0 to %llu.", layout_bits_text(layout),
                             static_cast<unsigned long long>(layout.sequence_mask())),
-                  errhint("Pass a sequence number of the layout.")));
+                  errhint("Pass a sequence number that the layout has.")));
 }
 
 void error_no_last_id() {

@@ -72,7 +72,7 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
               (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                errmsg("check symbol \"%s\" does not match this base32 id", character_at(text, at)),
                errdetail("At least one character of the id is wrong."),
-               errhint("Compare the id with its source.")));
+               errhint("Copy the id again from where it was stored or sent.")));
   }
   elog(ERROR, "unexpected NumeralError %d", static_cast<int>(error));
 }

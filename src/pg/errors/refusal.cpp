@@ -100,7 +100,7 @@ constexpr RefusalText kTable[kBlockers] = {
      "the restored ids have another layout than this database",
      "restored ids have another layout than this database",
      "In a new database, create the extension with the dump's \"snowflake.layout\", "
-     "\"snowflake.tick\" and \"snowflake.epoch\". Then restore the dump there."},
+     "\"snowflake.tick\" and \"snowflake.epoch\". Then restore the dump into the new database."},
     {Blocker::seal_not_carried, Cause::seal, kState,
      "a dump of this database would not contain the layout of its ids",
      "a dump would not contain the id layout",

@@ -10,8 +10,8 @@ CREATE TABLE snowflake_fleet.refusal (
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
-  'The requests that were refused, by server and cause. The causes are full, halted, clock_ahead, taken and lost. The '
-  'cause conflict means that another server uses the same static region';
+  'The requests that were refused, by server and cause. The possible causes are full, halted, clock_ahead, taken and '
+  'lost. The cause conflict means that another server uses the same static region';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -80,10 +80,10 @@ CREATE VIEW snowflake_fleet.regions AS
      OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
 COMMENT ON VIEW snowflake_fleet.regions IS
   'Shows the regions that servers have requested: the server, the state, and the end and the beginning of the lease. '
-  'Also shows the last request of the server that holds the lease, how far this server''s clock was then ahead, and '
-  'whether the region is free now. The incarnation identifies the run of this server, as in the server''s view '
-  'snowflake.lease. The address is that of this server. If the state of a region is static, a server has reported the '
-  'region within the last minute';
+  'For the server that holds the lease (the holder), other columns show the last request, how far the holder''s '
+  'clock was then ahead, the network address, and the incarnation, which identifies the holder''s run as in its view '
+  'snowflake.lease. The column free shows whether the region is free now. If the state of a region is static, a '
+  'server has reported the region within the last minute';
 
 CREATE VIEW snowflake_fleet.servers AS
   SELECT s.name AS server, s.added, s.removed,
@@ -102,9 +102,9 @@ CREATE VIEW snowflake_fleet.servers AS
        WHERE x.server OPERATOR(pg_catalog.=) s.name AND x.since IS NOT NULL
        ORDER BY x.last DESC LIMIT 1) AS f ON true;
 COMMENT ON VIEW snowflake_fleet.servers IS
-  'Shows the servers of the fleet: when each server was added and removed, and its last request. Also shows the '
-  'regions of the server, and the regions in which the server or a clone of it mints. If requests of the server are '
-  'refused now, shows the cause and since when';
+  'Shows the servers of the fleet: when each server was added and removed, and its last request. Other columns show '
+  'the regions of the server, and the regions in which the server or its clone mints. If the lease server refuses '
+  'requests of the server, the columns refused and refused_since show the cause and the time of the first refusal';
 
 CREATE FUNCTION snowflake_fleet.why_not_usable(OUT reason text, OUT advice text)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$

@@ -20,8 +20,8 @@ AS $$
     JOIN pg_class AS s ON s.oid IN (u.objid, u.refobjid) AND relkind = 'S'
 $$;
 COMMENT ON FUNCTION snowflake.sequences_of(snowflake.key_column) IS
-  'Internal: for adopt(): the sequences that a column owns, or that its default uses, except the sequence of an '
-  'identity column';
+  'Internal: for adopt(): returns the sequences that a column owns, or that its default uses, except the sequence of '
+  'an identity column';
 
 CREATE FUNCTION snowflake.other_uses(sequence regclass, keys snowflake.key_column[]) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -40,8 +40,8 @@ AS $$
              AND refobjid NOT IN (SELECT a.relation FROM snowflake.attributes_of(keys) AS a)) AS f (o)
 $$;
 COMMENT ON FUNCTION snowflake.other_uses IS
-  'Internal: for adopt(): the defaults and other objects that use a sequence, and the column that owns the sequence, '
-  'without key columns. The result is null if no other object uses the sequence';
+  'Internal: for adopt(): returns the defaults and other objects that use a sequence, and the column that owns the '
+  'sequence, without key columns. The result is null if no other object uses the sequence';
 
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
 -- OWNER TO the present owner changes nothing. The statement locks a view, a sequence or a foreign table, and no other
@@ -75,7 +75,7 @@ AS $$
     ORDER BY s.sequence)
 $$;
 COMMENT ON FUNCTION snowflake.lock_steps IS
-  'Internal: for adopt(): the statements that lock views, tables and sequences';
+  'Internal: for adopt(): returns the statements that lock views, tables and sequences';
 
 -- Each table is rewritten once. A session compiles a PL/pgSQL routine again after ALTER ROUTINE. Without ALTER ROUTINE,
 -- open sessions would keep the old types in trigger functions and in variables that are declared with %TYPE.
@@ -104,8 +104,8 @@ AS $$
      FROM again AS a, snowflake.recreate_statements(a.class, a.object) AS s ORDER BY a.level, a.name, s.n, s.statement)
 $$;
 COMMENT ON FUNCTION snowflake.widen_steps(snowflake.key_column[]) IS
-  'Internal: for adopt(): the steps that drop the views and other objects over the columns, make the columns wider, '
-  'and create these objects again';
+  'Internal: for adopt(): returns the steps that drop the views and other objects over the columns, make the columns '
+  'wider, and create these objects again';
 
 CREATE FUNCTION snowflake.mint_steps(key snowflake.key_column, shard integer, drop_sequence boolean)
   RETURNS SETOF snowflake.step
@@ -137,7 +137,7 @@ AS $$
    WHERE c.oid = key.relation ORDER BY s.n, s.statement
 $$;
 COMMENT ON FUNCTION snowflake.mint_steps IS
-  'Internal: for adopt(): the steps that set a default that mints ids, and record the column in the table '
+  'Internal: for adopt(): returns the steps that set a default that mints ids, and record the column in the table '
   'snowflake.adopted';
 
 CREATE FUNCTION snowflake.refuse_rights(steps snowflake.step[]) RETURNS void
@@ -193,7 +193,8 @@ BEGIN
   END;
 END
 $$;
-COMMENT ON FUNCTION snowflake.adopt_steps IS 'Internal: for adopt(): all steps of a transaction, after all checks';
+COMMENT ON FUNCTION snowflake.adopt_steps IS
+  'Internal: for adopt(): returns all steps of a transaction, after all checks';
 
 CREATE FUNCTION snowflake.refuse_locked(steps snowflake.step[], attempts integer, waited text) RETURNS void
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp

@@ -42,8 +42,8 @@ AS $$
    WHERE tgenabled <> 'O'
 $$;
 COMMENT ON FUNCTION snowflake.column_hindrances IS
-  'Internal: for adopt(): the properties of columns and their foreign keys that prevent the columns from becoming '
-  'wider. The result is null for a column without such a property';
+  'Internal: for adopt(): returns the properties of columns and their foreign keys that prevent the columns from '
+  'becoming wider. The result is null for a column without such a property';
 
 -- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
 -- objects from dependents() again. hindrances() returns the remaining objects that use the columns, the row types, or
@@ -79,8 +79,8 @@ AS $$
    WHERE h IS NOT NULL
 $$;
 COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
-  'Internal: for adopt(): the objects that prevent columns from becoming wider: functions, generated columns, '
-  'partition keys, domains, uses of the row type, and views that cannot be created again';
+  'Internal: for adopt(): returns the objects that prevent columns from becoming wider: functions, generated '
+  'columns, partition keys, domains, uses of the row type, and views that cannot be created again';
 
 -- A function that a check or an index calls may not accept bigint. To test whether the function accepts bigint,
 -- try_wide() creates an empty table with the same checks and indexes in the same schema. try_wide() then makes the
@@ -120,8 +120,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.try_wide(snowflake.key_column[]) IS
-  'Internal: for adopt(): the tables whose checks or indexes prevent columns from becoming wider, with the reasons. '
-  'Changes nothing';
+  'Internal: for adopt(): returns the tables whose checks or indexes prevent columns from becoming wider, with the '
+  'reasons. Changes nothing';
 
 CREATE FUNCTION snowflake.changes_of(columns snowflake.key_column[], OUT relation regclass, OUT changes text)
   RETURNS SETOF record
@@ -133,8 +133,8 @@ AS $$
    WHERE snowflake.wide_type(atttypid) IS NOT NULL GROUP BY k.relation ORDER BY k.relation
 $$;
 COMMENT ON FUNCTION snowflake.changes_of IS
-  'Internal: for adopt(): the actions of ALTER TABLE that change the type of columns to bigint or bigint[], for '
-  'each table';
+  'Internal: for adopt(): returns the actions of ALTER TABLE that change the type of columns to bigint or bigint[], '
+  'for each table';
 
 CREATE FUNCTION snowflake.foreign_keys_of(columns snowflake.key_column[]) RETURNS SETOF pg_constraint
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -145,7 +145,8 @@ AS $$
               OR a.relation = confrelid AND a.attnum = ANY (confkey))
 $$;
 COMMENT ON FUNCTION snowflake.foreign_keys_of IS
-  'Internal: for adopt(): the foreign keys that contain these columns, as referencing or as referenced columns';
+  'Internal: for adopt(): returns the foreign keys that contain these columns, as referencing or as referenced '
+  'columns';
 
 -- If the type of a foreign key's column changes, PostgreSQL compares the rows of the two tables again. The comparison
 -- runs as the owner of the changed table. If an id does not fit into a subscriber's integer column, the subscription

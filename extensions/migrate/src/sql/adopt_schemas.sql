@@ -26,7 +26,7 @@ AS $$
      AND (k.filled_by <> 'application' OR NOT k.of_several AND NOT k.refers)
 $$;
 COMMENT ON FUNCTION snowflake.keys_of_schemas IS
-  'Internal: for adopt_schemas(): the primary keys that snowflake, a sequence or the application fills';
+  'Internal: for adopt_schemas(): returns the primary keys that snowflake, a sequence or the application fills';
 
 CREATE FUNCTION snowflake.remaining_keys(schemas name[], leave_out regclass[], shard integer) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -45,7 +45,7 @@ AS $$
      AND (c.oid, attname)::snowflake.key_column <> ALL (snowflake.keys_of_schemas(schemas, leave_out, '{sequence}'))
 $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS
-  'Internal: for adopt_schemas(): keys that the application fills, and other columns that a sequence fills';
+  'Internal: for adopt_schemas(): returns keys that the application fills, and other columns that a sequence fills';
 
 -- A column that looks like an id only by its name is left out if the column cannot be changed.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
@@ -65,7 +65,7 @@ AS $$
      AND NOT EXISTS (SELECT snowflake.narrow_calls(own.columns)) AND NOT EXISTS (SELECT snowflake.try_wide(own.columns))
 $$;
 COMMENT ON FUNCTION snowflake.columns_of_schemas IS
-  'Internal: for adopt_schemas(): the columns whose type will become bigint or bigint[]';
+  'Internal: for adopt_schemas(): returns the columns whose type will become bigint or bigint[]';
 
 -- Tables that one view reads are changed together, so that the view is created again only once.
 CREATE FUNCTION snowflake.transactions(changed snowflake.key_column[], minting snowflake.key_column[])
@@ -87,7 +87,7 @@ AS $$
   SELECT NULL, ARRAY[m] FROM unnest(minting) AS m
 $$;
 COMMENT ON FUNCTION snowflake.transactions(snowflake.key_column[], snowflake.key_column[]) IS
-  'Internal: for adopt_schemas(): the transactions: first the transactions that make columns wider, then the '
+  'Internal: for adopt_schemas(): returns the transactions: first the transactions that make columns wider, then the '
   'transactions that set a default that mints ids';
 
 CREATE FUNCTION snowflake.refuse_schemas(schemas name[], leave_out regclass[]) RETURNS void
@@ -147,9 +147,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.plan IS
-  'Internal: for adopt() and adopt_schemas(): the keys that will get new defaults, the columns to make wider, the '
-  'lines of the dry run, and what the application must change. If the argument schemas is null, returns the plan for '
-  'the given keys';
+  'Internal: for adopt() and adopt_schemas(): returns the keys that will get new defaults, the columns to make '
+  'wider, the lines of the dry run, and what the application must change. If the argument schemas is null, returns '
+  'the plan for the given keys';
 
 -- A procedure with a SET clause cannot commit, so adopt_schemas() has no SET clause and qualifies every name with its
 -- schema.

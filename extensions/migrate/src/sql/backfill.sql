@@ -126,7 +126,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.lock_batch(regclass, name, name, text, timestamptz, timestamptz, integer) IS
   'Internal: for backfill(): locks the rows of a batch that no other session has locked, and returns their times. '
-  'Also returns the time of the first row that another session has locked. Returns null if there are no rows';
+  'The result also contains the time of the first row that another session has locked. The result is null if there '
+  'are no rows';
 
 CREATE FUNCTION snowflake.place_batch(reserved snowflake.backfills, upto timestamptz, tids tid[], times timestamptz[],
                                       held timestamptz, OUT placed tid[], OUT ids bigint[], OUT last_position bigint,
@@ -156,8 +157,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.place_batch(snowflake.backfills, timestamptz, tid[], timestamptz[], timestamptz) IS
-  'Internal: for backfill(): returns ids for a batch of rows. Also returns the time of the first row for which the '
-  'time unit (tick) has no free id';
+  'Internal: for backfill(): returns ids for a batch of rows. The result also contains the time of the first row for '
+  'which the time unit (tick) has no free id';
 
 CREATE FUNCTION snowflake.write_batch(relation regclass, id_column name, tids tid[], ids bigint[]) RETURNS integer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off

@@ -48,7 +48,7 @@ AS $$
   SELECT relation FROM up ORDER BY level DESC, relation LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake.root_of IS
-  'Internal: for adopt(): the topmost table from which a table inherits a column, or the table itself';
+  'Internal: for adopt(): returns the topmost table from which a table inherits a column, or the table itself';
 
 CREATE FUNCTION snowflake.with_children(relation regclass) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -58,7 +58,7 @@ AS $$
   TABLE down
 $$;
 COMMENT ON FUNCTION snowflake.with_children IS
-  'Internal: for adopt(): a table, its partitions and the tables that inherit from it, at any depth';
+  'Internal: for adopt(): returns a table, its partitions and the tables that inherit from it, at any depth';
 
 CREATE FUNCTION snowflake.attributes_of(columns snowflake.key_column[], OUT relation regclass, OUT attname name,
                                         OUT attnum smallint, OUT atttypid oid) RETURNS SETOF record
@@ -128,7 +128,7 @@ AS $$
    ORDER BY (f.relation, f.attribute)::snowflake.key_column <> ALL (keys), f.relation, f.attribute
 $$;
 COMMENT ON FUNCTION snowflake.referring_columns IS
-  'Internal: for adopt(): the key columns, and the columns that refer to them by foreign keys';
+  'Internal: for adopt(): returns the key columns, and the columns that refer to them by foreign keys';
 
 -- The relations of the application, without the relations of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean

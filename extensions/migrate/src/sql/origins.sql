@@ -121,8 +121,8 @@ BEGIN
   IF used IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('ids of region %s, shard %s already exist', chosen, wanted_shard),
-      DETAIL = format('Column %s already contains such an id%s.', used,
-                      CASE WHEN taken.region IS NULL THEN '' ELSE format(' of %s or later', taken.until) END),
+      DETAIL = format('Column %s already contains an id of this region and shard%s.', used,
+                      CASE WHEN taken.region IS NULL THEN '' ELSE format(', of %s or later', taken.until) END),
       HINT = CASE WHEN regions > 1 THEN 'Pass a region without ids of this shard.' ELSE 'Pass another shard.' END;
   END IF;
 END
@@ -173,7 +173,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
   'Internal: for backfill() and late_id(): returns the region for the old rows of a column, and reserves the region '
-  'if necessary. Also returns the time that is after all ids of these rows';
+  'if necessary. The result also contains the time that is after all ids of these rows';
 
 CREATE FUNCTION snowflake.check_late_time(at timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -18,8 +18,8 @@ AS $$
    ORDER BY p.oid::regprocedure::text
 $$;
 COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
-  'Internal: for adopt(): the functions that declare integers and are triggers of these relations, contain the name '
-  'of a relation, or have a parameter named like an id';
+  'Internal: for adopt(): returns the functions that declare integers and are triggers of these relations, contain '
+  'the name of a relation, or have a parameter named like an id';
 
 CREATE FUNCTION snowflake.limits_on_ids(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -104,8 +104,8 @@ AS $$
   SELECT snowflake.kept_sequences(keys, drop_sequence)
 $$;
 COMMENT ON FUNCTION snowflake.remaining(snowflake.key_column[], snowflake.key_column[], boolean) IS
-  'Internal: for adopt(): the objects that the application must change: columns whose names look like ids, functions '
-  'that declare integers, views that cast to integer, triggers before INSERT, and sequences';
+  'Internal: for adopt(): returns the objects that the application must change: columns whose names look like ids, '
+  'functions that declare integers, views that cast to integer, triggers before INSERT, and sequences';
 
 CREATE FUNCTION snowflake.tell_remaining(lines text[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -141,7 +141,7 @@ AS $$
   HAVING count(o.name) > 0
 $$;
 COMMENT ON FUNCTION snowflake.plan_lines IS
-  'Internal: for adopt(): the lines of a dry run that describe the locks and the changes of a transaction';
+  'Internal: for adopt(): returns the lines of a dry run that describe the locks and the changes of a transaction';
 
 CREATE FUNCTION snowflake.tell_plan(lines text[]) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp

@@ -29,8 +29,8 @@ AS $$
     FROM found AS f WHERE f.level > 0 GROUP BY 1, 2, 3 ORDER BY 4, 3, 2
 $$;
 COMMENT ON FUNCTION snowflake.dependents(snowflake.key_column[]) IS
-  'Internal: for adopt(): the views that show columns, directly or through other views, and the triggers, rules and '
-  'policies that name the columns or these views';
+  'Internal: for adopt(): returns the views that show columns, directly or through other views, and the triggers, '
+  'rules and policies that name the columns or these views';
 
 CREATE FUNCTION snowflake.narrow_calls(columns snowflake.key_column[], OUT caller text, OUT routine regprocedure)
   RETURNS SETOF record
@@ -46,8 +46,8 @@ AS $$
      AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.narrow_calls IS
-  'Internal: for adopt(): the views, triggers, rules and policies over columns that call functions with integer '
-  'arguments, and these functions';
+  'Internal: for adopt(): returns the views, triggers, rules and policies over columns that call functions with '
+  'integer arguments, and these functions';
 
 CREATE FUNCTION snowflake.create_statement(class regclass, object oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -73,7 +73,7 @@ AS $$
    WHERE class = 'pg_class'::regclass AND c.oid = object
 $$;
 COMMENT ON FUNCTION snowflake.create_statement IS
-  'Internal: for adopt(): the statement that creates a view, a trigger, a rule or a policy again';
+  'Internal: for adopt(): returns the statement that creates a view, a trigger, a rule or a policy again';
 
 -- If `role` is null, the owner of the relation runs the statement. The statements are ordered by `n`.
 CREATE FUNCTION snowflake.recreate_statements(class regclass, object oid, OUT n integer, OUT role oid,
@@ -111,8 +111,8 @@ AS $$
   SELECT g.n, g.role, g.statement FROM snowflake.grants_on_view(object) AS g WHERE class = 'pg_class'::regclass
 $$;
 COMMENT ON FUNCTION snowflake.recreate_statements IS
-  'Internal: for adopt(): the statements that create a view, a trigger, a rule or a policy again, with indexes, '
-  'states of triggers, comments and privileges';
+  'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again, with '
+  'indexes, states of triggers, comments and privileges';
 
 -- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. Like
 -- pg_dump, the other statements use the order of the list of privileges: a grantor receives the right to grant first.
@@ -142,7 +142,8 @@ AS $$
     JOIN names USING (grantee)
 $$;
 COMMENT ON FUNCTION snowflake.grants_on_view IS
-  'Internal: for adopt(): the statements that grant the privileges on a view again, and the grantors who run them';
+  'Internal: for adopt(): returns the statements that grant the privileges on a view again, and the grantors who run '
+  'them';
 
 CREATE FUNCTION snowflake.view_hindrances(views regclass[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -171,5 +172,5 @@ AS $$
     FROM pg_class AS c WHERE c.oid = ANY (views)
 $$;
 COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
-  'Internal: for adopt(): the objects and properties that prevent views from being dropped and created again without '
-  'a change. The result is null for a view without such a property';
+  'Internal: for adopt(): returns the objects and properties that prevent views from being dropped and created again '
+  'without a change. The result is null for a view without such a property';

@@ -250,7 +250,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.set_server(text, text) IS
-  'Adds a server to the map, or changes the connection string of a server. Returns the version of the map';
+  'Adds a server to the map of shards, or changes the connection string of a server. Returns the new version number '
+  'of the map';
 
 CREATE FUNCTION snowflake_fleet.drop_server(name text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -275,7 +276,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.drop_server(text) IS
-  'Removes a server without shards from the map. Returns the version of the map';
+  'Removes a server without shards from the map of shards. Returns the new version number of the map';
 
 CREATE FUNCTION snowflake_fleet.check_server(server text) RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -321,7 +322,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.assign(int4range, text) IS
-  'Assigns shards that have no rows yet to a server. Returns the version of the map';
+  'Assigns shards that have no rows yet to a server. Returns the new version number of the map of shards';
 
 CREATE FUNCTION snowflake_fleet.move(shard integer, source text, target text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -65,7 +65,7 @@ BEGIN
      OR jsonb_typeof(map -> 'servers') IS DISTINCT FROM 'object'
      OR jsonb_typeof(map -> 'shards') IS DISTINCT FROM 'object' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'the document is not a map',
+      MESSAGE = 'the document is not a map of shards',
       DETAIL = 'A map consists of a version, a history, servers and shards.',
       HINT = 'Pass a result of snowflake_fleet.export_map().';
   END IF;
@@ -103,7 +103,7 @@ BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF NOT state.is_copy AND state.version > 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database has its own map, not a copy',
+      MESSAGE = 'this database has its own map of shards, not a copy',
       DETAIL = format('This is the control database. The map of this database has version %s.', state.version),
       HINT = 'Import the map into the databases that route queries.';
   END IF;
@@ -183,8 +183,8 @@ COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
   'Call this function in the control database after it was restored, recovered or promoted. After the call, the map '
   'can be changed again. Pass the newest copy, in the form that export_map() returns. The newest copy replaces the '
   'map, unless the map follows the copy. The argument `others` has the versions of other copies, which are replaced '
-  'later. The program "snowflake-push-map --recover" collects the copies and their versions. If you pass no copy, you '
-  'confirm that no copy is newer than the map. Returns the version of the map';
+  'later. The program "snowflake-push-map --recover" collects the copies and their versions. If you pass no copy, '
+  'you confirm that no copy is newer than the map. Returns the version number of the resulting map';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

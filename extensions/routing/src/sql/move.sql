@@ -124,8 +124,9 @@ CREATE VIEW snowflake_fleet.moves AS
       ON database OPERATOR(pg_catalog.=) pg_catalog.current_database() AND slot_name OPERATOR(pg_catalog.~) slots
    WHERE state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON VIEW snowflake_fleet.moves IS
-  'Shows the open moves of shards, and the schemas that are kept after a move. Also shows whether the program '
-  'snowflake-move-shard runs, whether the replication slot is lost, and how many bytes of WAL the slot retains';
+  'Shows the open moves of shards, and the schemas that are kept after a move. Other columns show whether the '
+  'program snowflake-move-shard runs for the shard, whether its replication slot is lost, and how many bytes of WAL '
+  'the slot retains';
 
 -- snowflake-move-shard runs statements from the following tables as a superuser, so members of pg_write_all_data must
 -- not write the tables. The row security policies do not apply to the owner of the tables and to superusers.

@@ -160,7 +160,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('table %s has a primary key or a unique constraint', parent),
       DETAIL = 'PostgreSQL does not support keys over foreign tables. The table of each shard keeps its own key.',
-      HINT = 'Drop the key in this database.';
+      HINT = 'Drop the primary key or the unique constraint in this database.';
   END IF;
 END
 $$;

@@ -41,7 +41,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
-  'Internal: for create_shards(): runs the statements of the given steps that copy a table, as the owner of the table';
+  'Internal: for create_shards(): copies a table: runs the statements of the given steps as the owner of the table';
 
 CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,8 +81,8 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
-  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them after one '
-  'copy. Then rolls back the creation of this copy';
+  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them. The '
+  'function creates a copy of the table to print its statements, and rolls the copy back';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
