@@ -484,7 +484,7 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   ($text{postgres}) = $machine{PostgreSQL} =~ /^(\S+)/;
   my %commit = map { $_->[2] => 1 } grep { $_->[0] =~ /^(call|insert|crowd|single|first)$/ } @when;
   $text{commit} = join ' and ', sort keys %commit;
-  my @said = (['C: clock and swap', 'the lower bound: a C function that reads the clock and swaps a word'], ['next_id', '`snowflake.next_id(shard)`'],
+  my @said = (['C: clock and swap', 'the least possible cost: a C function that reads the clock and updates one number in memory'], ['next_id', '`snowflake.next_id(shard)`'],
     ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard in each call'], ['nextval cache 100', '`nextval()`, cache 100'],
     ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
     ['SQL engine', 'the SQL engine, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);

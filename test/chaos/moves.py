@@ -324,9 +324,9 @@ class Chaos:
             if code == 0:
                 self.moves += 1
                 return
-            # A move is finished with --force, because a killed snowflake-move-shard has not compared the rows of source
-            # and target. After all moves, the function verdict() compares the rows with the changes that clients have
-            # committed.
+            # The test finishes a move with --force if snowflake-move-shard was killed before it compared the rows of
+            # source and target. After all moves, the function verdict() compares the rows with the changes that clients
+            # have committed.
             confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")

@@ -1,8 +1,8 @@
 # Makes torture faults that stop the server, and faults that step the clock while the server runs or is stopped.
 #
 # Each fault chooses its random parameters first, so that only the seed decides them. Each fault returns a description
-# with its random parameters. After each fault the clock of the server is right again. Before a fault corrects a wrong
-# clock, clients mint for a while, because a faulty server could mint duplicate ids in this time.
+# with its random parameters. After each fault the clock of the server is right again. Clients also mint for a while
+# with the wrong clock, because a server with an error could mint duplicate ids in this time.
 package Crashes;
 
 use strict;

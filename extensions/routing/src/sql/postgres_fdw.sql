@@ -2,8 +2,8 @@
 -- partition, which is a foreign table. For a query by id, PostgreSQL contacts only the server that has the row.
 --
 -- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
--- foreign server change. A change of options locks no table, and sessions reconnect with their next transaction. A
--- foreign server for each server of the map would need fewer connections. A foreign table cannot change its foreign
+-- foreign server change. A change of options locks no table, and sessions reconnect with their next transaction. One
+-- foreign server for each real server would need fewer connections. But a foreign table cannot change its foreign
 -- server, and creating a new foreign table would wait for all readers of the whole table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
