@@ -13,8 +13,8 @@ COMMENT ON TABLE snowflake.adopted IS
   'delete the row of this column from snowflake.adopted';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
--- A default can call next_id() through a domain or through a function with a BEGIN ATOMIC body, and pg_depend shows
--- both. PostgreSQL stores no dependencies for a function body that is a string.
+-- A default can call next_id() through a domain or a function with a BEGIN ATOMIC body. The catalogue pg_depend shows
+-- both dependencies. PostgreSQL stores no dependencies for a function body that is a string.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

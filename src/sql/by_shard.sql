@@ -1,5 +1,5 @@
 
--- The operator class for partitions by shard, on one server
+-- Defines the operator class snowflake.by_shard, for hash partitions of a table by the shard of the id.
 
 CREATE FUNCTION snowflake.hash_by_shard(id bigint, seed bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_hash_by_shard'
@@ -64,5 +64,6 @@ BEGIN
 END
 $$;
 
--- The calls above have marked the layout as used. No id exists yet, so setval() marks the layout as unused again.
+-- The hash function calls above have marked the layout of ids as used. The database has no ids yet, so setval() marks
+-- the layout as unused again.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

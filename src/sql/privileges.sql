@@ -52,8 +52,8 @@ GRANT SELECT ON snowflake.layout, snowflake.shard_stats, snowflake.database_stat
 GRANT SELECT ON snowflake.lease TO pg_monitor;
 GRANT SELECT ON snowflake.backfills, snowflake.late_ids, snowflake.adopted TO PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
--- The owner of a database can restore a complete dump, including the high-water mark. A setval() cannot lower the
--- high-water mark.
+-- The owner of a database can restore a complete dump, including the high-water mark. The function setval() cannot
+-- lower the high-water mark.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
 -- Only the owner of the database may reserve a region and a shard for old rows. A region and a shard that are reserved

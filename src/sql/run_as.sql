@@ -1,6 +1,6 @@
--- Functions that run a statement on a table of another role with the rights of this role. Checks, index predicates,
--- triggers and policies of a table can call functions of the table's owner. If a superuser calls run_as(), code of the
--- table's owner must not get the superuser's rights.
+-- The functions run_as() and query_as() run a statement on a table with the rights of the table's owner. Checks, index
+-- predicates, triggers and policies of a table can call functions of the table's owner. If a superuser calls run_as(),
+-- code of the table's owner must not get the superuser's rights.
 
 CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp') RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_run_as'

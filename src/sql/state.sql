@@ -153,9 +153,9 @@ ALTER TABLE snowflake.dumped_seal ENABLE ALWAYS TRIGGER present_seal,
 SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
--- If a row of backfills or late_ids is deleted after its ids were given to rows, the same ids could be given again. The
--- trigger keep_origin refuses the deletion to the owner of the database and to members of pg_write_all_data. Only the
--- owner of the tables backfills and late_ids may delete the row.
+-- If a row of backfills or late_ids were deleted, ids that old rows already have could be given again. The trigger
+-- keep_origin refuses the deletion to the owner of the database and to members of pg_write_all_data. Only the owner of
+-- the tables backfills and late_ids may delete the row.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

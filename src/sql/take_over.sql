@@ -1,11 +1,12 @@
 -- Takes over a database that has minted with the SQL engine, which generator_sql() of snowflake_migrate prints. The
 -- schemas "snowflake" and "snowflake_sql" belong to the role that installed the SQL engine. The functions of the SQL
--- engine become members of the extension, and later parts of the script replace the functions. Defaults, indexes and
--- views that use the functions stay valid. Until the transaction of CREATE EXTENSION ends, no session can mint, because
--- the counters of the SQL engine are locked. The last steps are in taken_over.sql.
+-- engine become members of the extension, and later parts of the install script replace these functions. Defaults,
+-- indexes and views that use the functions stay valid. Until the transaction of CREATE EXTENSION ends, no session can
+-- mint, because the counters of the SQL engine are locked. The last steps are in taken_over.sql.
 --
--- The functions of the SQL engine move into a new schema, on which the engine's owner never had privileges. In the old
--- schema, the engine's owner could have created functions that the extension would call with the caller's rights.
+-- The script moves the functions of the SQL engine into a new schema, because the engine's owner never had privileges
+-- on the new schema. In the old schema, the engine's owner could have created functions that the extension would call
+-- with the caller's rights.
 DO $$
 DECLARE
   function text;
