@@ -72,7 +72,7 @@ bool check_layout(char** value, void**, GucSource) {
 }
 
 // An integer setting would round "100us" to 0 ms. A floating-point setting reads "100us" as 0.1 ms,
-// which is refused.
+// and check_tick() refuses fractions.
 bool check_tick(double* value, void**, GucSource) {
   if (*value == 0) return true;
   const auto ms = static_cast<uint32_t>(*value);

@@ -47,8 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // The flag `cloned` for other sessions is set here, because the caller will raise an error before
-  // it calls record_clone().
+  // Sets the flag `cloned` for other sessions, because the caller raises an error before it calls
+  // record_clone().
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

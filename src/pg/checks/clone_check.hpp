@@ -23,8 +23,9 @@ void record_clone(DatabaseState& state, const Moved& moved);
 
 bool clone_may_mint(const DatabaseState& state);
 
-// Returns which parts of the origin fingerprint have changed, without waiting and without errors.
-// REQUIRES a lock on the sequence snowflake.origin_fingerprint.
+// Compares the stored origin fingerprint with this server, and returns the parts that differ. The
+// comparison never waits and raises no error. REQUIRES a lock on the sequence
+// snowflake.origin_fingerprint.
 Moved moved_since(const StateSequences& sequences);
 
 Moved accept_clone();

@@ -34,8 +34,8 @@ struct DatabaseHealth {
   const char* same_ids;
 
   bool minting() const { return blocker == Blocker::none; }
-  // If the database mints, reason() and advice() return null, except for clones and for regions
-  // that several databases share.
+  // If the database can mint, reason() and advice() return null. They return a text if the database
+  // is a clone or shares its region with other databases.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
   const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 

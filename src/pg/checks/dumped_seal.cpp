@@ -5,7 +5,8 @@
 //
 // If no id of the database was minted or decoded before, the database takes over the layout of the
 // dump. If ids were minted or decoded before a dump with another layout is restored, every function
-// raises an error. Rows of the dump may then already have been decoded with the wrong layout.
+// raises an error. Rows of a dump with another layout may already have been decoded with the wrong
+// layout.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -18,17 +19,17 @@ namespace snowflake::pg {
 
 namespace {
 
-// A temporary table does not show that its owner may restore dumps, because every role may create
-// temporary tables.
+// Ownership of a temporary table does not prove that a role may restore dumps, because every role
+// may create temporary tables.
 bool keeps_restored_rows(const FormData_pg_class& relation) {
   return (relation.relkind == RELKIND_RELATION || relation.relkind == RELKIND_PARTITIONED_TABLE) &&
          relation.relpersistence != RELPERSISTENCE_TEMP;
 }
 
 // If a layout in snowflake.dumped_seal differs from the layout of the database, minting stops
-// permanently. Only some roles may therefore insert a layout that differs. A role that has only the
-// INSERT privilege on tables may not insert such a layout, because the role probably belongs to an
-// application.
+// permanently. Only a role that may restore dumps can insert a layout that differs from the layout
+// of the database. A role with only the INSERT privilege on tables may not insert a different
+// layout, because an application probably uses the role.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;
@@ -113,8 +114,8 @@ int64_t compare_with_local(const StateSequences& sequences, int64_t presented) {
   return sealed;
 }
 
-// Returns true if the database adopts the layout that was inserted, and false if the database
-// already has this layout. The argument `table` is null if a CHECK constraint calls the function.
+// Returns true if the database adopts the inserted layout, and false if the database already has
+// the inserted layout. The argument `table` is null if a CHECK constraint calls the function.
 bool compare(const StateSequences& sequences, int64_t presented, Relation table) {
   const int64_t sealed = compare_with_local(sequences, presented);
   if (presented == sealed) return false;

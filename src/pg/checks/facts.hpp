@@ -1,5 +1,6 @@
-// Gathers the facts for core/blocker.hpp that need no lock. The functions attach() and health()
-// gather facts that need a lock. To get a lock, attach() waits, but health() does not.
+// Gathers the facts that need no lock and that decide whether the database can mint ids
+// (core/blocker.hpp). The functions attach() and health() gather the facts that need a lock. The
+// function attach() waits for a lock, but health() does not.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -13,7 +14,8 @@ void gather_server_facts(Facts& facts);
 
 // Raises the error of the first blocker (state that prevents minting), or waits for a lease or the
 // clock. If is_in_the_way() returns true, the call has waited, and the caller must gather all facts
-// again. is_in_the_way() closes `mark` before the wait or the error.
+// again. The function is_in_the_way() closes `mark`, the sequence of the high-water mark, before
+// the wait or the error.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
 // Returns whether a high-water mark is so far ahead of the clock that minting must wait.

@@ -34,8 +34,8 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
       lsn = page.write(relation, *remembered);
     }
     page.close();
-    // The number of the fleet is flushed to disk before the first id is returned, so that every
-    // later clone contains the number.
+    // The number of the fleet (group of servers) is flushed to disk before the first id is
+    // returned. Every later clone of the database therefore contains the number.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

@@ -9,9 +9,9 @@
 namespace snowflake::pg {
 
 // Stores the number of this server's fleet (group of servers) durably, unless the database has
-// already stored such a number. The argument `remembered` receives the number of the stored fleet.
-// Returns false if DROP EXTENSION has removed the sequence snowflake.fleet. REQUIRES that this
-// server holds a lease, if the server leases regions.
+// already stored such a number. The argument `remembered` receives the fleet number that the
+// database has stored. Returns false if DROP EXTENSION has removed the sequence snowflake.fleet.
+// REQUIRES that this server holds a lease, if the server leases regions.
 bool remember_fleet(const StateSequences& sequences, int64_t* remembered);
 
 // Returns false only if the fleet number in the database differs from the fleet number of this

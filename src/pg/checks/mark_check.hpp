@@ -16,8 +16,9 @@ Blocker blocker_for_all(Relation mark);
 Blocker blocker_here(Relation mark);
 void check_mark(Relation mark);
 
-// Sets the high-water mark to `ms`, even if the present mark is later. The function set_mark()
-// never sets a mark below the greatest mark of this server run. Returns the durable mark.
+// Sets the stored high-water mark of the database to the time `ms`, even if the stored time is
+// later. The function set_mark() never sets a mark below the greatest mark of this server run.
+// Returns the durable mark.
 int64_t set_mark(int64_t ms);
 
 }  // namespace snowflake::pg

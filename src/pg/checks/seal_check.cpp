@@ -65,7 +65,7 @@ int64_t carried_seal(Oid table, int64_t local) {
 }
 
 // The acquire load pairs with the release stores in record_all_checked() and record_seal_checked().
-// A session that relies on another session's check must also see what the other session has written
+// A session that relies on a check by another session must also see every value that was written
 // before the check.
 bool is_of_late(const std::atomic<int64_t>& checked_us) {
   const int64_t checked = checked_us.load(std::memory_order_acquire);
@@ -100,11 +100,11 @@ bool seal_checked_lately(const DatabaseState& state) {
 
 bool go_by_checked_seal(const DatabaseState& state) {
   if (!seal_checked_lately(state)) return false;
-  // After another session had checked the layout, the extension may have been dropped and created
-  // again with another layout.
+  // The extension may have been dropped and created again with another layout since another session
+  // checked the layout.
   if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(mark_of(state).relation))) return false;
-  // During the look-up of the relation, another session may have replaced the shared state of the
-  // database.
+  // Another session may have replaced the shared state of the database while this session looked up
+  // the relation.
   if (!seal_checked_lately(state)) return false;
   use_seal(state.seal);
   return true;

@@ -21,8 +21,7 @@ struct StateSequences {
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
-    // If an extension named snowflake does not contain any of the members of StateSequences, the
-    // extension is another product.
+    // An extension named snowflake without any of these sequences and tables is another product.
     return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 
@@ -38,8 +37,8 @@ struct StateSequences {
 // Returns the session's cached OIDs of the sequences and tables, or looks up the members of the
 // extension. Relations that are not members of the extension are ignored, because any role can
 // create relations with the same names. Raises an error if the extension or one of its relations is
-// missing. The returned object is a copy, because taking a lock may run the callback that resets
-// the cache.
+// missing. Returns a copy of the cached OIDs, because a request for a lock can run the callback
+// that resets the cache.
 StateSequences known_state_sequences();
 // current_state_sequences() uses no cache, because the removal of a sequence from the extension
 // does not invalidate the cache.

@@ -41,8 +41,8 @@ void record_step_back(ClockWatch& watch, int64_t step_us) {
 void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. A step ahead that
-  // reverts a step back is logged as the end of the step back.
+  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. If a clock step
+  // ahead reverts an earlier step back, the server logs the end of the step back.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);

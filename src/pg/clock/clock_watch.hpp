@@ -2,9 +2,8 @@
 //
 // The wall clock is compared with the time since boot, which is never stepped. The clock base is
 // the difference between the wall clock and the time since boot at server start. The clock base is
-// stored in the postmaster's memory, so a crash restart neither accepts a jump nor undoes
-// accept_clock(). The file core/clock_base.hpp defines when a clock that was wrong at server start
-// is accepted.
+// in the postmaster's memory, so a crash restart does not change the clock base. The file
+// core/clock_base.hpp defines when a clock that was wrong at server start is accepted.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@ struct ClockWatch;
 void start_clock_watch(ClockWatch& watch);
 
 // Counts a step of the clock since the last call of check_clock() in any session. A session calls
-// check_clock() before it begins to mint, before it raises the high-water mark, and if the clock
-// goes back.
+// check_clock() before its first id, before a raise of the high-water mark, and when the clock goes
+// back.
 void check_clock();
 
 // A session calls check_clock_error() when it raises the high-water mark. The function

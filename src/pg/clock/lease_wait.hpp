@@ -6,7 +6,8 @@
 namespace snowflake::pg {
 
 // Wakes the lease worker if the call needs a lease, and sleeps for at most 100 ms. Raises the error
-// of `blocker` if the call has already waited for "snowflake.max_wait". The wait can be cancelled.
+// of `blocker` (the reason for the wait) if the call has already waited for "snowflake.max_wait".
+// The wait can be cancelled.
 void wait_for_lease(Blocker blocker, const Facts& facts, WaitBudget& budget);
 
 }  // namespace snowflake::pg

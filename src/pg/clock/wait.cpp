@@ -38,7 +38,8 @@ void sleep_for_database(const Wait& wait, WaitBudget& budget) {
   });
 }
 
-// Returns the clock time at which `position` is exactly `lead` ticks ahead of the clock.
+// Returns the clock time at which `position` is exactly `lead` ticks (time units) ahead of the
+// clock.
 int64_t target_of(uint64_t position, uint64_t lead) {
   return layout.ms_of_tick(layout.tick_of_position(position)) -
          static_cast<int64_t>(lead * layout.tick_ms);

@@ -52,7 +52,8 @@ OldestPreparedMint oldest_prepared_mint() {
     if (!is_mint(lock.locktag) || lock.holdMask == 0) continue;
     const uint64_t since =
         uint64_t{lock.locktag.locktag_field2} << 32 | lock.locktag.locktag_field3;
-    // A lock with a process id belongs to a session that has not completed PREPARE TRANSACTION yet.
+    // An advisory lock with a process id belongs to a session that has not completed PREPARE
+    // TRANSACTION yet.
     if (since < oldest.since)
       oldest = {since, lock.pid == 0 ? prepared_transaction_of(lock) : InvalidTransactionId};
   }

@@ -37,9 +37,9 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// The returned tick (time unit) is at most the high-water mark, and at least every mark that a
-// session has adopted. The settled id therefore does not decrease if the server starts again with
-// an earlier clock.
+// The returned tick (time unit) is at most the stored high-water mark. The returned tick is at
+// least every high-water mark that a session has adopted. The settled id does not decrease if the
+// server starts again with an earlier clock.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
   const int64_t mark_ms = limit == 0 ? durable_mark_ms() : 0;
@@ -76,8 +76,8 @@ SettledAnswer settled() {
     tick = state->settled.settle(layout, state->shard_counters(), target, open_since,
                                  prepared_since, sequence_starts);
   } else {
-    // No session has minted in this server run. The first session that mints raises the shard
-    // counters to the high-water mark before its first id.
+    // No session has minted an id in the database since the server start. The first session that
+    // mints raises the shard counters to the high-water mark before its first id.
     tick = std::min(target, prepared_since());
   }
   if (tick == 0) return no_answer(HeldBy::mark);

@@ -259,7 +259,8 @@ void error_exhausted() {
                   time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
 
-// The layout of the settings is not permanent yet, so the hint may suggest another layout.
+// Before CREATE EXTENSION the layout of ids is not permanent, so the hint may suggest another
+// layout.
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   refuse(Blocker::layout_exhausted, nullptr,

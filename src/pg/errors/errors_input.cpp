@@ -152,7 +152,8 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   const char* subject = psprintf("%lld", static_cast<long long>(id));
   const char* id_time = kept_time_text(id_ms);
   const int64_t ahead_ms = id_ms - clock_ms;
-  // Clocks are rarely wrong by a day, so an id far ahead of the clock probably has another epoch.
+  // An id far ahead of the clock probably has another epoch, because a server's clock is rarely
+  // wrong by a day.
   if (ahead_ms > kDayMs)
     refuse(Blocker::id_ahead, subject,
            psprintf("In layout %s, the id has the time %s. The clock shows %s. If the id was "

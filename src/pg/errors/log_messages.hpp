@@ -34,7 +34,7 @@ void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 // Log messages about the high-water mark and the layout
 //
 // The first high-water mark of a database in a server run is logged if the clock is past the mark.
-// The message of log_first_mark() is the only sign that the clock was far ahead at boot.
+// Only the message of log_first_mark() shows that the clock was far ahead at boot.
 void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();

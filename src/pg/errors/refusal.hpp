@@ -18,7 +18,8 @@ struct RefusalText {
 
 const RefusalText& text_of(Blocker blocker);
 
-// Installs the function that counts refused calls, and that logs when refusals begin.
+// Installs the function that counts refused calls, and that writes a log message when refusals
+// begin.
 void install_refusal_counter(void (*counter)(Blocker));
 
 // Counts the refused call, and raises the error of the blocker. The argument `subject` replaces %s

@@ -8,8 +8,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// The member `floor` is the last tick (time unit) that begins at or before a time. The member
-// `ceiling` is the first tick (time unit) that begins at or after the time.
+// The member `floor` is the last tick (time unit) that begins at or before the given time. The
+// member `ceiling` is the first tick (time unit) that begins at or after the given time.
 struct Ticks {
   uint64_t floor;
   uint64_t ceiling;

@@ -127,8 +127,8 @@ Oid operator_class_of_first(Relation index) {
 }
 
 // Returns whether a btree index contains every row of the table, in the order of the column. An
-// index with an operator class of another role could run functions of that role. Like the planner,
-// serves() skips an index that is too new for the current snapshot.
+// index with an operator class of another role could run functions of that role. The function
+// serves() skips an index that the current snapshot may not use, as the planner does.
 bool serves(Relation index, const Column& column) {
   const FormData_pg_index& form = *index->rd_index;
   return form.indisvalid && form.indkey.values[0] == column.number &&

@@ -8,9 +8,10 @@
 // volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
-// rows the same id. Three conditions guarantee that next_id() is replaced only in BeginCopyFrom():
-//  - The field `root` of the planner's support request is null. The planner always passes a root,
-//    so no plan, cached or of a trigger, can contain next_id_for_copy().
+// rows the same id. Three conditions guarantee that next_id() is replaced only in PostgreSQL's
+// function BeginCopyFrom():
+//  - The field `root` of the planner's support request is null. The planner always sets the field
+//    `root`, so no query plan can contain next_id_for_copy().
 //  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
 //    context of COPY; BeginCopyTo() only plans queries there. Other memory contexts are used by ADD
 //    COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply worker
@@ -18,8 +19,8 @@
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any
-// state behind. Not only COPY but also file_fdw and the initial copy of logical replication call
-// BeginCopyFrom(), and get the same replacement.
+// state behind. COPY, file_fdw and the initial copy of logical replication call BeginCopyFrom(), so
+// next_id() is replaced in all three.
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If an
 // inlined SQL function used its argument twice, each use would mint another id. The planner does
@@ -58,8 +59,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Returns whether two SQL functions call the same C function without a wrapper. PostgreSQL adds a
-// wrapper for ALTER FUNCTION SET and SECURITY DEFINER.
+// Returns whether two SQL functions directly call the same C function. If a function has a SET
+// clause or is SECURITY DEFINER, PostgreSQL calls the function through a wrapper.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;

@@ -34,7 +34,7 @@ bool has_subscription() {
 }
 
 // Returns a text that names a sign of other servers with the same tables, such as a subscription.
-// Returns null if there is no such sign.
+// Returns null if no sign of other servers with the same tables exists.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";

@@ -71,7 +71,7 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Collects reasons why an id cannot be valid, and returns the name of the server that would mint
+// Collects the reasons why an id cannot be valid. Returns the name of the server that would mint
 // the id.
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
@@ -92,7 +92,7 @@ const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64
   return server_of(origin, ids, id, own && owned);
 }
 
-// Describes an origin that backfill() or late_id() has reserved.
+// Describes a region and shard that backfill() or late_id() has reserved for old rows.
 struct ReservedOrigin {
   bool known;  // false if snowflake.backfills is locked
   bool found;

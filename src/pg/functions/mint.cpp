@@ -1,5 +1,5 @@
 // Normally, next_id() needs only a clock reading and one compare-and-swap. Other checks of
-// next_id() use cached values, which are read again only if no id can be claimed at once.
+// next_id() use cached values. If next_id() cannot get an id at once, it reads the values again.
 
 #include <algorithm>
 
@@ -92,10 +92,10 @@ struct Source {
   uint32_t region;
 };
 
-// Claims at least one id and at most `wanted` ids. If necessary, claim() waits for the clock or
-// raises the high-water mark. Claimed ids may be ahead of the clock by at most max_lead /
-// `lead_parts`. The argument `source` is an out-parameter, because a larger return value would be
-// passed on the stack.
+// Takes at least one new id and at most `wanted` new ids of a shard. If necessary, claim() waits
+// for the clock or raises the high-water mark. Claimed ids may be ahead of the clock by at most
+// max_lead / `lead_parts`. The argument `source` is an out-parameter, because a larger return value
+// would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -135,7 +135,7 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// The attribute "flatten" inlines claim(), so that the claim stays in registers. The clock is read
+// The attribute "flatten" inlines claim(), so that its results stay in registers. The clock is read
 // first, so that the processor can run the checks during the slow reading of the clock.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
@@ -245,7 +245,8 @@ SF_SQL_FUNCTION(next_id_after) {
   check_shard(shard);
   if (PG_ARGISNULL(1)) PG_RETURN_INT64(next_id(shard, "next_id()"));
   const int64_t after = PG_GETARG_INT64(1);
-  // After a leased region was lost, ids of the next region can be less than `after`.
+  // If the server has lost its leased region, ids of the next leased region can be less than
+  // `after`.
   for (;;) {
     advance_past(shard, after, 1);
     const int64_t id = next_id(shard, "next_id()");

@@ -1,7 +1,7 @@
 // next_id_in() mints an id of any shard of a range. A session mints in one shard while the shard is
-// not ahead of the clock, so that rows of the session are close together. In a burst of calls, the
-// session uses the next shard instead of waiting. The function next_ids_in() mints a batch in equal
-// parts from all owned shards of a range.
+// not ahead of the clock, so that rows of the session are close together. If the shard of the
+// session is ahead of the clock, the session uses the next shard instead of waiting. The function
+// next_ids_in() mints a batch in equal parts from all owned shards of a range.
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,7 @@ struct Range {
 };
 
 // next_id_in() searches at most kLooks shards for a shard that is not ahead of the clock. If all
-// searched shards are ahead of the clock, the shard with the least lead is used.
+// searched shards are ahead of the clock, next_id_in() uses the shard that is least ahead.
 constexpr int kLooks = 64;
 
 constinit uint32_t last_used = UINT32_MAX;  // the shard of the session's last call
@@ -55,7 +55,8 @@ uint64_t ahead(uint32_t shard, uint64_t now) {
   return next > now ? next - now : 0;
 }
 
-// Different processes begin with different shards of the range.
+// Returns the first shard to try. A hash of the process id spreads the processes over the shards of
+// the range.
 uint32_t start_of(const Range& range) {
   const uint64_t spread = (static_cast<uint64_t>(MyProcPid) * 0x9e3779b97f4a7c15) >> 32;
   return range.first + static_cast<uint32_t>(spread * (range.end - range.first) >> 32);

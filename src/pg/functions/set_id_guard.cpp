@@ -1,6 +1,6 @@
 // CREATE TRIGGER does not call the trigger function, so set_id() cannot check its arguments. A hook
-// therefore checks the arguments of set_id() in each new row of pg_trigger, including the triggers
-// of partitions.
+// checks the arguments of set_id() in each new row of pg_trigger, including the rows for
+// partitions.
 #include "pg/functions/set_id_guard.hpp"
 
 #include "pg/errors/errors_routing.hpp"

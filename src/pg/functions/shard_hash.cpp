@@ -21,8 +21,9 @@ Datum hash_of_shard(PG_FUNCTION_ARGS) {
   return UInt64GetDatum(partition_hash(static_cast<uint32_t>(PG_GETARG_INT64(0))));
 }
 
-// Checks once per process that PostgreSQL combines hash values as core/by_shard.hpp expects. If a
-// PostgreSQL version combined hash values differently, rows would belong to other hash partitions.
+// Checks once per process that PostgreSQL combines hash values as core/by_shard.hpp expects. If
+// another PostgreSQL version combined hash values in another way, existing rows would be in the
+// wrong hash partitions.
 constinit bool combination_checked = false;
 
 void check_combination() {

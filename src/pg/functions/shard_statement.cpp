@@ -22,7 +22,8 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// Checks a qualified name, which must have `parts` parts and begin with the name of a relation.
+// Checks a qualified name in a statement. The name must have `parts` parts and begin with the name
+// of a relation.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));
@@ -37,7 +38,7 @@ void check_constraints(const List* elements) {
   foreach (cell, elements) check_constraint(static_cast<Node*>(lfirst(cell)));
 }
 
-// A LIKE clause of CREATE TABLE is allowed, because the clause only reads the other table.
+// A LIKE clause of CREATE TABLE is allowed, because the clause only reads its source table.
 void check_element(const Node* element) {
   if (IsA(element, ColumnDef)) check_constraints(castNode(ColumnDef, element)->constraints);
   check_constraint(element);

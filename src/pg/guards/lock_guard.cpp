@@ -2,9 +2,9 @@
 // a lock on a table of the extension, all sessions that mint wait behind the command. The utility
 // hook checks privileges before commands that take ShareLock or a stronger lock.
 //
-// After a wait for a lock, PostgreSQL looks up the relation's name again. If the relation was
-// dropped during the wait, an unqualified name can match another relation of search_path. The
-// utility hook adds the schema to an unqualified name.
+// After a wait for a lock, PostgreSQL looks up the relation's name again. If a relation was dropped
+// while a command waited for a lock, an unqualified name can match another relation of search_path.
+// The utility hook adds the schema to an unqualified name.
 #include "pg/guards/lock_guard.hpp"
 
 #include "pg/server/postgres.hpp"
@@ -122,9 +122,9 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 
 }  // namespace
 
-// The first call of the event trigger loads the library, which installs hooks for later commands.
-// The utility hook has already run for the current command, so the event trigger checks the
-// command.
+// The first call of the event trigger snowflake_guard_commands loads the library, which installs
+// hooks for later commands. In the command that loads the library, the event trigger makes the
+// check, because the hook was installed too late.
 SF_SQL_FUNCTION(guard_commands) {
   if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
   check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);

@@ -63,7 +63,8 @@ struct Attachment {
   MarkBinding binding;
 };
 
-// Next::begin_again repeats all steps of attach(), because a sequence was dropped in the meantime.
+// Next::begin_again repeats all steps of attach() if a sequence of the extension was dropped during
+// the steps.
 enum class Next { proceed, judge, begin_again };
 
 Next check_server(Attachment& a) {

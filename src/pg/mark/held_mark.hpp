@@ -10,12 +10,14 @@ namespace snowflake::pg {
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
 // Opens the sequence snowflake.high_water with the lock mode that a write needs. Returns null if
-// the sequence was dropped in the meantime, so that the session must look up the sequences again.
+// the sequence snowflake.high_water was dropped. The session must then look up the extension's
+// sequences again.
 Relation open_mark(Oid oid);
 
-// Copies the published limit to MarkHold, the private copy of the session. If the session's
-// generation number is out of date, take_limit() detaches the session from the high-water mark. The
-// argument `more_is_written` means that a later high-water mark is written but not flushed yet.
+// Copies the published limit of ids from shared memory to MarkHold, the session's private copy. If
+// the session's generation number is out of date, take_limit() detaches the session from the
+// high-water mark. The argument `more_is_written` means that a later high-water mark is written but
+// not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

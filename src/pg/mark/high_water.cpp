@@ -42,7 +42,8 @@ struct MarkUpdate {
   bool lowered;
 };
 
-// Raises the high-water mark to `wanted` if the mark is less than `needed` + `least`.
+// Raises the stored high-water mark to `wanted` if the stored high-water mark is less than `needed`
+// + `least`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -177,7 +178,7 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have published a greater limit in the meantime.
+  // Another session may have published a greater limit since this session last read the limit.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
@@ -265,7 +266,8 @@ void raise_mark(int64_t ms) {
     }
     relation_close(mark, RowExclusiveLock);
     if (done) return;
-    // The stored high-water mark already covers `ms`, but may be lowered before the flush.
+    // The stored high-water mark is already at least `ms`, but another session may lower the mark
+    // before the flush.
     if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   }
 }

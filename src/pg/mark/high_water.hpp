@@ -3,8 +3,8 @@
 //
 // The high-water mark is the value of sequence snowflake.high_water. Sessions claim positions only
 // below the *published limit*, which is a high-water mark whose WAL record is flushed. After a
-// crash, a promotion or a restore, the high-water mark is therefore above every returned id. The
-// first session of a server run raises the shard counters to the high-water mark.
+// crash, a promotion or a restore, the stored high-water mark is above every returned id. The first
+// session of a server run raises the shard counters to the high-water mark.
 //
 // Invariants
 //  1. The stored high-water mark is never less than the published limit, because the mark is
@@ -13,14 +13,15 @@
 //     session that claims ids reads the limit (acquire) before the shard counter.
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. A
-//     session that finds a lower value withdraws the published limit, which changes the generation
-//     number, and writes the old value again.
+//     session that finds a lowered value withdraws the published limit, and writes the old value
+//     again. The withdrawal changes the generation number, so that all sessions attach again.
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to
-//     the mark, and no mark or limit is written. Calls that mint wait until the clock reaches the
-//     high-water mark. If set_mark() lowers a mark to which no shard counter was raised, the high
-//     value has had no effect.
+//     the mark, and no mark or limit is written. If the stored high-water mark is more than
+//     max_lead ahead of the clock, calls that mint wait for the clock. A wrong high-water mark has
+//     no effect on ids if set_mark() lowers the mark before any shard counter is raised to the
+//     mark.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@
 namespace snowflake::pg {
 
 // Publishes a limit above `position`, after writing and flushing the high-water mark if necessary.
-// After extend_limit(), the caller must claim again, and must expect that the session was detached
-// from the mark.
+// After extend_limit(), the caller must try again to get an id, because extend_limit() may have
+// detached the session from the high-water mark.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Writes the next high-water mark when ids have used half of the time of "snowflake.reserve". The

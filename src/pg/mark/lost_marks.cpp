@@ -45,8 +45,8 @@ void record_lost_mark(int64_t mark_ms) {
 }
 
 int64_t lost_mark_ms() {
-  // The database's shared state contains the greatest mark, even if set_mark() has lowered the
-  // stored mark.
+  // The shared memory of the database contains the greatest high-water mark, even if set_mark() has
+  // lowered the stored mark.
   const DatabaseState* const state = find_database_state();
   const int64_t highest_ms = state == nullptr ? 0 : state->limits.highest_ms();
   return std::max({highest_ms, dropped.mark_ms, postmaster_memory->lost_marks.read(MyDatabaseId)});

@@ -1,9 +1,9 @@
-// Counters of a database, next to the counters of each shard. Calls that get an id without waiting
-// do not change the counters of the database.
+// The statistics counters of a database, in addition to the statistics counters of each shard.
+// Calls that get an id without waiting do not change the counters of the database.
 //
 // For databases without shared state, only refused calls are counted. PostgreSQL's cumulative
-// statistics are not used, because they reach shared memory only when a session is idle. The
-// counters of the database also decide which log message is due.
+// statistics are not used, because they reach shared memory only when a session is idle. The server
+// uses the counters of the database to decide which log message to write.
 #pragma once
 
 #include <atomic>

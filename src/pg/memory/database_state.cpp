@@ -63,7 +63,8 @@ DatabaseState* state_in(dsm_segment* segment) {
   return static_cast<DatabaseState*>(dsm_segment_address(segment));
 }
 
-// The member `segment` is null if another session has freed the segment in the meantime.
+// The member `segment` is null if another session has already freed the shared memory segment of
+// the database.
 struct Mapping {
   dsm_segment* segment;
   bool is_new;
@@ -277,13 +278,14 @@ void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
 
 // Lets the newest session of the database choose region and shards. Returns the region, and the
 // earliest time for ids of the region, because another database may have used the region before.
-// Ids of the former region and shards stay below the old limit, even if sessions are minting them
-// now. REQUIRES shared_state->lock in exclusive mode.
+// Ids of the former region and shards stay below the old published limit, even if sessions are
+// still minting such ids. REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
   if (leased()) return leased_region_under_lock();
-  // left_ms() is called first, because a database that changes only its shards stays in its region.
+  // Calls left_ms() first, because a database that changes only its owned shards stays in its
+  // region.
   const int32_t region = state.origin.region();
   const RegionHold held{region, postmaster_memory->regions.left_ms(region)};
   record_region_mark(state, state.limits.highest_ms());

@@ -39,15 +39,16 @@ struct MarkIdentity {
   bool operator==(const MarkIdentity&) const = default;
 };
 
-// A slot in shared memory records whether the open transaction of a session has minted
-// (open_mints.hpp). Backends with the same process number use the same slot one after another.
+// Each session has an entry (slot) in shared memory, which shows whether its open transaction has
+// minted (open_mints.hpp). Backends with the same process number use the same slot one after
+// another.
 struct alignas(64) MintSlot {
   OpenMints mints;
   std::atomic<int> pid;
 };
 
-// In the shared memory segment, DatabaseState is followed by MaxBackends slots and the shard
-// counters.
+// In the shared memory segment, DatabaseState is followed by MaxBackends entries (slots) of
+// sessions and by the shard counters.
 struct alignas(64) DatabaseState {
   Limits limits;
   std::atomic<int64_t> seal_checked_us;   // on the monotonic clock; 0: not checked
@@ -82,8 +83,8 @@ DatabaseState* find_or_take_database_state();
 
 bool is_of_session_layout(const DatabaseState& state);
 
-// Calls `visit(state)` for every database with shared state. All states stay mapped until the last
-// visit, because a visit may call for_each_database() again.
+// Calls `visit(state)` for every database with shared state. The states of all databases stay
+// mapped until the last call of `visit`, because `visit` may call for_each_database().
 void for_each_database(void (*visit)(const DatabaseState& state, void* argument), void* argument);
 template <class Visit>
 void for_each_database(Visit visit) {

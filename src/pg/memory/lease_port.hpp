@@ -1,8 +1,9 @@
-// The lease library (extensions/lease) calls functions of snowflake's library through LeasePort.
-// The struct is passed in a rendezvous variable, so that snowflake's library does not need libpq.
-// The lease library is loaded only if "snowflake.lease_conninfo" is set.
+// The lease library (extensions/lease) calls functions of snowflake's library through LeasePort. A
+// rendezvous variable points to the struct LeasePort, so that snowflake's library does not need
+// libpq. The lease library is loaded only if "snowflake.lease_conninfo" is set.
 //
-// Only the lease worker may call the functions of LeasePort, because they take shared_state->lock.
+// Only the lease worker may call the functions of LeasePort, because the functions take
+// shared_state->lock.
 #pragma once
 
 #include "core/lease_memory.hpp"

@@ -36,7 +36,7 @@ bool lease_worker_runs() {
 LeaseReport lease_report() {
   LWLockAcquire(&shared_state->lock, LW_SHARED);
   LeaseReport last = shared_state->lease.report;
-  // The last message is out of date if its lease worker has ended.
+  // The last message of a lease worker is out of date if the worker has ended.
   if (shared_state->lease.worker == nullptr)
     strlcpy(last.message, "the background worker \"snowflake lease\" is not running",
             sizeof(last.message));

@@ -37,7 +37,8 @@ void with_all_databases(Change change) {
 
 // A granted lease shows that the clocks of this server and of the lease server differed by at most
 // "snowflake.max_skew". A granted lease confirms a jump of this server's clock, like
-// accept_clock(). If the clock is stepped after the request, only the next lease confirms the step.
+// accept_clock(). If the clock is stepped after the request for a lease, only the next granted
+// lease confirms the step.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;

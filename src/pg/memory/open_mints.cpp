@@ -31,7 +31,8 @@ void end_open_mints() {
   if (mint_record.is_open()) mint_record.close(own_slot->mints);
 }
 
-// If another backend has reused a slot, the transaction whose tick was in the slot has ended.
+// If another backend has reused a slot (entry of a session in shared memory), the transaction of
+// the earlier backend has ended.
 OldestMint oldest_open_mint(const DatabaseState& state) {
   OldestMint oldest{OpenMints::kNone, 0};
   for (const MintSlot& slot : state.mint_slots()) {

@@ -1,6 +1,7 @@
 // Records the tick (time unit) of the first id of each open transaction that has minted. Each
-// backend has a slot in the shared state of its database. The function settled() reads all slots.
-// The file core/settled.hpp describes how slots are written and read.
+// backend has an entry (slot) in the shared state of its database. The function settled() reads the
+// entries (slots) of all backends. The file core/settled.hpp describes how slots are written and
+// read.
 #pragma once
 
 #include "core/settled.hpp"

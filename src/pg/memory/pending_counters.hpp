@@ -1,8 +1,8 @@
-// Counts ids in the session before the counts are added to the statistics in shared memory. An
-// addition in shared memory for each id would cost more than the id itself. The counts of a session
-// are added to shared memory at the end of the transaction. The counts of a shard are added earlier
-// if another shard needs the same entry of the session's table. Up to 256 shards with consecutive
-// numbers have different entries in the session's table.
+// Counts the ids of a session in private memory, and later adds the counts to the statistics in
+// shared memory. An addition in shared memory for each id would cost more than the id itself. The
+// counts of a session are added to shared memory at the end of the transaction. The counts of a
+// shard are added earlier if another shard needs the same entry of the session's table. Up to 256
+// shards with consecutive numbers have different entries in the session's table.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 // All sessions of a server use the struct SharedState in shared memory, which contains a lock and
 // the list of the databases that mint. The first process that needs the shared state creates it in
-// the spare room of PostgreSQL's main shared memory. Each database also has a segment of its own
-// (database_state.hpp).
+// the spare room of PostgreSQL's main shared memory. Each database that mints also has its own
+// segment of shared memory (database_state.hpp).
 //
 // Invariants
 //  1. A server run has only one shared memory of this library, so its name contains no version. If
-//     two versions of the library used two memories, both would mint the same ids for a database.
+//     two versions of the library used separate shared memories, both could mint the same ids for a
+//     database.
 //  2. The header of the shared memory never changes its form. After a package was upgraded under a
 //     running server, new sessions load another library. If the ABI numbers of the library and of
 //     the shared memory differ, calls fail.
@@ -82,7 +83,7 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // The state of the server run, which is stored here only if the library is not preloaded.
+  // SharedState contains the state of the server run only if the library is not preloaded.
   PostmasterMemory of_server_run;
 };
 

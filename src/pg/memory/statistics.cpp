@@ -154,8 +154,8 @@ void end_mark_write(bool flushed) {
   const int64_t us = monotonic_us() - mark_write.since_us;
   Statistics& statistics = *mark_write.statistics;
   reset_mark_write();
-  // If the WAL buffers are full, not the flush but the write of the mark waits for the disk. A slow
-  // write of the high-water mark is counted as a flush.
+  // If the WAL buffers are full, the write of the high-water mark waits for the disk, before the
+  // flush. A slow write of the high-water mark is counted as a flush.
   if (!flushed && us <= kSlowFlushUs) return;
   statistics.mark_flushes.fetch_add(1, std::memory_order_relaxed);
   statistics.mark_flush_us.fetch_add(static_cast<uint64_t>(us), std::memory_order_relaxed);

@@ -12,8 +12,8 @@ namespace snowflake::pg {
 Statistics& statistics_of(const DatabaseState& state);
 // The argument `state` is null for a database that has no shared state.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the counters of the current database. The start times of continuing refusals do not
-// change.
+// Resets the counters of the current database. A reset of the counters does not change the start
+// times of refusals that continue.
 void reset_statistics(const DatabaseState* state);
 
 // Contains the number of refused calls in the current database for one cause, including calls
@@ -30,8 +30,8 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 void count_refusal(Blocker blocker);
 
 // end_refusals() is called when the database mints, and ends the refusals that concern the whole
-// database. Refusals that concern single shards or callers end after 10 s without another such
-// refusal.
+// database. Refusals that concern a single shard or caller end after 10 s without a further refusal
+// of the same kind.
 void end_refusals(const DatabaseState& state);
 
 // begin_mark_write() is called when a session begins to write the high-water mark and may wait for

@@ -27,8 +27,8 @@ bool is_loaded_late() {
   return IsUnderPostmaster && !all_are_defined;
 }
 
-// PostgreSQL passes the source PGC_S_TEST to a check hook for both ALTER DATABASE and ALTER ROLE. A
-// value of ALTER ROLE is therefore refused only at the next login, not when ALTER ROLE runs.
+// PostgreSQL passes the source PGC_S_TEST to a check hook for both ALTER DATABASE and ALTER ROLE.
+// An invalid value of ALTER ROLE is refused only at the next login, not when ALTER ROLE runs.
 bool is_of_server_or_database(GucSource source) {
   return source <= PGC_S_DATABASE || source == PGC_S_OVERRIDE || source == PGC_S_TEST;
 }
@@ -40,8 +40,8 @@ bool refuse_source() {
   return false;
 }
 
-// Returns whether the check hook must accept even an invalid value. If the check hook refused an
-// invalid value of ALTER DATABASE, PostgreSQL would use another value at login.
+// Returns whether a check hook must accept even an invalid value from `source`. If the check hook
+// refused an invalid value of ALTER DATABASE, PostgreSQL would use another value at login.
 bool must_accept(GucSource source) {
   return source == PGC_S_GLOBAL || source == PGC_S_DATABASE;
 }

@@ -1,8 +1,8 @@
 // The values of "snowflake.region" and "snowflake.owned_shards" when this session started.
 //
 // All sessions of a database must use the same region and shards. A reload of the configuration
-// therefore applies only to sessions that start after the reload. The newest session chooses the
-// region and shards of its database (core/mint_origin.hpp).
+// changes the region and shards only for sessions that start after the reload. The newest session
+// chooses the region and shards of its database (core/mint_origin.hpp).
 //
 // If "snowflake.region" or "snowflake.owned_shards" has an invalid value, the session does not
 // mint. For an invalid value, PostgreSQL would only warn and use another value, which could cause
@@ -23,7 +23,7 @@ struct OriginSettings {
 OriginSettings origin_settings();
 
 // The value of "snowflake.region" after the last reload of the configuration. The lease worker
-// reports the value to the lease server.
+// reports the value of "snowflake.region" to the lease server.
 extern int32_t configured_region;
 
 bool check_region(char** value, void** extra, GucSource source);

@@ -20,15 +20,15 @@ namespace snowflake::pg {
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
 // lower the value with setval(). The commands setval() and ALTER SEQUENCE do not change the second
-// copy (witness), because PostgreSQL copies the whole tuple. Calls of setval() can therefore not
-// lower the high-water mark.
+// copy (witness), because PostgreSQL copies the whole tuple. The second copy prevents that setval()
+// lowers the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
   static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
   // Returns false without waiting if another session has locked the sequence's page.
   static bool try_open(Relation relation, SequencePage* page);
-  // Returns the value of the sequence. The second copy of the mark (witness) is not read.
+  // Returns the value of the sequence, without the second copy of the mark (witness).
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 
