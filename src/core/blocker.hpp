@@ -207,8 +207,8 @@ constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (const Blocker region = region_blocker(layout, facts); region != Blocker::none) return region;
   if (const Blocker state = state_blocker(layout, facts); state != Blocker::none) return state;
   if (facts.no_slot) return Blocker::too_many_databases;
-  // The newest id is at most the lead plus one tick (time unit of ids) ahead of the clock, unless
-  // the clock was set back.
+  // Unless the clock was set back, the newest id is at most "snowflake.max_lead" plus one tick
+  // (time unit) ahead of the clock.
   if (facts.lead_ms > facts.max_lead_ms + static_cast<int64_t>(layout.tick_ms))
     return Blocker::clock_behind;
   if (facts.commits_refused) return Blocker::commits_refused;

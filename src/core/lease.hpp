@@ -41,7 +41,7 @@ struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // not used, because the login role identifies the server
   int64_t incarnation;  // a random number of the server run, not 0
-  int64_t term;         // the term of the newest answer; 0: no answer
+  int64_t term;         // the term (period of the lease server) of the newest answer; 0: none
   int64_t newest;       // number of the newest answer
   int64_t nonce;        // a random number, new after each grant
   int64_t acked;        // the last granted nonce; 0: none

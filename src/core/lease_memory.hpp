@@ -92,7 +92,7 @@ struct LeaseNonce {
   int64_t next;   // the worker sends `next` until a request is granted
   int64_t acked;  // the last granted nonce; 0: none
 
-  // REQUIRES that the request that was answered contained the nonce `next`. The lease server
+  // REQUIRES that the answered request contained the random number (nonce) `next`. The lease server
   // records a nonce only when it grants a request. A worker must repeat the nonce after a refusal,
   // or the lease server would take the worker for a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
@@ -164,8 +164,8 @@ class BasicLeaseMemory {
   }
 
   // Clears the leased region without beginning a new incarnation (server run). Returns the lease
-  // state from before the region was cleared. After forget() returns, no published limit is above
-  // the returned `highest_ms`. REQUIRES the server-wide lock.
+  // state from before the region was cleared. After forget() has returned, no session can use a
+  // published limit above the returned `highest_ms`. REQUIRES the server-wide lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();

@@ -3,11 +3,11 @@
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // Rows that become visible late have ids above two lower bounds, and S is the smaller bound:
-//  - the least tick that a session has stored in its variable in shared memory (slot). When a
-//    transaction claims its first id, the session stores the tick of the clock in its slot in
+//  - the earliest time (tick) that the session of an open transaction has stored in shared memory.
+//    When a transaction claims its first id, the session stores the tick of the clock in its slot in
 //    shared memory (OpenMints).
-//  - the floor, a tick (time unit) to which settle() raises all shard counters, so that later
-//    claims get higher ids.
+//  - a time (the floor) to which settle() raises all shard counters, so that ids claimed later are
+//    greater.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
 // tick before S. The guarantee of settle() requires that the transaction that inserts a row also

@@ -196,8 +196,8 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Sorts by position. A position that two claims got is a fault, even if the claims were for
-  // different shards.
+  // Sorts by position. If two claims got the same position (time and sequence number), the test
+  // fails, even for different shards.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });

@@ -315,8 +315,8 @@ void World::clone() {
 }
 
 void World::settle() {
-  // Simulates work without faults: clocks are right, an operator confirms recoveries, and there are
-  // at most as many server runs as regions.
+  // Simulates servers without faults: clocks are right, an operator confirms recoveries, and no
+  // more servers run than there are regions.
   std::vector<size_t> runs(own_.size());
   std::erase_if(servers_, [&](const Server& s) {
     const auto role = static_cast<size_t>(s.role);
