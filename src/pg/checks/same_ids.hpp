@@ -9,7 +9,7 @@ namespace snowflake::pg {
 struct SameIds {
   const char* database;
   uint32_t shard;
-  const char* statement;  // the SQL statement that makes the ids different
+  const char* statement;  // an ALTER DATABASE statement that prevents the same ids
 
   bool found() const { return database != nullptr; }
 };

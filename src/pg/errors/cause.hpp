@@ -31,7 +31,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::none);
 
 struct CauseText {
   const char* label;    // the label in the view `refusals`
-  const char* what;     // a clause for the log message
+  const char* what;     // describes the refused calls in the log message
   bool is_of_database;  // the refusals end with the next minted id
 };
 

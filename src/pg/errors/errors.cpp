@@ -10,8 +10,6 @@
 
 namespace snowflake::pg {
 
-// Errors about the server and the database
-
 void error_setting_rejected(const RejectedSetting& setting) {
   refuse(setting.blocker, setting.name, psprintf("The configured value is \"%s\".", setting.value));
 }
@@ -206,8 +204,6 @@ void warn_may_meet_others(const char* sign) {
                : errhint("Before the first id, drop the extension, set \"snowflake.layout\" to a "
                          "layout with regions, and create the extension again.")));
 }
-
-// Errors about the clock
 
 void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t needed_ms) {
   const char* next = kept_time_text(next_ms);

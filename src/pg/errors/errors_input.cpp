@@ -9,8 +9,6 @@
 
 namespace snowflake::pg {
 
-// Errors about settings
-
 void error_invalid_layout(const char* text, int tick_ms, const char* epoch, const char* detail) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("invalid id layout: \"snowflake.layout\" %s, \"snowflake.tick\" %d ms, "
@@ -47,8 +45,6 @@ void error_unknown_setting(const char* name) {
                          "the intended setting keeps its default."),
        errhint("Correct the name of the setting, or remove the setting from postgresql.conf.")));
 }
-
-// Errors about arguments of functions
 
 void error_shard_null() {
   ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("shard is null"),

@@ -203,8 +203,6 @@ void error_statement_concurrent(const char* command) {
            errhint("Run the statement in each schema yourself, or leave out CONCURRENTLY.")));
 }
 
-// Errors of functions that act as a table's owner
-
 void error_may_not_act_as(const char* role) {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
@@ -237,8 +235,6 @@ void error_table_not_new(const char* table) {
                   errdetail("Existing rows must be checked against the foreign key."),
                   errhint("Run ALTER TABLE ... VALIDATE CONSTRAINT.")));
 }
-
-// Errors of functions that read the ids of a column
 
 void error_no_rows_to_read(const char* relation) {
   ereport(ERROR,

@@ -13,7 +13,7 @@ struct RefusalText {
   int sqlstate;
   const char* message;  // %s is replaced by `subject`
   const char* reason;   // null: the blocker makes only single calls fail
-  const char* hint;     // for errors, log messages and the view `health`
+  const char* hint;
 };
 
 const RefusalText& text_of(Blocker blocker);

@@ -24,8 +24,8 @@ struct Group {
 
 struct Audit {
   HTAB* groups;
-  int64 early;  // greatest id of the first hour after the epoch
-  int64 mark;   // greatest id below the high-water mark
+  int64 early;  // the greatest possible id of the first hour after the epoch
+  int64 mark;   // the greatest possible id below the high-water mark
 };
 
 Kind kind_of(const Audit& audit, int64 id) {

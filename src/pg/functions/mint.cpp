@@ -31,7 +31,7 @@ constinit LastId last{};
 
 void check_may_write(const char* function) {
   if (XactReadOnly) [[unlikely]] {
-    require_shared_state();  // the shared state counts the refused call
+    require_shared_state();  // counting a refused call needs the shared state
     error_read_only(function);
   }
   if (IsInParallelMode()) [[unlikely]]
@@ -116,7 +116,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading
         extend_early(claimed.last());
       return claimed;
     }
-    if (!clock.exact) continue;  // the clock must be read again first
+    if (!clock.exact) continue;
     switch (claimed.outcome) {
       case Outcome::at_limit:
         extend_limit(claimed.first, budget);

@@ -57,9 +57,9 @@ struct Attachment {
   bool all_checked;
   Facts facts;
   StateSequences sequences;
-  Relation mark;  // the sequence of the mark, open and locked, or null
+  Relation mark;  // the locked sequence snowflake.high_water, or null
   DatabaseState* state;
-  int64_t shown_ms;  // the sequence's value, without the witness
+  int64_t shown_ms;  // the value that SQL reads from the sequence
   MarkBinding binding;
 };
 
@@ -115,7 +115,7 @@ Next check_relation(Attachment& a) {
 Next adopt_mark(Attachment& a) {
   a.state = find_or_take_database_state();
   a.facts.no_slot = a.state == nullptr;
-  a.facts.clock_ms = wall_clock_ms();  // a wait for locks may have taken time
+  a.facts.clock_ms = wall_clock_ms();  // the session may have waited for locks
   SequencePage page = SequencePage::open(a.mark, BUFFER_LOCK_EXCLUSIVE);
   a.shown_ms = page.value();
   a.facts.mark_known = true;

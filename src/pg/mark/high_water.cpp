@@ -36,7 +36,7 @@ struct MarkUpdate {
   XLogRecPtr before_lsn;
   int64_t after;
   XLogRecPtr after_lsn;
-  bool ahead;  // the mark is far ahead of the clock
+  bool ahead;  // the high-water mark is far ahead of the clock
   // A lowered value of the sequence is corrected and flushed at once, because dumps contain the
   // value.
   bool lowered;
@@ -217,7 +217,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // prevents a second attempt to write the mark early
+  hold.extend_early_at = hold.limit;  // prevents a second early write of the high-water mark
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||

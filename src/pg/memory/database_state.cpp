@@ -210,7 +210,7 @@ DatabaseState* find_database_state() {
     if (memory == 0) return nullptr;
     if (memory == own.memory) return own.state;
     const Mapping mapping = map_state(memory);
-    if (mapping.segment == nullptr) continue;  // another session has replaced the segment
+    if (mapping.segment == nullptr) continue;
     if (mapping.is_new) dsm_pin_mapping(mapping.segment);
     own = {memory, state_in(mapping.segment)};
     return own.state;
@@ -361,7 +361,7 @@ void unmap_all() {
 }  // namespace
 
 void lock_all_databases() {
-  all_count = 0;  // an error has already unmapped earlier mappings
+  all_count = 0;  // PostgreSQL unmaps the segments after an error
   for (;;) {
     const DatabaseList list = databases_now();
     for (const DatabaseEntry& entry : list.entries)

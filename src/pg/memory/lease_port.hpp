@@ -16,11 +16,11 @@ inline constexpr char kLeasePortName[] = "snowflake_lease_port";
 // snowflake.lease shows.
 struct LeaseReport {
   int64_t renewed_ms;       // 0: no lease yet
-  int64_t missed;           // failed requests since the last renewal
+  int64_t missed;           // failed requests since the last renewal of the lease
   int64_t contact_ms;       // 0: no answer yet
   int64_t clocks_apart_ms;  // positive: the clock of this server is ahead
   char message[1024];       // the last message of the worker or of the lease server
-  char conflict[320];       // a server with the same region; empty: none
+  char conflict[320];       // another server with the same region, or empty
 };
 
 struct LeasePort {

@@ -70,7 +70,7 @@ void end_refusals_of(Statistics& statistics) {
 }
 
 struct MarkWrite {
-  Statistics* statistics;  // null: the mark is not being written
+  Statistics* statistics;  // null: the session is not writing the mark
   int64_t since_us;
 };
 constinit MarkWrite mark_write{};
@@ -133,7 +133,7 @@ void end_refusals(const DatabaseState& state) {
 }
 
 void begin_mark_write(DatabaseState& state) {
-  reset_mark_write();  // an error may have skipped end_mark_write()
+  reset_mark_write();  // end_mark_write() is not called after an error
   Statistics& statistics = statistics_of(state);
   mark_write = {&statistics, monotonic_us()};
   if (statistics.mark_writers.fetch_add(1) == 0)
