@@ -9,10 +9,10 @@ namespace snowflake::lease {
 
 namespace {
 
-// In each connection, the lease worker first sends the statements of kSettings, which override
-// settings of its role and database on the lease server. With the TCP settings, a backend of the
-// lease server ends within half a minute after its client has failed. Without the TCP settings, the
-// backend of a failed client would count towards a CONNECTION LIMIT for two hours.
+// The lease worker first sends the statements of kSettings, because its role and database on the
+// lease server may have other settings. With the TCP settings, a backend of the lease server ends
+// within half a minute after its client has failed. Without the TCP settings, the backend of a
+// failed client would count towards a CONNECTION LIMIT for two hours.
 constexpr char kSettings[] =
     "SET default_transaction_isolation = 'read committed';"
     "SET default_transaction_read_only = off;"
@@ -39,9 +39,9 @@ constexpr int64_t kLookUpMs = 10'000;
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // a warning that makes the answer invalid
+constinit char warning[256]{};
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // all other messages of the lease server
+constinit char remarks[kMostRemarks][256]{};
 constinit int remark_count = 0;
 
 // If a wait for a synchronous standby was cancelled, SyncRepWaitForLSN() sends a warning. The name
@@ -177,7 +177,7 @@ bool read(Expected expected, const Deadline& deadline, Exchange* exchange) {
          "the lease server may have another version of snowflake_fleet");
     good = false;
   }
-  // If the connection was lost after the answer, the COMMIT may have failed.
+  // If the connection was lost after the row was received, the COMMIT may have failed.
   if (good && PQstatus(connection) != CONNECTION_OK) {
     fail(exchange, "lost the connection to the lease server", PQerrorMessage(connection));
     good = false;
@@ -218,7 +218,7 @@ void ask(const char* conninfo, const char* query, int count, const char* const* 
   *exchange = Exchange{};
   warning[0] = '\0';
   remark_count = 0;
-  // If `may_stop` is false, timeout_ms limits the whole exchange.
+  // If `may_stop` is false, timeout_ms limits the time for connecting, the request and the answer.
   Deadline deadline = in_ms(timeout_ms, may_stop);
   const auto at_most = [&](int64_t ms) {
     return may_stop ? in_ms(ms, true) : earlier(in_ms(ms, false), deadline);

@@ -1,10 +1,10 @@
 // An exchange with the lease server connects, sends a request, reads all results and disconnects.
 //
-// Each exchange with the lease server uses its own connection. A late answer is therefore never
-// read, and firewalls that drop idle connections do no harm.
+// Each exchange with the lease server uses its own connection. Therefore the lease worker never
+// reads a late answer, and never needs an idle connection to stay open.
 //
-// An answer is used only after all results were read, because the COMMIT comes after the row and
-// may fail. The lease worker discards an answer with the warning that a wait for a synchronous
+// The lease worker uses an answer only after the COMMIT of the lease server's transaction has
+// succeeded. The lease worker discards an answer if the lease server's wait for a synchronous
 // standby was cancelled. All other warnings are logged. The lease worker never cancels a query.
 #pragma once
 
@@ -14,18 +14,18 @@ namespace snowflake::lease {
 
 inline constexpr int kColumns = 10;
 
-// The result of a request to the lease server. Texts that are too long for a member are cut.
+// The result of a request to the lease server. Texts that are longer than a member of Exchange are
+// cut.
 struct Exchange {
   bool answered;
   char column[kColumns][400];
   bool null[kColumns];
-  char failure[512];  // why the lease server did not answer
+  char failure[512];
 };
 
 // Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is
-// true, the exchange also ends when the lease worker must end, and the time of `timeout_ms` begins
-// after connecting. If `may_stop` is false, `timeout_ms` includes the look-up of the host name and
-// connecting.
+// true, a shutdown request also ends the exchange, and `timeout_ms` starts after the connection is
+// made. If `may_stop` is false, `timeout_ms` includes the look-up of the host name and connecting.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 

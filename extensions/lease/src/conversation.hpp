@@ -1,4 +1,5 @@
-// Translates requests to the lease server into SQL, and the resulting rows into answers.
+// Sends requests for leases to the lease server by SQL, and reads the answers from the resulting
+// rows.
 #pragma once
 
 #include "connection.hpp"
@@ -11,7 +12,7 @@ struct Reply {
   int64_t fleet;
   int64_t sent_ms;
   int64_t received_ms;
-  char detail[512];  // the error, or a message of the answer
+  char detail[512];
 };
 
 void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,

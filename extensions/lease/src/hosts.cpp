@@ -12,7 +12,7 @@ constexpr int kMostHosts = 32;
 struct Turn {
   int hosts;
   int host;
-  int address;                // the number of the present host's address
+  int address;                // the index of the address in use among the addresses of the host
   int addresses[kMostHosts];  // how many addresses each host has; 0: unknown
   int tried;                  // addresses of hosts that failed in this round
 };
@@ -69,8 +69,7 @@ bool is_path(const char* host) {
   return host[0] == '/' || host[0] == '@';
 }
 
-// If the lists of hosts and ports are invalid, libpq gets the unchanged lists, so that libpq
-// reports the error.
+// Invalid lists of hosts and ports are passed to libpq, so that libpq reports the error.
 bool are_sound(const Lists& lists, int count) {
   return count <= kMostHosts &&
          (lists.host[0] == '\0' || lists.hostaddr[0] == '\0' || entries(lists.host) == count) &&

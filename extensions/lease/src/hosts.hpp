@@ -1,21 +1,21 @@
 // Chooses one address of one host from the connection string.
 //
-// libpq itself tries the next host only if it cannot connect, and blocks while it looks up a host
-// name. libpq therefore gets only one address per exchange. The lease worker keeps using a host
-// that answers.
+// libpq tries the next host only if it cannot connect, and blocks while it looks up a host name.
+// Therefore this code passes only one address to libpq for each request. The lease worker keeps
+// using a host that answers.
 #pragma once
 
 #include "resolver.hpp"
 
 namespace snowflake::lease {
 
-// An empty field of Target stands for libpq's default.
+// If a field of Target is empty, libpq uses its default.
 struct Target {
   char host[256];
   char hostaddr[64];
   char port[32];
-  int connect_timeout_ms;  // 0: not set in the connection string
-  bool alone;              // whether no other host or address exists
+  int connect_timeout_ms;  // 0 if the connection string does not set connect_timeout
+  bool alone;              // true if the connection string has only this host and address
   char name[400];          // the host and address, for messages
 };
 
@@ -24,8 +24,8 @@ struct Target {
 bool find_target(const char* conninfo, const Deadline& deadline, Target* target, char* why,
                  size_t why_size);
 
-// Keeps the present host, and begins a new round through the list of hosts. stay() must be called
-// when a host has answered.
+// Keeps the present host, and begins a new round through the list of hosts. Call stay() when a host
+// has answered.
 void stay();
 
 // Goes to the next host. Returns false if every host in the list has been tried in this round.

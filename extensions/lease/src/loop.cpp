@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kUrgentPauseMs = 1'000;  // the pause while sessions wait for a lease
 
-// Returns true if the whole server stops, not only the lease worker. The postmaster writes
-// "stopping" to postmaster.pid before it ends processes.
+// Returns true if the PostgreSQL server is shutting down, and false if only the lease worker must
+// end. The postmaster writes "stopping" to postmaster.pid before it ends its child processes.
 bool server_stops() {
   FILE* const file = fopen("postmaster.pid", "r");
   if (file == nullptr) return true;
@@ -26,10 +26,10 @@ bool server_stops() {
          strncmp(line, PM_STATUS_STOPPING, strlen(PM_STATUS_STOPPING)) == 0;
 }
 
-// Registers a new lease worker that continues after this worker was terminated by an administrator.
-// The postmaster's own restart of workers is not used, because the postmaster compares readings of
-// the wall clock, which may have been set back. Returns false if no slot for a background worker is
-// free.
+// Registers a new lease worker, which replaces a lease worker that an administrator has terminated.
+// The postmaster does not restart the lease worker, because the postmaster's restart interval
+// depends on the wall clock, which may be set back. Returns false if no slot for a background
+// worker is free.
 bool hand_over() {
   BackgroundWorker successor = describe_worker();
   if (RegisterDynamicBackgroundWorker(&successor, nullptr)) {
@@ -45,8 +45,6 @@ bool hand_over() {
 
 bool ends() {
   if (server_stops()) {
-    // If the lease worker cannot give its region back, the lease server can lease the region again
-    // when the lease has ended.
     static constinit bool tried = false;
     const bool again = std::exchange(tried, true);
     if (!again) give_back();

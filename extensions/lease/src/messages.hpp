@@ -18,12 +18,12 @@ const char* time_text(int64_t ms);
 // Changes the message in the view snowflake.lease, but logs nothing.
 void set_message(const char* text);
 
-// Changes the message in the view snowflake.lease, and logs the message. After a failure, the log
-// level of a message is at least LOG, so that the log shows the end of the failure.
+// Changes the message in the view snowflake.lease, and logs the message. The first message after a
+// failure has at least the log level LOG, so that the log shows the end of the failure.
 void log_event(int level, const char* text);
 
 // Logs a failure of the lease worker like log_event(). A failure of the same kind is logged only
-// once a minute. Failures are of the same kind if their messages differ only in numbers.
+// once a minute. Two failures are of the same kind if their messages differ only in numbers.
 void log_failure(const char* text);
 
 // Logs a notice of the lease server, but each kind of notice only once.

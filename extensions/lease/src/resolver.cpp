@@ -16,8 +16,8 @@ namespace snowflake::lease {
 
 namespace {
 
-// A value of type Found is shorter than PIPE_BUF, so that the child process writes its answer with
-// one atomic call of write().
+// The answer of the child process is shorter than PIPE_BUF, so that write() sends the answer
+// atomically.
 struct Found {
   int error;
   Addresses addresses;
@@ -86,7 +86,7 @@ bool start_child(const char* host) {
   return false;
 }
 
-// Returns null, or the reason why the child process sent no answer.
+// Returns null if the child process has sent its answer, and otherwise a text with the reason.
 const char* take_answer(const Deadline& deadline, Found* found) {
   for (;;) {
     const char* failure = wait_for(child.pipe, WL_SOCKET_READABLE, deadline);

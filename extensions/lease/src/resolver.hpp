@@ -22,7 +22,8 @@ struct Addresses {
 bool resolve(const char* host, const Deadline& deadline, Addresses* addresses, char* why,
              size_t why_size);
 
-// Ends the child process. stop_resolving() must be called after an error inside resolve().
+// Ends the child process that looks up a host name. Call stop_resolving() after an error inside
+// resolve().
 void stop_resolving();
 
 }  // namespace snowflake::lease

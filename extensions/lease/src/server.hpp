@@ -1,4 +1,5 @@
-// Headers of src/core come first, because macros of PostgreSQL would break these headers.
+// Headers of src/core come before PostgreSQL's headers, because macros of PostgreSQL would break
+// the headers of src/core.
 #pragma once
 
 #include "core/clock.hpp"

@@ -12,7 +12,7 @@ namespace {
 constexpr char kLibrary[] = "snowflake_lease";
 
 // The list of background workers is singly linked in some versions of PostgreSQL, and doubly linked
-// in other versions. A doubly linked list ends at its head.
+// in other versions.
 template <class Head, class Node>
 bool is_node(const Head& list, const Node* node) {
   return node != nullptr && static_cast<const void*>(node) != static_cast<const void*>(&list);

@@ -1,5 +1,4 @@
-// Waits for a socket or pipe, with a deadline. The latch of the lease worker interrupts the wait
-// for the socket or pipe.
+// Waits for a socket or pipe until a deadline, or until the latch of the lease worker is set.
 #pragma once
 
 #include "server.hpp"
@@ -7,15 +6,15 @@
 namespace snowflake::lease {
 
 struct Deadline {
-  int64_t at_us;  // time of the deadline on the monotonic clock
+  int64_t at_us;
   bool may_stop;  // whether a shutdown request also ends the wait
 };
 
 Deadline in_ms(int64_t ms, bool may_stop);
 Deadline earlier(const Deadline& one, const Deadline& other);
 
-// Returns null after any event, so that the caller checks what happened. Returns the reason if the
-// caller must stop waiting.
+// Returns null after any event, so that the caller checks the socket or pipe. If the caller must
+// stop waiting, returns a text with the reason.
 const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
 
 }  // namespace snowflake::lease

@@ -24,8 +24,8 @@ constexpr char kWaysOut[] = "The view snowflake_fleet.health of the lease server
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;          // a warning about the clocks was already logged
-  int64_t asked_offset_us;  // the clock offset before the last request
+  bool wide_apart;
+  int64_t asked_offset_us;
 };
 constinit State state{};
 
@@ -87,8 +87,8 @@ void compare_clocks(const Reply& reply) {
   state.wide_apart = wide;
 }
 
-// Records that another server mints in the same region, or that the conflict has ended. A conflict
-// does not stop minting.
+// Records whether another server mints ids in the region of this server. Minting continues although
+// two servers use the same region.
 void note_conflict(const char* text) {
   const bool news = text[0] != '\0' && report.conflict[0] == '\0';
   strlcpy(report.conflict, text, sizeof(report.conflict));
@@ -191,8 +191,8 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// Returns the timeout of a request to one host. If the lease is short, the timeout is shorter, so
-// that several hosts can be tried before the lease ends.
+// Returns the timeout of a request to one host. A short lease makes the timeout shorter, so that
+// the lease worker can try several hosts before the lease ends.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }

@@ -15,7 +15,8 @@ BackgroundWorker describe_worker();
 
 // Functions of worker.cpp
 
-// The times of the last and the next request, on the monotonic clock.
+// The times of the last and next request to the lease server, on the monotonic clock, and the pause
+// after failures.
 struct Schedule {
   int64_t asked_us;
   int64_t due_us;

@@ -1,4 +1,4 @@
--- Functions that the lease worker of a server calls in the lease server: ask(), and the checks of its request.
+-- ask(), by which the lease worker of a server requests a lease, and the checks of its arguments.
 
 -- Two server runs use the same region if each run has sent a report after the first report of the other run.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
@@ -111,7 +111,7 @@ COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigi
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- After a restore, a request does not set the layout of the fleet, because the dump may be older than the first
+  -- After a restore, a request does not set the bit layout of ids, because the dump may be older than the first
   -- request.
   IF own.seal IS NULL AND may_set THEN
     UPDATE snowflake_fleet.fleet AS f SET seal = check_seal.seal;
@@ -153,9 +153,8 @@ COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, big
   'Internal: answers the request of a server, records the server''s address and the time, and signs the rows. The '
   'argument `arrived` is the time when the request arrived, by the clock of this database';
 
--- The function ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. The
--- function locks the fleet before it reads rows, because another request may change the rows while ask() waits for the
--- lock.
+-- The function ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. Locks the
+-- fleet before reading rows, because a concurrent request may change the rows.
 CREATE FUNCTION snowflake_fleet.ask(call text, fleet bigint, incarnation bigint, term bigint, newest bigint,
                                     nonce bigint, acked bigint, clock_ms bigint, length_ms bigint, age_ms bigint,
                                     seal bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
@@ -174,18 +173,18 @@ BEGIN
                  age_ms, regions, region, floor_ms, until_ms, grant_number, highest_ms);
   PERFORM snowflake_fleet.check_request(request, seal, fleet), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  PERFORM snowflake_fleet.asking_server();   -- the server may have been removed while ask() waited for the lock
+  PERFORM snowflake_fleet.asking_server();
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   PERFORM snowflake_fleet.check_membership(own, fleet, term, now_ms);
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
   PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
   answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
-  -- A report of a static region only informs operators, so it is accepted even while no leases are granted.
+  -- A report of a static region is accepted even without leases, because it only informs operators.
   IF call = 'report' THEN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);
   ELSIF place.moved THEN
-    -- Records for confirm_no_data_loss() whether the server has a newer lease than this database.
+    -- Records whether the server has a newer lease than this database, for use by confirm_no_data_loss().
     PERFORM snowflake_fleet.halt_if_behind(request);
     answer.status := 'halted';
     answer.detail := place.detail;

@@ -1,8 +1,7 @@
--- decide() computes which rows a request changes. The reference model of decide() is test/core/lease_server.hpp, which
--- explains the rules.
+-- decide() computes which rows of the lease server a request for a lease changes. The reference model of decide() is
+-- test/core/lease_server.hpp, which explains the rules.
 
--- A lease ends, and a region becomes free, when both the server's clock and the lease server's clock have reached the
--- time.
+-- A lease ends when both the server's clock and the lease server's clock have reached the end time.
 CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, now_ms bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT least(request.clock_ms, now_ms)
@@ -37,7 +36,7 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- Frees the server's other regions before the checks below, so that two servers can exchange regions.
+  -- Frees the other regions of the requesting server first, so that two servers can exchange regions.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
@@ -149,7 +148,7 @@ DECLARE
   earlier CONSTANT bigint := snowflake_fleet.earlier_clock(request, answer.clock_ms);
   longest_ms CONSTANT bigint := (SELECT f.longest_ms FROM snowflake_fleet.fleet AS f);
 BEGIN
-  -- A lease lasts as long as the server has already run, but at least a minute and at most the requested time.
+  -- The duration of a lease is the time since the server's start, but at least a minute and at most the requested time.
   answer.until_ms := greatest(held.floor_ms,
                               earlier + least(greatest(request.age_ms, 60000),
                                               greatest(0, least(request.length_ms, longest_ms))));

@@ -7,18 +7,18 @@ COMMENT ON SCHEMA snowflake_fleet IS
 -- Times are ms since 1970.
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  id bigint NOT NULL CHECK (id > 0),             -- a random number, which servers and databases store
+  id bigint NOT NULL CHECK (id > 0),             -- a random number, by which servers detect another lease server
   -- A term is the time between two confirmations of an operator. The upper bits of a term's number are the time of the
   -- confirmation, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- The newest time that both the lease server's clock and a server's clock had reached at a request.
+  -- The newest time that, at a request, both the requesting server's clock and the lease server's clock had reached.
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest time for which a region is granted, with max_lead
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
   halted_by text,                                -- that server
-  reported_term bigint NOT NULL DEFAULT 0,       -- the newest value of `term` that a server has reported
+  reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
   -- After confirm_data_loss(), a server keeps its region only if its lease ends after adopt_ms. If adopt_ms is 0, no
@@ -27,16 +27,16 @@ CREATE TABLE snowflake_fleet.fleet (
   -- If a region has no row, the first lease of the region begins at fresh_ms, because all lost leases have ended by
   -- then.
   fresh_ms bigint NOT NULL DEFAULT 0,
-  -- The column seal contains the layout, tick and epoch of all servers, packed into a number. The first request sets
+  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request sets
   -- the column seal.
   seal bigint,
-  -- The next four columns identify the server and the database that gave the last answer, see whereabouts().
+  -- The next four columns identify the lease server's database at the last answer, see whereabouts().
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
   directory timestamptz,
   region_rows bigint NOT NULL DEFAULT 0,         -- how many rows the table `region` has
-  signature bigint NOT NULL DEFAULT 0            -- shows whether a function wrote the row, see signature_of()
+  signature bigint NOT NULL DEFAULT 0            -- detects manual changes of the row, see signature_of()
 );
 COMMENT ON TABLE snowflake_fleet.fleet IS
   'The state of the lease server, in one row. Only functions of the schema snowflake_fleet may change this table';
@@ -58,7 +58,7 @@ COMMENT ON FUNCTION snowflake_fleet.random_number() IS
   'Internal: returns a random number from 1 to 2^48, from a cryptographic source';
 
 -- The function lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of
--- the previous lock holder. A table lock is used, because pg_locks shows who holds a table lock.
+-- the previous lock holder. lock_fleet() takes a table lock, because pg_locks shows which session holds a table lock.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

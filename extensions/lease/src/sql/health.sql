@@ -1,12 +1,12 @@
--- Shows operators the refused requests, the leases, and the health of the lease server. The view health does not lock
--- the fleet, and works on a standby.
+-- Views that show the refused requests for leases, the leases, and the health of the lease server. The view health does
+-- not lock the fleet, and works on a standby.
 
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
   cause text NOT NULL,
-  since timestamptz,            -- the first refusal since the last lease was granted, or null
+  since timestamptz,
   last timestamptz NOT NULL,
-  logged timestamptz,           -- the last time that the refusal was logged, at most once a minute
+  logged timestamptz,
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
@@ -22,7 +22,7 @@ BEGIN
   INSERT INTO snowflake_fleet.refusal AS f (server, cause, since, last)
   VALUES (asks, why, now, now)
   ON CONFLICT (server, cause) DO UPDATE SET since = coalesce(f.since, now), last = now;
-  -- Logs a refusal also if the clock was set back after the last logged refusal.
+  -- If the clock was set back after the last logged refusal, the next refusal is logged at once.
   UPDATE snowflake_fleet.refusal AS f SET logged = now
    WHERE f.server = asks AND f.cause = why
      AND (f.logged IS NULL OR f.logged NOT BETWEEN now - interval '1 minute' AND now)
@@ -112,7 +112,7 @@ BEGIN
   reason := CASE
     WHEN NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN 'the fleet does not exist yet'
     WHEN pg_is_in_recovery() THEN 'this lease server is a standby'
-    -- The sessions of servers do not use the settings of the role and session that read health.
+    -- The settings of the role that reads the view health do not apply to the sessions of servers.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
                     AND g.source NOT IN ('user', 'database user', 'client', 'session'))
       THEN 'a crash could lose granted leases' END;
@@ -185,7 +185,7 @@ DECLARE
 BEGIN
   SELECT f.* INTO refused FROM snowflake_fleet.refusal AS f
    WHERE f.since IS NOT NULL AND f.cause IN ('full', 'clock_ahead', 'taken', 'conflict')
-     AND f.last > clock_timestamp() - interval '1 minute'  -- a refused server sends another request after 10 s
+     AND f.last > clock_timestamp() - interval '1 minute'
    ORDER BY f.cause <> 'conflict', f.cause <> 'taken', f.since LIMIT 1;
   IF FOUND THEN
     reason := format(CASE refused.cause WHEN 'full' THEN 'no region of server %s is free'

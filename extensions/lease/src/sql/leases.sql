@@ -16,7 +16,7 @@ CREATE TABLE snowflake_fleet.region (
   nonce bigint NOT NULL DEFAULT 0,
   since timestamptz,
   last_request timestamptz,
-  clock_offset_ms bigint,                        -- server's clock minus this database's clock at the last request
+  clock_offset_ms bigint,                        -- the server's clock minus the lease server's
   client_addr inet,                              -- client address of the last request; null: a Unix socket
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
@@ -30,7 +30,7 @@ CREATE TABLE snowflake_fleet.static_region (
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,                    -- the first report of this run of the postmaster
+  since timestamptz NOT NULL,
   last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );

@@ -1,5 +1,5 @@
--- Functions with which an operator ends a lease, or confirms that leases were lost. An operator can repeat each call.
--- With dry_run => true, a function only returns the changes that it would make.
+-- Functions with which a DBA ends a lease, or confirms that leases were lost. An operator can repeat each call of these
+-- functions. With dry_run => true, a function only returns the changes that it would make.
 
 CREATE FUNCTION snowflake_fleet.require_row(held snowflake_fleet.region, number integer) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -219,8 +219,8 @@ BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
-  -- If the files have not moved, only a request of a server with a newer lease shows that the database is an old copy.
-  -- The old copy may have granted leases before it received a request of a server with a newer lease.
+  -- If a database is restored from a disk snapshot, only a server with a newer lease shows that the database is old.
+  -- The restored database may have granted leases before a server with a newer lease sent its request.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -1,5 +1,5 @@
--- Sets all privileges on the schema snowflake_fleet and on its objects. The script first revokes the privileges that
--- ALTER DEFAULT PRIVILEGES has granted. A role that can write the table region could lease a region to two servers.
+-- Sets all privileges on the schema snowflake_fleet and on its objects. First revokes the privileges that ALTER DEFAULT
+-- PRIVILEGES has granted. A role that can write the table region could lease a region to two servers.
 
 DO $$
 DECLARE

@@ -1,8 +1,9 @@
--- Detects that this database may lack the newest leases. Possible causes are a restore, a promotion, a copy of the
--- database, or manual changes of rows.
+-- Detects that the lease server's database may lack the newest leases. Possible causes are a restore, a promotion, a
+-- copy of the database, or manual changes of rows.
 
 -- The function whereabouts() reads the timeline from the WAL, because the control file still contains the old timeline
--- for a while after a promotion. The function is SECURITY DEFINER, because the result must be equal for every caller.
+-- for a while after a promotion. The function whereabouts() is SECURITY DEFINER, because each role must get an equal
+-- result.
 CREATE FUNCTION snowflake_fleet.whereabouts(OUT system_identifier bigint, OUT timeline integer,
                                             OUT database oid, OUT directory timestamptz)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -25,8 +26,8 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'restored from a snapshot, none of these properties changes';
 
 -- The signature of a row includes the id of the transaction that wrote the row, so rows that COPY or replication has
--- written have no valid signature. The signature also includes the contents of the row, because a manual UPDATE can
--- follow a function call in one transaction.
+-- written have no valid signature. The signature also includes the contents of the row, because a transaction can call
+-- a function and then change the row manually.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$

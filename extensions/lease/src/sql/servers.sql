@@ -2,7 +2,7 @@
 
 CREATE TABLE snowflake_fleet.server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
-  role oid NOT NULL,            -- the oid of the server's role, to detect that the role was renamed
+  role oid NOT NULL,            -- the role of the server, to detect that the role was renamed
   added timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   removed timestamptz,
   last_request timestamptz,            -- the time of the last request of the server
@@ -91,7 +91,7 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.check_server_name(server);
   IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
-    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be creating the fleet
+    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;
     PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
   END IF;
   PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();

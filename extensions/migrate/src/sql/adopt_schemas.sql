@@ -134,7 +134,7 @@ BEGIN
           SELECT s FROM snowflake.adopt_steps(this.keys, coalesce(this.columns, '{}'), shard, rewrite, drop_sequence,
                                               published) AS s), coalesce(this.columns, '{}')));
       END LOOP;
-      RAISE SQLSTATE 'SFOK0';    -- releases the locks of the checks
+      RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' THEN
       RETURN;
     WHEN lock_not_available OR deadlock_detected THEN
