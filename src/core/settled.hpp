@@ -4,8 +4,8 @@
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // Rows that become visible late have ids above two lower bounds, and S is the smaller bound:
 //  - the earliest time (tick) that the session of an open transaction has stored in shared memory.
-//    When a transaction claims its first id, the session stores the tick of the clock in its slot in
-//    shared memory (OpenMints).
+//    When a transaction claims its first id, the session stores the tick of the clock in its slot
+//    in shared memory (OpenMints).
 //  - a time (the floor) to which settle() raises all shard counters, so that ids claimed later are
 //    greater.
 //
