@@ -107,7 +107,7 @@ EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
   RAISE INFO '%', message;
   RAISE INFO '%', regexp_replace(regexp_replace(detail, 'shows \d{4}-\d\d-\d\d [\d:.]+\+00', 'shows <now>'),
-                                 'its epoch is \d{4}-\d\d-\d\d', 'its epoch is <then>');
+                                 'epoch \d{4}-\d\d-\d\d, the', 'epoch <then>, the');
   RAISE INFO '%', hint;
 END $$;
 

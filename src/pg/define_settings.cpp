@@ -357,7 +357,7 @@ void define_settings() {
               "wait_at_start requires synchronization once after each start of the server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
-             "Sets how many different first sequence numbers a tick can have.",
+             "Sets how many different first sequence numbers a time unit can have.",
              "With 0, every tick starts at sequence number 0.", &sequence_spread, 0,
              1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",

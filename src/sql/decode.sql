@@ -40,39 +40,40 @@ CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'Returns a permanent shard for a number that is not an id. The result is the shard of a text that consists of the '
-  'decimal digits of the number';
+  'Computes the shard of a number that is not an id, always the same for the same number. The result is the shard of '
+  'a text that consists of the decimal digits of the number';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
-  'Returns a permanent shard for a UUID. The result is the shard of a text that consists of the 36 lower-case '
-  'characters of the UUID';
+  'Computes the shard of a UUID, always the same for the same UUID. The result is the shard of a text that consists '
+  'of the 36 lower-case characters of the UUID';
 
 CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text) IS
-  'Returns a permanent shard for a text. The shards are evenly distributed: the shard is the first 32 bits of the '
-  'SHA-256 of the text in UTF-8, times the number of shards, divided by 2^32. A text with a nondeterministic '
-  'collation is an error';
+  'Computes the shard of a text, always the same for the same text. The shards are evenly distributed: the shard is '
+  'the first 32 bits of the SHA-256 of the text in UTF-8, times the number of shards, divided by 2^32. A text with a '
+  'nondeterministic collation is an error';
 
 -- shard_for(key, shards) returns a shard from 0 to shards - 1.
 CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint, integer) IS
-  'Returns a permanent shard for a number that is not an id. The shard is less than the argument "shards"';
+  'Computes the shard of a number that is not an id, always the same for the same number. The shard is less than the '
+  'argument "shards"';
 
 CREATE FUNCTION snowflake.shard_for(key uuid, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid, integer) IS
-  'Returns a permanent shard for a UUID. The shard is less than the argument "shards"';
+  'Computes the shard of a UUID, always the same for the same UUID. The shard is less than the argument "shards"';
 
 CREATE FUNCTION snowflake.shard_for(key text, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text, integer) IS
-  'Returns a permanent shard for a text. The shard is less than the argument "shards"';
+  'Computes the shard of a text, always the same for the same text. The shard is less than the argument "shards"';

@@ -324,8 +324,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
 }
 
 // Simulates random faults: clock steps in both directions, slewing, processors whose counters
-// differ, and interrupted processes. The simulated machine can sleep while the counter runs, stops,
-// or restarts.
+// differ, and interrupted processes. The simulated machine can be suspended. During that time, the
+// processor's counter runs on, stops, or begins at 0.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {

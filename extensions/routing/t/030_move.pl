@@ -155,7 +155,7 @@ like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a') .
 like($mover->run_without_map('--shard' => 2, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('a'))->{output},
 	qr/source and target are the same database/, 'a move is refused if source and target are the same database');
 
-# Moves a shard back to its first server, and moves a shard without a shard map.
+# Tests two further moves: the move of a shard back to its first server, and a move without a shard map.
 is($mover->run('--shard' => 1, '--to' => 'a')->{status}, 0, 'the shard is moved back to its first server');
 $south->refuses("INSERT INTO shard_1_moved.users (name) VALUES ('late')",
 	{ sqlstate => 40001, message => 'shard 1 moves to another server', detail => 'shard_1_moved.users no longer accepts changes', hint => 'retry' }, 'the schema that is kept on the source refuses writes');

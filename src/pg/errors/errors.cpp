@@ -129,7 +129,7 @@ void error_not_a_seal(int64_t presented) {
        errmsg("%lld does not encode an id layout", static_cast<long long>(presented)),
        errdetail(
            "Rows of snowflake.dumped_seal contain the id layout of a dumped database as a number."),
-       errhint("Restore the row as pg_dump wrote it.")));
+       errhint("Restore the row with the number that pg_dump wrote.")));
 }
 
 void error_seal_row_stays() {

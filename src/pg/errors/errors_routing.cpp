@@ -50,9 +50,9 @@ void error_set_id_arguments(int count) {
       ERROR,
       (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("invalid arguments of set_id()"),
        errdetail(
-           "CREATE TRIGGER passes %d arguments. The first is the column of the key. The "
-           "second is another column, that of the id, by default \"id\". If the key is not an "
-           "id, the next argument is 'hash'. A number of shards can follow 'hash'.",
+           "CREATE TRIGGER passes %d arguments. The first argument names the column of "
+           "the key. The second argument names the column of the id, by default \"id\". If the key "
+           "is not an id, the next argument is 'hash'. A number of shards can follow 'hash'.",
            count),
        errhint("Write the arguments in CREATE TRIGGER as in snowflake.set_id('user_id').")));
 }

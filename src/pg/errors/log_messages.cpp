@@ -79,7 +79,7 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
           (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
            errdetail("New ids follow the clock, because the step is less than "
                      "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back later, "
-                     "calls for shards that have minted in the meantime wait. Steps ahead since "
+                     "shards that have minted ids until then wait for the clock. Steps ahead since "
                      "the server started: %llu. The clock shows %s.",
                      max_forward_jump_s, static_cast<unsigned long long>(steps),
                      time_text(wall_clock_ms())),

@@ -148,7 +148,7 @@ const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
   } else {
     by = psprintf("backfill() for %s", origin.relation);
     if (static_cast<int64_t>(ids.position_of(id)) > origin.last_position)
-      all.add("backfill() has not given ids of this time in this region and shard");
+      all.add("backfill() has not given a row an id of this time, region and shard");
   }
   if (!ids.is_of_first_hour(id)) return by;
   return psprintf("%s; or a sequence, because the id's time is within an hour of the epoch", by);

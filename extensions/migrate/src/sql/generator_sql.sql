@@ -20,7 +20,7 @@ BEGIN
       DETAIL = format('Layout %s has regions 0 to %s.', l.bits, l.regions - 1), HINT = 'Pass a region of the layout.';
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-      MESSAGE = format('the SQL engine cannot mint ids of layout %s', l.bits),
+      MESSAGE = format('a script of generator_sql() cannot mint ids of layout %s', l.bits),
       DETAIL = format('A counter of the SQL engine has 63 bits. The bits that follow the time bits cannot '
                       'count %s ids and 262144 sessions in each tick.',
                       per_tick),
