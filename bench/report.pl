@@ -211,8 +211,8 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject. For each subject, returns the ratio of
-# its cost to the cost of the subject FLOOR, too.
+# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject. Each line of the result also contains
+# the cost of the subject divided by the cost of the subject FLOOR.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }

@@ -66,8 +66,8 @@ struct CounterClock {
   TickClock clock;
 };
 
-// The lead is so long that no claim waits for the clock, so the benchmark measures only the work of
-// a claim.
+// Ids may be so far ahead of the clock that no claim waits. The benchmark therefore measures only
+// the work of a claim.
 Bounds bounds_at(const Layout& layout, int64_t ms) {
   return {layout.tick_at(ms), uint64_t{1} << 39, layout.end_position(), 0};
 }
