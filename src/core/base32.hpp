@@ -13,7 +13,7 @@ namespace snowflake {
 
 inline constexpr size_t kBase32Length = 13;
 
-// A 128-bit integer, such as a UUID or a ULID, as two halves of 64 bits.
+// Stores a 128-bit integer, such as a UUID or a ULID, as two halves of 64 bits.
 struct Wide {
   uint64_t high;
   uint64_t low;
@@ -22,7 +22,7 @@ struct Wide {
 
 namespace detail {
 
-// The last five symbols, *~$=U, are used only as check symbols.
+// The symbols *~$=U occur only as the check symbol at the end of a base32 text.
 inline constexpr std::string_view kBase32Symbols = "0123456789ABCDEFGHJKMNPQRSTVWXYZ*~$=U";
 inline constexpr uint8_t kNoBase32 = 0xFF;
 inline constexpr uint8_t kHyphen = 0xFE;
@@ -39,8 +39,8 @@ inline constexpr Base32Values kBase32Values = [] {
     values.of[symbol] = static_cast<uint8_t>(i);
     if (symbol >= 'A' && symbol <= 'Z') values.of[symbol - 'A' + 'a'] = static_cast<uint8_t>(i);
   }
-  // The base32 parser also accepts the letter O for 0, and I and L for 1. Letters are converted to
-  // uint8_t before they are used as array indexes, because a char can be negative.
+  // The base32 parser also accepts the letter O for 0, and I and L for 1. Each letter is converted
+  // to uint8_t before it is used as an array index, because a char can be negative.
   for (const uint8_t zero : {uint8_t{'O'}, uint8_t{'o'}}) values.of[zero] = 0;
   for (const uint8_t one : {uint8_t{'I'}, uint8_t{'i'}, uint8_t{'L'}, uint8_t{'l'}})
     values.of[one] = 1;
@@ -50,7 +50,7 @@ inline constexpr Base32Values kBase32Values = [] {
 
 struct ParsedBase32 {
   Wide value;     // the last 128 bits
-  uint8_t first;  // the first symbol, which shows an overflow
+  uint8_t first;  // value of the first symbol; too great if the number has too many bits
   uint8_t check;
   NumeralError error;
   size_t at;
@@ -89,8 +89,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
 }
 
 // Parses a base32 text of thirteen symbols without hyphens, the usual form of an id. Returns false
-// if one of the thirteen characters is not a base32 symbol. Thirteen symbols of five bits contain
-// 65 bits: `value` receives the lower 64 bits, and `carry` receives the highest bit.
+// if one of the thirteen characters is not a base32 symbol. Thirteen base32 symbols contain 65
+// bits. The argument `value` receives the lower 64 bits, and `carry` receives the highest bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;

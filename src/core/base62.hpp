@@ -47,7 +47,8 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 }  // namespace detail
 
 // Writes a number as eleven base62 digits. The number is first split into groups of 3, 4 and 4
-// digits, so that most divisions have 32 bits and do not depend on each other.
+// digits, so that most divisions use 32-bit numbers. The divisions of different groups do not
+// depend on each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;
@@ -66,7 +67,7 @@ constexpr void write_base62(uint64_t value, char* out) noexcept {
 // Parses a base62 text of eleven characters. Returns NumeralError::overflow for a number above
 // kGreatestId.
 constexpr ParsedNumeral read_base62(std::string_view text) noexcept {
-  uint64_t head = 0;  // value of the first ten digits, less than 2^60
+  uint64_t head = 0;  // value of the first ten base62 digits, less than 2^60
   uint64_t last = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const uint8_t digit = detail::kBase62.digits[static_cast<uint8_t>(text[i])];

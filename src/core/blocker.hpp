@@ -24,7 +24,7 @@ enum class Blocker : uint8_t {
   not_preloaded,     // a setting requires that the library is preloaded
   setting_rejected,  // PostgreSQL rejected a setting while the library was loaded
   no_shared_memory,  // main shared memory has no room for the library
-  other_library,     // another version of the library created the shared memory
+  other_library,     // another version of the extension's library created the shared memory
   standby,
   setting_invalid,       // the setting of the region or of the shards is invalid
   node_without_origin,   // a Citus node has the default region and shards
@@ -42,20 +42,20 @@ enum class Blocker : uint8_t {
   other_extension,  // another extension is named snowflake
   state_missing,
   state_locked,  // another session alters or drops a sequence of the extension
-  seal_gone,     // the sequence of the layout was dropped during the check
+  seal_gone,     // the sequence that stores the layout of ids was dropped during the check
   seal_unset,
   seal_restored,
   seal_not_carried,
   region_outside_layout,
-  layout_not_leased,  // the lease server has another layout
+  layout_not_leased,  // the lease server uses another layout of ids than the database
   fleet_left,         // the database has used leases, but leases are now off
-  other_fleet,        // the database has used leases of another fleet
+  other_fleet,        // the database has used leases of another group of servers (fleet)
   cloned,             // the database is a clone, and accept_clone() was not called
   mark_not_permanent,
   mark_lost,
   mark_ahead,
   too_many_databases,
-  clock_behind,     // the clock is behind the ids of a shard
+  clock_behind,     // the clock is behind the newest ids of a shard
   commits_refused,  // commits fail until the clock is synchronized
 
   // States that make only a single call fail come last in the enum.
@@ -111,10 +111,10 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 
 // Facts contains the values from which blocker() decides whether a database may mint ids. All times
 // in Facts are in ms since 1970. A member of Facts that is zero never prevents minting, except
-// clock_ms. A session can set one member of Facts after another, and call blocker() after each
-// member.
+// clock_ms. A session can gather the members of Facts one by one, and call blocker() after each of
+// them.
 struct Facts {
-  bool layout_unknown;  // the stored layout was not read yet
+  bool layout_unknown;  // the session has not yet read the stored layout of ids
   bool recovery;
   bool setting_invalid;
   bool node_without_origin;
@@ -131,8 +131,8 @@ struct Facts {
   int32_t region;  // kNoRegion: no region is leased
   int64_t region_begin_ms;
   int64_t lease_until_ms;
-  int64_t leased_seal;  // the layout of the lease server; 0: unknown
-  uint64_t position;    // the position to claim; 0: none
+  int64_t leased_seal;  // the layout of ids (as a number) on the lease server; 0: unknown
+  uint64_t position;    // the next position (time and sequence number) to claim; 0: none
 
   Blocker state;      // not_installed, other_extension, state_missing, none
   bool state_locked;  // the members from `seal` to `mark_ms` are unknown
@@ -142,12 +142,12 @@ struct Facts {
   int64_t fleet_present;
   Moved moved;
   bool clones_refused;
-  Blocker mark;             // why the high-water mark cannot be used, or none
+  Blocker mark;             // the reason why the high-water mark cannot be used, or Blocker::none
   bool mark_known;          // false: mark_ms was not read
-  int64_t mark_ms;          // the stored mark, or the greatest known mark
-  int64_t highest_mark_ms;  // the greatest mark of this server run; 0: none
+  int64_t mark_ms;          // the stored high-water mark, or the greatest known high-water mark
+  int64_t highest_mark_ms;  // the greatest high-water mark since the server started; 0: none
 
-  bool no_slot;     // all slots for databases are in use
+  bool no_slot;     // shared memory has no room for another database
   int64_t lead_ms;  // the time of the newest id minus the clock
   bool commits_refused;
 };
@@ -190,8 +190,8 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first state that prevents minting, or Blocker::none. blocker() first checks the state
-// of the server, then the state of the database, and then the next id.
+// Returns the first state that prevents minting, or Blocker::none. The function blocker() first
+// checks the server, then the database, and then the next id.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;

@@ -44,8 +44,8 @@ inline int64_t boot_us() noexcept {
 
 // Returns the difference between the wall clock and the time since boot, in microseconds. Only
 // steps of the wall clock change the difference between the clocks, because rate corrections apply
-// to both clocks. If an interruption separates the readings of the two clocks, both clocks are read
-// again.
+// to both clocks. If the process is interrupted between the readings of the two clocks, both clocks
+// are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

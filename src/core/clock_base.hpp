@@ -5,13 +5,13 @@
 //
 // A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
 // is far ahead of a clock that was not stepped since the server started, an earlier server run
-// wrote the mark. A far-ahead high-water mark of an earlier server run shows that the clock was
-// behind at server start. The recorded clock offset then becomes unreliable (*void*). A void clock
-// offset is recorded again when the clock reaches the high-water mark. While the recorded clock
-// offset is void, a step of the clock counts as a jump in two cases:
+// wrote the mark. A high-water mark far ahead of the clock therefore shows that the clock was
+// behind at server start. ClockBase then marks the recorded clock offset as unreliable (*void*). A
+// void clock offset is recorded again when the clock reaches the high-water mark. While the
+// recorded clock offset is void, a step of the clock counts as a jump in two cases:
 //  - After the step, the clock is still before the high-water mark.
-//  - The server minted ids before the step, so the high-water mark may be wrong and the clock
-//    right.
+//  - The server minted ids before the clock step, so the clock may be right and the high-water mark
+//    wrong.
 //
 // The recorded clock offset is stored in the postmaster's memory. A process that is writing the
 // clock offset may be killed at any instant.
@@ -35,8 +35,8 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // Returns the microseconds by which the wall clock was stepped since its offset was recorded. The
-  // result is negative if the wall clock was set back.
+  // Returns the microseconds by which the wall clock was stepped since its offset was recorded. A
+  // negative result means that the wall clock was set back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
@@ -74,8 +74,8 @@ class ClockBase {
   }
 
   // Records the present offset of the wall clock if may_be_replaced() is true. If the process is
-  // killed in the middle of replace(), the old clock offset stays valid, and accept_clock() or a
-  // granted lease must confirm the step of the clock.
+  // killed in the middle of replace(), the old clock offset stays valid. A call of accept_clock()
+  // or a granted lease must then confirm the step of the clock.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -85,8 +85,7 @@ class ClockBase {
 
  private:
   // The state of the recorded clock offset is first undecided, then void until a time in ms, and
-  // then in use. The recorded clock offset can skip a state, but never goes back to an earlier
-  // state.
+  // then in use. The recorded clock offset can skip a state, but never returns to an earlier state.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

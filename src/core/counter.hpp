@@ -16,8 +16,8 @@
 // A live migration can change the rate or the value of the processor's counter. TickClock discards
 // a clock reading if the processor's counter goes back. TickClock measures the rate again if the
 // processor's counter has become slower than the kernel's clock. A hypervisor or an emulator can
-// make the processor's counter slow to read, so the cost of reading the counter is measured before
-// the counter is used.
+// make the processor's counter slow to read. For this reason, the cost of reading the counter is
+// measured first.
 #pragma once
 
 #ifdef POSTGRES_H

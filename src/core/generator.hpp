@@ -6,8 +6,8 @@
 //  - Another program or a server mints in the same region, with another mark file or on another
 //    machine.
 //  - The machine or container was cloned together with the mark file.
-//  - The mark file was restored from a backup, or deleted and created again, while returned ids are
-//    still ahead of the clock.
+//  - The mark file was restored from a backup or created again while returned ids were ahead of the
+//    clock.
 //  - The mark file is on a network file system that does not enforce locks between machines.
 //
 // If the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.
@@ -58,7 +58,8 @@ struct GeneratorStatus {
 // The default options are equal to the default settings of the PostgreSQL extension.
 struct GeneratorOptions {
   int64_t max_lead_ms = 1000;
-  int64_t reserve_ms = 1000;  // how far the mark is ahead of the clock; at least two ticks
+  // how far the stored time limit (mark) is ahead of the clock; at least two ticks (time units)
+  int64_t reserve_ms = 1000;
   int64_t max_wait_ms = 2000;
   int64_t max_jump_ms = 60'000;
 };
@@ -85,8 +86,8 @@ template <class Clocks>
 class BasicGenerator {
  public:
   // Creates the mark file of a region. Call create() once for each region, before you construct the
-  // first generator of the region. The mark in a new file is above every id that a program with
-  // this clock can have minted so far.
+  // first generator of the region. The time limit (mark) in a new file is after every id that a
+  // program with the same clock can have minted.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};

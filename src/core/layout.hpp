@@ -101,8 +101,8 @@ struct Layout {
     return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));
   }
 
-  // Returns the start of a tick in ms since 1970. The returned time does not overflow if check()
-  // accepts the layout.
+  // Returns the start of a tick in ms since 1970. The returned time does not overflow if the
+  // function check() accepts the layout of ids.
   constexpr int64_t ms_of_tick(uint64_t tick) const noexcept {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
@@ -121,8 +121,8 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// The least and the greatest accepted value of each number in a layout. A stored layout (seal.hpp)
-// has 41 bits for the epoch.
+// The least and the greatest value that the check of a layout accepts for each number. A stored
+// layout (seal.hpp) has 41 bits for the epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;
@@ -257,7 +257,7 @@ constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
   const int sequence = detail::take_number(text);
   if (sequence < 0 || !text.empty()) return {nothing, LayoutError::syntax};
 
-  // Checks each number of bits before the number is converted to an 8-bit integer.
+  // The numbers of bits are checked before they are converted to 8-bit integers.
   if (time > int{kMaxTimeBits}) return {nothing, LayoutError::time_bits};
   if (region > int{kMaxOriginBits} || shard > int{kMaxOriginBits})
     return {nothing, LayoutError::origin_bits};

@@ -2,11 +2,12 @@
 // servers.
 //
 // Each server is configured with regions that no other server uses. Leases prevent two runs of one
-// server (restart, clone, standby, restored copy) from minting the same ids. The ids of a lease
-// holder have times from `floor` up to, but not including, `until`. The ids of the next holder of
-// the region begin at `until`. Two holders of a region never mint the same id, even if a clock is
-// wrong or an earlier holder still runs. A wrong clock can only change how long a server waits. All
-// times in the messages are in ms since 1970.
+// server (restart, clone, standby, restored copy) from minting the same ids. A server with a lease
+// mints ids with times from `floor` up to, but not including, `until`. The ids of the next server
+// with a lease on the region begin at `until`. Two server runs that lease a region one after the
+// other never mint the same id. A wrong clock, or an earlier server run that still mints, cannot
+// cause equal ids. A wrong clock of a server can only change how long the server waits for its
+// lease. All times in the messages are in ms since 1970.
 //
 // test/core/lease_server.hpp models the lease server's decisions, which the extension
 // snowflake_fleet makes.
@@ -39,20 +40,20 @@ enum class LeaseCall : uint8_t {
 
 struct LeaseRequest {
   LeaseCall call;
-  int32_t server;       // not used, because the login role identifies the server
+  int32_t server;       // unused, because the lease server identifies a server by its login role
   int64_t incarnation;  // a random number of the server run, not 0
   int64_t term;         // the term (period of the lease server) of the newest answer; 0: none
   int64_t newest;       // number of the newest answer
-  int64_t nonce;        // a random number, new after each grant
-  int64_t acked;        // the last granted nonce; 0: none
+  int64_t nonce;        // a random number (nonce), which changes after each granted request
+  int64_t acked;        // the nonce of the last granted request; 0: none
   int64_t clock_ms;     // the clock of the sender
-  int64_t length_ms;    // the wanted length: snowflake.lease + max_lead
+  int64_t length_ms;    // the requested duration of the lease: snowflake.lease + max_lead
   int64_t age_ms;       // the age of the incarnation
   int32_t region;       // only for renew and give_back
   int64_t floor_ms;     // for renew: the start of the lease
   int64_t until_ms;
   int64_t grant;       // for give_back: the number of the returned grant
-  int64_t highest_ms;  // for give_back: a time after all issued ids
+  int64_t highest_ms;  // for give_back: a time after all ids that the server has issued
 };
 
 enum class AnswerStatus : uint8_t {
@@ -62,7 +63,7 @@ enum class AnswerStatus : uint8_t {
   full,         // no free region until `until_ms`
   halted,       // the lease server may have lost grants, so an operator must act
   clock_ahead,  // the server's clock is ahead by more than max_skew
-  term_over,    // the server must renew its lease with the returned term
+  term_over,    // the server must repeat its request with the returned term
   taken,        // the region belongs to another server
   registered,   // the answer to a report
 };
@@ -72,7 +73,7 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // the number of the answer in the term; 0: refusal
+  int64_t number;  // the number of the answer in its term; 0 if the request was refused
   int32_t region;
   int64_t grant;  // the number of the answer that granted the lease
   int64_t floor_ms;
@@ -105,16 +106,17 @@ constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
   return std::min(mark_ms, until_ms);
 }
 
-// True if observe() may raise the high-water mark to the time `ms`. The high-water mark cannot be
-// later than the end of the lease. If observe() raised the high-water mark only to the end of the
-// lease, ids of the next lease could be less than the observed id.
+// True if observe() may raise the high-water mark to the time `ms`. The high-water mark of a server
+// with leases cannot be later than the end of the lease. If observe() raised the high-water mark
+// only to the end of the lease, ids of the next lease could be less than the observed id.
 constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
 
-// position_below() returns the first position (tick and sequence number) that a time limit forbids.
-// position_from() returns the first position that a lower bound (floor) allows. If the time limit
-// or the lower bound is in the middle of a tick (time unit), no id of the tick may be minted.
+// The function position_below() returns the first position (tick and sequence number) that a time
+// limit forbids. The function position_from() returns the first position that a lower bound (floor)
+// allows. If the time limit or the lower bound is in the middle of a tick (time unit), no id of the
+// tick may be minted.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));

@@ -67,8 +67,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (giving_back) {
     return answer.call == LeaseCall::give_back ? LeaseEvent::given_back : LeaseEvent::stale;
   }
-  // The answer belongs to a request of an earlier lease worker, which was killed while it gave a
-  // region back.
+  // An earlier lease worker requested the return of a region, and was killed before the answer
+  // arrived.
   if (answer.call == LeaseCall::give_back) return LeaseEvent::stale;
   if (answer.status == AnswerStatus::lost) return LeaseEvent::lost;
   if (answer.status == AnswerStatus::term_over)
@@ -82,19 +82,19 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
-  // An answer to a renewal is outdated if the region was cleared in the meantime.
+  // An answer to a renewal is outdated if the server has cleared its region since the request.
   return answer.call == LeaseCall::acquire ? LeaseEvent::taken : LeaseEvent::stale;
 }
 
 // The lease worker sends random numbers (nonces), so that the lease server detects a copy of the
 // worker's memory.
 struct LeaseNonce {
-  int64_t next;   // the worker sends `next` until a request is granted
-  int64_t acked;  // the last granted nonce; 0: none
+  int64_t next;   // the random number (nonce) that the worker sends until a request is granted
+  int64_t acked;  // the nonce of the last granted request; 0: none
 
   // REQUIRES that the answered request contained the random number (nonce) `next`. The lease server
-  // records a nonce only when it grants a request. A worker must repeat the nonce after a refusal,
-  // or the lease server would take the worker for a copy.
+  // records a nonce only when it grants a request. After a refusal, a worker must repeat its nonce.
+  // With a new nonce, the lease server would treat the worker as a copy.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -154,8 +154,8 @@ class BasicLeaseMemory {
   }
 
   void record(const LeaseAnswer& answer) noexcept {
-    // If the lease worker is killed before the last store, the record of the previous answer stays
-    // valid.
+    // If the lease worker is killed before its last store to memory, the record of the previous
+    // answer stays valid.
     const int64_t next = 1 - read(newest_now_);
     NewestAnswer& newest = newest_[next];
     store(newest.term, answer.term);
@@ -164,8 +164,9 @@ class BasicLeaseMemory {
   }
 
   // Clears the leased region without beginning a new incarnation (server run). Returns the lease
-  // state from before the region was cleared. After forget() has returned, no session can use a
-  // published limit above the returned `highest_ms`. REQUIRES the server-wide lock.
+  // state that was valid before forget() cleared the region. After forget() has returned, no
+  // session can use a published limit above the returned `highest_ms`. REQUIRES the server-wide
+  // lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();

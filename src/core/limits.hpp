@@ -31,8 +31,7 @@
 namespace snowflake {
 
 // Contains the values that a session must store about the high-water mark of its database before it
-// mints. A session mints in `region` until the generation number of the database is no longer
-// `generation`.
+// mints. A session mints ids in `region` until the generation number of its database changes.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -117,9 +116,9 @@ class BasicLimits {
   // mark to disk before it publishes a limit. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region in this database. Without raised counters,
-  // ids from before a crash, or ids of another database of this server, could repeat. If the
-  // session has a region, the session must call reopen() directly after bind().
+  // Raises the shard counters to the start of the region in this database. If reopen() did not
+  // raise the shard counters, ids from before a crash, or ids of another database, could repeat. If
+  // the session has a region, the session must call reopen() directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
@@ -137,8 +136,8 @@ class BasicLimits {
   // published. A session that claims ids must call take() instead of read().
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // A relaxed load is safe, because a session that misses a change of the generation number has
-  // read a limit that covers its ids.
+  // The generation number can be read with a relaxed load. A session that misses a change of the
+  // generation number has read a limit that covers the ids of the session.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }
@@ -147,12 +146,12 @@ class BasicLimits {
   // Returns a number that identifies the high-water mark with which bind() was last called, or 0
   // after withdraw(). REQUIRES the server-wide lock (shared).
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
-  // highest_ms() returns the greatest high-water mark that was written or passed to
-  // Limits::adopt(). floor_ms() returns the greatest high-water mark that was passed to
-  // Limits::adopt(). Both return 0 if no such mark exists.
+  // The function highest_ms() returns the greatest high-water mark that was written or passed to
+  // adopt(). The function floor_ms() returns the greatest high-water mark that was passed to
+  // adopt(). Both functions return 0 if no high-water mark was written or passed.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
-  // Returns the time at which the ids of the region begin in this database; 0: not set.
+  // Returns the time from which this database mints ids in its region, or 0 if the time is not set.
   int64_t begin_ms() const noexcept { return begin_ms_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,9 +1,10 @@
 // A high-water mark that is stored durably in a file outside PostgreSQL, as one line of text. Only
 // one process at a time can lock the mark file.
 //
-// The line in the mark file is overwritten in place. The line is shorter than a disk sector, and a
-// disk writes a sector as a whole. The function open() refuses a mark file whose checksum does not
-// match. The lock of the mark file belongs to the open file, so the lock ends with the process.
+// The line in the mark file is overwritten in place. Overwriting the line is safe, because the line
+// is shorter than a disk sector, which a disk writes as a whole. The function open() refuses a mark
+// file whose checksum does not match. The lock of the mark file belongs to the open file, so the
+// lock ends with the process.
 #pragma once
 
 #ifdef POSTGRES_H

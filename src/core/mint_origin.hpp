@@ -38,8 +38,9 @@ class MintOrigin {
   }
 
   // Adopts the region and shards of a session if the session started last, and returns whether the
-  // region or shards of the database changed. After a newer session has offered the same region and
-  // shards, sessions that started earlier can no longer change the region and shards.
+  // region or shards of the database changed. The start time of the newest session is stored even
+  // if its region and shards are those of the database. Sessions that started earlier can therefore
+  // no longer change the region and shards.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -32,9 +32,9 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
   return static_cast<uint16_t>(1 + hash % 0xffff);
 }
 
-// Encodes a fingerprint as the integer that a sequence stores; 0: no id was minted yet. Encoded
-// fingerprints are less than half of INT64_MAX, because monitoring tools warn about a sequence
-// whose value is near its maximum.
+// Encodes a fingerprint as the integer that a sequence stores. The integer 0 means that the
+// database has minted no id yet. Encoded fingerprints are less than half of INT64_MAX, because
+// monitoring tools warn about a sequence whose value is near its maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);

@@ -1,10 +1,10 @@
 // Records for each database of a server its region, its shards and the time up to which the
-// database mints ids. If a database stops minting a shard of a region, the region's ids in other
-// databases must begin after the recorded time.
+// database mints ids. If a database stops minting ids of a shard in a region, ids of other
+// databases in the region must begin after the recorded time.
 //
-// The caller must exclude concurrent calls of record() and leave(). If a process is killed between
-// two stores, later calls use the values that were stored. Memory that is filled with zeros is a
-// valid, empty RegionMarks object.
+// The caller must exclude concurrent calls of record() and leave(). A process may be killed between
+// two stores. Later calls then use the values that were stored before the kill. Memory that is
+// filled with zeros is a valid, empty RegionMarks object.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,8 @@ class RegionMarks {
 
  private:
   struct Entry {
-    std::atomic<uint64_t> place;  // the database and the key of its region; 0: a free entry
+    std::atomic<uint64_t>
+        place;  // the database OID and the key of its region; 0 if the entry is free
     std::atomic<uint64_t> shards;
     std::atomic<int64_t> mark_ms;
   };

@@ -2,11 +2,12 @@
 // the rows with ids before S in the order of the ids.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
-// Rows that become visible late have ids above two lower bounds, and S is the smaller bound:
+// The id of a row that is not visible yet is not before one of two times. S is the earlier of the
+// two times:
 //  - the earliest time (tick) that the session of an open transaction has stored in shared memory.
 //    When a transaction claims its first id, the session stores the tick of the clock in its slot
 //    in shared memory (OpenMints).
-//  - a time (the floor) to which settle() raises all shard counters, so that ids claimed later are
+//  - the time (floor) to which settle() raises all shard counters. Ids that are claimed later are
 //    greater.
 //
 // Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
@@ -19,14 +20,15 @@
 //  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
 //     release operation, and raising the counter is an acquire operation. The function settle()
 //     therefore sees everything that the session stored before the claim, including the tick in its
-//     slot. A session never claims an id with a time before the tick in its slot.
+//     slot. The time of an id that a session claims is never before the tick in the session's slot.
 //  3. S is at most the tick in every slot that settle() reads. The session claimed an earlier tick,
 //     so the session had cleared its slot before settle() read the slot. A session clears its slot
 //     with release, after its commit is visible. settle() reads the slot with acquire.
 //  4. Every snapshot after settle() therefore contains the commit of the transaction that claimed
 //     the id.
-//  5. The proof also holds if settle() uses the floor or the result of another call of settle().
-//     The atomic variables `raised_` and `settled_` are written with release and read with acquire.
+//  5. The proof also holds if settle() uses a floor or a result that another call of settle() has
+//     stored. The atomic variables `raised_` and `settled_` are written with release and read with
+//     acquire.
 //
 // The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.
@@ -93,7 +95,8 @@ class MintRecord {
 };
 
 // Records the tick of the clock in the session's slot, and then claims ids. The function `slot()`
-// returns the session's slot, and is called only if the slot must be written.
+// returns the session's slot. The function `slot()` is called only if a new tick must be stored in
+// the slot.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
@@ -105,12 +108,13 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 // All sessions that use the same shard counters share one Settled object.
 class Settled {
  public:
-  // Raises all shard counters to `tick`, unless another call has done so. Returns the tick S before
-  // which no new id can become visible; S never decreases. The function `open_since()` returns the
-  // least tick that a session with the same counters has stored in its slot. The function
-  // `prepared_since()` returns the least tick of prepared transactions, whose sessions have cleared
-  // their slots. settle() first raises the shard counters, then calls open_since(), and then
-  // prepared_since(). The argument `spread` must be equal to Bounds::spread of all claims.
+  // Raises all shard counters to `tick`, unless another call of settle() has raised them. Returns
+  // the tick S before which no new id can become visible. Later calls never return a smaller S. The
+  // function `open_since()` returns the least tick that a session with the same counters has stored
+  // in its slot. The function `prepared_since()` returns the least tick of prepared transactions,
+  // whose sessions have cleared their slots. The function settle() first raises the shard counters,
+  // then calls open_since(), and then prepared_since(). The argument `spread` must be equal to
+  // Bounds::spread of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -14,15 +14,15 @@
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
 // Memory order: relaxed operations on the shard counter are enough to make positions unique.
-// Acquire and release operations on the shard counter are needed for two reasons:
+// Acquire and release operations are needed for two reasons:
 //  - A session that sees a new published limit must also see the shard counters that were raised
 //    before the limit was published. A session that publishes a limit stores the limit with release
 //    (see pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
 //    loads the shard counter.
 //  - The caller of raise_floor() must see all stores that a session made before a claim below the
 //    floor (see core/settled.hpp). A claim is therefore a release, and raise_floor() is an acquire.
-//    Only read-modify-write operations change the shard counter, so raise_floor() acquires the
-//    release of every earlier claim.
+//    Only read-modify-write operations change the shard counter. For this reason, raise_floor()
+//    synchronizes with every earlier claim.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ namespace snowflake {
 
 struct Bounds {
   uint64_t now;    // clock reading, in ticks
-  uint64_t lead;   // how many ticks ids may be ahead of the clock
-  uint64_t limit;  // first position that may not be claimed
+  uint64_t lead;   // greatest number of ticks (time units) by which ids may be ahead of the clock
+  uint64_t limit;  // first position (time and sequence number) that must not be claimed
   // The sequence numbers of a new tick begin at (last + 1) % spread, or at 0 if `spread` is 0.
   uint64_t spread;
 };
@@ -47,12 +47,12 @@ enum class Outcome : uint8_t {
   claimed,
   ahead_of_clock,  // the caller must wait until the clock advances
   at_limit,        // the caller must first raise the high-water mark
-  exhausted,       // the layout has no later id
+  exhausted,       // the layout of ids has no later time
 };
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;  // the first claimed position, or the refused position
+  uint64_t first;  // the first claimed position, or the position that could not be claimed
   uint64_t count;
   uint64_t borrowed;  // ticks by which this claim is further ahead of the clock than earlier claims
 
@@ -145,9 +145,9 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // Returns the reason why a claim got no position. The lead (the greatest distance from the clock)
-  // is checked before the published limit, because a claim that waits for the clock must not raise
-  // the high-water mark.
+  // Returns the reason why a session could not claim a position. The lead (the greatest distance
+  // from the clock) is checked before the published limit, because a claim that waits for the clock
+  // must not raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

@@ -7,8 +7,8 @@
 // therefore make a clock reading too old, but never ahead of the clock.
 //
 // These rules limit the number of counter cycles for which a clock reading is used:
-//  - The counter is read before the kernel's clock, so an interruption in between only shortens the
-//    time for which the reading is used.
+//  - The processor's counter is read before the kernel's clock. An interruption between the two
+//    readings therefore only shortens the use of the clock reading.
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
 //    since boot, which is never stepped. An interruption makes the measured rate of the counter too
 //    small, so the rate is measured again every kMeasureAgainMs.
@@ -19,16 +19,16 @@
 //    jumped ahead, gone back or stopped.
 //
 // A clock reading can be used too long in four cases:
-//  - If the processor's counter becomes slower, the present clock reading is used longer by the
-//    same factor. The next clock reading detects a counter that runs below 3/4 of its measured
-//    rate. After TickClock has detected a slow counter, every call reads the kernel's
-//    clock until the rate is measured again. A slowdown of the counter by less than a quarter is
-//    not detected, and a clock reading can be used for 4/3 of kLongestUs.
+//  - If the processor's counter becomes slower, the present clock reading is used longer in
+//    proportion. The next clock reading detects a counter that runs below 3/4 of its measured rate.
+//    After TickClock has detected a slow counter, every call reads the kernel's clock until the
+//    rate is measured again. A slowdown of the counter by less than a quarter is not detected, and
+//    a clock reading can be used for 4/3 of kLongestUs.
 //  - A step of the wall clock is detected only when the cached clock reading expires.
-//  - If the clock is slewed by 10 % after the counter's rate was measured, a clock reading can be
-//    used 5 microseconds too long.
-//  - A live migration can set the counter back by almost exactly the time since its last use. A
-//    clock reading can then be used kLongestUs too long.
+//  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
+//    microseconds too long.
+//  - A live migration can set the counter back by almost exactly the time since its last use. After
+//    a live migration of this kind, a clock reading can be used kLongestUs too long.
 //
 // The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
 // of different shards, depend on TickClock.
@@ -158,8 +158,7 @@ class BasicTickClock {
     }
     if (passed_us < kMeasureUs) return;
     // Adds 2 microseconds to the measured time, because both readings of the time since boot are
-    // truncated to microseconds. The measured rate of the counter may be too small, but must not be
-    // too large.
+    // truncated. A measured rate that is too small is safe, but a rate that is too large is not.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
     // both rates are discarded.
@@ -174,10 +173,10 @@ class BasicTickClock {
   static constexpr uint64_t kLeastRate = 10'000;     // 10 MHz
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
-  uint64_t read_at_ = 0;          // in cycles, at the last reading of the kernel's clock
-  uint64_t used_at_ = 0;          // in cycles, at the last use of the reading
-  uint64_t ends_at_ = 0;          // in cycles; 0: no clock reading may be reused
-  int processor_ = kNoProcessor;  // the processor that took the reading
+  uint64_t read_at_ = 0;  // counter value at the last reading of the kernel's clock
+  uint64_t used_at_ = 0;  // counter value at the last use of the clock reading
+  uint64_t ends_at_ = 0;  // counter value at which the clock reading expires; 0: already expired
+  int processor_ = kNoProcessor;  // the processor that took the clock reading
   int64_t ms_ = 0;
   int64_t wall_ns_ = 0;  // wall clock at read_at_
   uint64_t rate_ = 0;    // cycles per ms; 0: unknown

@@ -3,9 +3,9 @@
 //   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
 //                              4                    2
 //
-// The time in a UUID is the start of the id's tick. In the diagram, `rest` is the part of the id
-// below its time field, at most 44 bits. UUIDs sort in the order of their ids, and two ids never
-// have the same UUID.
+// The time in a UUID is the start of the id's tick. In the diagram above, `rest` contains the bits
+// of the id below its time, at most 44 bits. UUIDs sort in the order of their ids, and two ids
+// never have the same UUID.
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
 // from an id. A random UUID passes the check with a probability of at most 2^-30, or 2^-51 if
@@ -35,9 +35,10 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 }
 
 // True if every change of a single bit of an id changes the check bits of its UUID. The check bits
-// are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. A changed bit of the id
-// adds `change` to the product or subtracts `change` from the product. If the product changes by at
-// least one unit of the check bits, the check bits change.
+// are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. If one bit of the id
+// changes, the product changes by plus or minus `change`, which is kUuidMultiplier shifted by the
+// number of the bit. The check bits change if the product changes by at least the value of the
+// lowest check bit.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
