@@ -77,8 +77,8 @@ TEST(Blocker, EachIsNamed) {
 }
 
 // States that prevent minting (blockers) have an order of importance. If two blockers apply,
-// blocker() must return the earlier blocker. Blockers that depend on the same fact cannot apply at
-// the same time.
+// blocker() must return the earlier blocker. Two blockers that depend on the same value, such as
+// the clock, cannot apply at the same time.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {
@@ -126,8 +126,8 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A server mints with a high-water mark that was lowered, or is ahead of the clock, only after it
-// has written an equal or higher one.
+// If the high-water mark was lowered or is ahead of the clock, the server must first write an equal
+// or higher high-water mark.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;

@@ -13,8 +13,8 @@ int64_t system_ms() {
       .count();
 }
 
-// One right result in five attempts is enough, because the machine's clock may step during an
-// attempt.
+// The test passes if one of five attempts gives the right result, because the machine's clock may
+// be stepped during an attempt.
 TEST(Clock, TellsTheWallTimeInMilliseconds) {
   bool between = false;
   for (int i = 0; i < 5 && !between; ++i) {

@@ -1,6 +1,6 @@
-// Runs many claimers, which claim ids of a few shard counters, and a conductor, which moves the
-// clock and the limit. Claimers can be threads or processes, because all their data can be in
-// shared memory.
+// Runs many threads or processes (claimers) that claim ids, and one (the conductor) that moves the
+// clock and the limit of ids. Claimers can be threads or processes, because all their data can be
+// in shared memory.
 //
 // The conductor raises the shard counters to a position beyond the limit (the floor), and then
 // publishes a higher limit. The positions between the old limit and the floor are a gap, which must
@@ -75,7 +75,7 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
   const Layout& layout = plan.layout;
   while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
-    // Most claims use shard counter 0, which two shards share.
+    // Most claims use shard counter 0, which the shards 0 and 2 share.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
     Counter& counter = stage.counters[counter_of(shard)];
@@ -113,8 +113,8 @@ inline void publish(Stage& stage, const Layout& layout, int64_t mark_ms) {
   EXPECT_TRUE(stage.limits.publish(layout, stage.generation, mark_ms, not_leased));
 }
 
-// Runs until done() returns true, or until no claimer got an id for a minute. The clock follows the
-// shard counters, so claims are never far from the clock.
+// Runs until done() returns true, or until no claimer got an id for a minute. The simulated clock
+// follows the shard counters, so the times of ids are never far from the clock.
 template <class Done>
 std::vector<Gap> conduct(Stage& stage, const Plan& plan, Random random, Done done) {
   const Layout& layout = plan.layout;
@@ -214,7 +214,8 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
         << all[i].claimer;
     turns += all[i].claimer != all[i - 1].claimer;
   }
-  // If the claimers ran one after another, the test would prove nothing.
+  // The threads or processes that claim ids must compete, because the test detects no fault if they
+  // run one after another.
   EXPECT_GT(turns, 50u);
   EXPECT_GT(gaps.size(), 100u);
   std::printf("%zu ids, %zu changes of claimer, %zu limits\n", all.size(), turns, gaps.size());

@@ -111,8 +111,8 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
 }
 
 // While a server run (incarnation) may still get its region back, the server must remember which
-// ids it has issued in this region. The test kills the lease worker after each of its stores to
-// memory in turn.
+// ids it has issued in this region. The test kills the lease worker once after each store to
+// memory.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -90,8 +90,8 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit of ids with two loads from memory. Before each of the two loads, other
-// sessions may run.
+// Reads the published limit of ids with two loads from memory. Other sessions may run before each
+// load of the published limit.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -143,8 +143,9 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // Simulates a session that is killed while it publishes a limit. After the kill, other sessions
-    // claim all ids below the published limit, because sessions read the limit without a lock.
+    // Simulates a session that is killed while it publishes a limit. When the session is dead,
+    // other sessions claim all ids below the published limit, because sessions read the limit
+    // without a lock.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -323,8 +324,8 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Without the rule lost_is_new, a server that has lost its region keeps its incarnation, with
-      // the longer lease.
+      // Without the rule lost_is_new, a server that has lost its region keeps its incarnation
+      // (server run) and the later end of its old lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

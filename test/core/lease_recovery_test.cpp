@@ -16,8 +16,8 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // If the lease server was recovered since (answer term_over), repeats the request as a server
-  // does, for the time after the recovery (the new term).
+  // Sends a request to the lease server. If the answer is term_over, the request is sent again with
+  // the new term (number of a recovery).
   LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -86,8 +86,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery of the lease server, a renewal gets at most the longest grant. The next holder
-// of a region begins after the longest possible grant.
+// After a recovery of the lease server, a renewal gets at most the longest grant. The next server
+// that leases the region mints ids only after the longest lease that can have been granted.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -109,8 +109,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
 }
 
 // After a recovery from a backup, the lease server uses the numbers of lost grants for new grants.
-// If a server gives back a lease whose grant was lost, another grant with the same number must not
-// end.
+// If a server gives back a lease whose grant was lost, another lease with the same grant number
+// must not end.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);

@@ -11,9 +11,10 @@
 //  1. A region is granted only to the server that is configured with it.
 //  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
 //     <= until. There are three exceptions. If a region is given back, the region's `until` becomes
-//     the highest limit of its holder. If a holder is confirmed dead, the region's `until` becomes
-//     the holder's clock plus lead and reserve. If a holder continues after a recovery, the
-//     region's `floor` becomes the floor of the holder again.
+//     the highest limit of its holder. If the holder of a region is confirmed dead, the `until` of
+//     the region becomes the holder's clock plus "snowflake.max_lead" and "snowflake.reserve". If a
+//     holder continues after a recovery, the region's `floor` becomes the floor of the holder
+//     again.
 //  3. The lease of a new holder of a region begins (`floor`) at or after the end (`until`) or the
 //     highest limit of every earlier holder.
 //  4. The `until` of a region is at least the end of every grant of this region, even if the lease
@@ -64,7 +65,7 @@ constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
 
 namespace lease_detail {
 
-// Returns an answer that grants no lease. An answer that refuses a request has no number (nonce).
+// Returns an answer that grants no lease. The answer number of a refusal is 0.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -106,9 +107,10 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// Returns the time from which a region may be granted again. If a region was given back, its
-// `until` may be ahead of the clock by the reserve of its holder. If `until` is ahead by more than
-// kGivenBackAheadMs, the holder's clock was wrong, and the region is not granted yet.
+// Returns the time from which the lease server may grant a free region. If a region was given back,
+// its `until` may be ahead of the clock by the reserve of its holder. If `until` is ahead of the
+// clock by more than kGivenBackAheadMs, the clock of the region's holder was wrong. The lease
+// server then does not grant the region yet.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
@@ -323,8 +325,8 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a new term (the number of a recovery) of the lease server. A server that received an
-// answer of the new term ignores answers of older copies of the lease server.
+// Begins a new term (the number of a recovery) of the lease server. A server that has received an
+// answer of the new term ignores answers of lease servers with an earlier term.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;

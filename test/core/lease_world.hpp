@@ -1,8 +1,8 @@
 // Simulates servers that lease regions, in small steps: databases, sessions, lease workers, a lease
 // server, and faults. In this simulation, the tested code makes the decisions of the lease server
-// and of the other servers. Code in src/pg must make its steps in the same order as this model.
-// The structure `Rules` turns off single rules of the lease protocol, to show that each rule is
-// needed.
+// and of the other servers. The extension's code in src/pg must make these steps in the same order
+// as the simulation. The structure `Rules` turns off single rules of the lease protocol, to show
+// that each rule is needed.
 #pragma once
 
 #include <array>
@@ -85,7 +85,8 @@ inline constexpr int kShards = 2;
 inline constexpr int kDatabases = 2;
 inline constexpr int kSessions = 3;
 
-// Contains the durable state of a server. Backups and standbys have a copy of this state.
+// Contains the durable state of a server. Backups and standbys of a simulated server copy its
+// durable state.
 struct Durable {
   std::array<int64_t, kDatabases> mark{};
   std::array<uint64_t, kDatabases> observed{};  // highest id of observe()
@@ -236,7 +237,8 @@ class World {
   std::unordered_set<int64_t> recorded_;           // nonces of committed grants
   std::vector<Grant> grants_;                      // committed, even if lost later
   std::unordered_map<int64_t, int64_t> furthest_;  // latest time of each incarnation
-  // For each server run (incarnation), the last position of each database and shard.
+  // Stores the last position (time and sequence number) of each database and shard for each server
+  // run (incarnation).
   std::unordered_map<int64_t, std::array<std::array<uint64_t, kShards>, kDatabases>> last_of_;
   std::unordered_map<std::string, int> events_;
   std::string violation_;

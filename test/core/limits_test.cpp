@@ -125,8 +125,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the process that publishes a limit after each of its stores. After the kill, highest_ms
-// must be above every id that may have been claimed.
+// Kills the process that publishes a limit after each of its stores. When the process is dead,
+// highest_ms must be later than every id that sessions may have claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -204,8 +204,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// A limit of another generation is published while a session reads a limit with two loads. The
-// session must not use the limit of another generation.
+// While a session reads the published limit, another session publishes a limit with a new
+// generation number. The first session must not use the new limit.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};

@@ -10,8 +10,8 @@ constexpr ShardRange kSomeRanges[] = {{0, 4}, {7, 7}};
 constexpr ShardSet kAll{kAllRange, 1};
 constexpr ShardSet kSome{kSomeRanges, 2};
 
-// Lists the times at which three sessions started. The wall clock goes back between the last two
-// session starts.
+// Lists the times at which three sessions started. The wall clock is set back between the starts of
+// the second and the third session.
 constexpr SessionStart kFirst{100, 5000};
 constexpr SessionStart kSecond{100, 5001};
 constexpr SessionStart kThird{101, 4000};

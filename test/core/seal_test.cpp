@@ -36,7 +36,7 @@ TEST(Seal, ZeroIsNotALayout) {
 }
 
 // A damaged database may contain any number as its seal (its layout). If a number is accepted as a
-// seal, the returned layout must have this number as its seal.
+// seal (encoded layout), encoding the returned layout must return the same number.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

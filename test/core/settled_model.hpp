@@ -4,10 +4,10 @@
 // the linker does not mix test code and real code. No core header may be included before
 // settled_model.hpp.
 //
-// An actor is a function that stops in its middle and continues later, but has no stack of its own.
-// For each step, the actor runs again from its beginning, replays the results of earlier steps,
-// makes one step, and leaves with longjmp(). Data of an actor must be local and need no destructor,
-// because longjmp() skips destructors.
+// A simulated session (actor) is a function that can stop after each step and continue later,
+// without a stack of its own. For each step, the actor runs again from its beginning, replays the
+// results of earlier steps, makes one step, and leaves with longjmp(). The data of a simulated
+// session (actor) must be local variables without destructors, because longjmp() skips destructors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -113,8 +113,9 @@ class interrupted_atomic {
 namespace stepped {
 
 // Counts through all schedules with a limited number of preemptions and spurious failures. A
-// schedule decides which actor makes each step, and which exchanges fail spuriously. A preemption
-// is a step of another actor although the last actor could continue.
+// schedule decides which simulated session (actor) makes each step, and which compare-and-swaps
+// fail spuriously. A preemption is a switch to another actor although the last actor could
+// continue.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}

@@ -13,8 +13,8 @@ constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
 constexpr size_t kMost = 8;  // transactions, readings
 
-// Stores the first tick (time unit) in which a transaction claimed an id, and the position of its
-// commit in the order of commits.
+// Stores when a transaction claimed its first id, in ticks (time units), and the number of its
+// commit.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
   uint64_t committed = UINT64_MAX;  // number of earlier commits

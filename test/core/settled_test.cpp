@@ -72,8 +72,8 @@ TEST_F(SettledTest, AClockThatGoesBackDoesNotLowerIt) {
 }
 
 // settle() first raises the shard counters, then reads the open transactions, and then the prepared
-// transactions. Reading the open transactions before the prepared ones lets settle() find a
-// transaction that is being prepared at the same time.
+// transactions. The function settle() must read open transactions first, because an open
+// transaction may become a prepared transaction during the call.
 TEST_F(SettledTest, FloorThenSessionsThenPrepared) {
   int asked = 0;
   settled_.settle(

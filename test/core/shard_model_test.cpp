@@ -186,7 +186,7 @@ TEST(ShardModel, RandomSchedules) {
     minted += ids.size();
     for (size_t i = 0; i < 4; ++i) seen[i] += schedule.seen(static_cast<Outcome>(i));
   }
-  // Schedules that mint only few ids would test nothing.
+  // The random schedules must mint many ids to test the shard counter.
   EXPECT_GT(minted, 50'000u);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_GT(seen[i], 500) << testing::PrintToString(static_cast<Outcome>(i));

@@ -104,8 +104,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// If several outcomes apply, a claim returns the outcome that lasts longest. An exhausted layout
-// lasts longest, then a shard ahead of the clock, then the limit.
+// If a claim fails for several reasons, claim() returns the reason that lasts longest. An exhausted
+// layout of ids lasts longest, and the published limit lasts shortest.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);

@@ -30,8 +30,8 @@ struct Machine {
   static inline bool instant = false;  // a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;
 
-  // Records which times the wall clock has shown in the last moments. The recorded span is a little
-  // longer than TickClock may use a clock reading.
+  // Records the times that the simulated wall clock has shown recently. The record covers a little
+  // more than the 50 us for which TickClock may use a clock reading.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -146,7 +146,7 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
 }
 
 // TickClock measures the rate of the processor's counter with a time that is truncated to
-// microseconds. The test tries all remainders of the truncation.
+// microseconds. The test tries all fractions of a microsecond that the truncation can remove.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -324,8 +324,8 @@ TEST_F(TickClockTest, MeasuresWhatTheCounterCosts) {
 }
 
 // Simulates random faults: clock steps in both directions, slewing, processors whose counters
-// differ, and interrupted processes. The simulated machine can be suspended. During that time, the
-// processor's counter runs on, stops, or begins at 0.
+// differ, and interrupted processes. The simulated machine can be suspended. While the simulated
+// machine is suspended, the processor's counter runs on, stops, or begins again at 0.
 TEST_F(TickClockTest, WhateverHappens) {
   uint64_t remembered = 0;
   for (uint64_t number = 0; number < 200 * kEffort; ++number) {
@@ -365,7 +365,8 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // The measured rate of the processor's counter may be wrong by a fiftieth.
+      // A clock reading may be used 2 % too long, because the measured rate of the counter may be
+      // wrong by 2 %.
       ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50))
           << "schedule " << number << ", step " << i << ": " << ms;
     }
