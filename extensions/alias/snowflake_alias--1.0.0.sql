@@ -26,8 +26,8 @@ CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text) IS
-  'Returns the id of an alias. Uses the version of the key that made the alias. The result does not prove that '
-  'alias() made the text';
+  'Returns the id of an alias. The function uses the version of the key with which the alias was made. The result '
+  'does not prove that alias() made the text';
 
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
@@ -65,7 +65,8 @@ CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length intege
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_digits(text, text, integer) IS
   'Returns the number that digits() hid in a text. The text must have exactly as many digits as the argument '
-  '"length". Uses the version of the key that made the text. The result does not prove that digits() made the text';
+  '"length". The function uses the version of the key with which the text was made. The result does not prove that '
+  'digits() made the text';
 
 CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_digits'
@@ -146,9 +147,9 @@ CREATE FUNCTION snowflake.from_base32(encoded text, check_symbol boolean DEFAULT
   AS 'snowflake', 'snowflake_from_base32'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base32(text, boolean) IS
-  'Converts a result of to_base32() back to the id. Accepts upper and lower case, o for 0, i and l for 1, and hyphens '
-  'anywhere. If check_symbol is true, the text must have a check symbol. If check_symbol is false, a text with a '
-  'check symbol is an error';
+  'Converts a result of to_base32() back to the id. The text may contain upper and lower case, o for 0, i and l for '
+  '1, and hyphens anywhere. If check_symbol is true, the text must have a check symbol. If check_symbol is false, a '
+  'text with a check symbol is an error';
 
 CREATE FUNCTION snowflake.to_ulid(id bigint) RETURNS text
   AS 'snowflake', 'snowflake_to_ulid'

@@ -126,8 +126,8 @@ CREATE FUNCTION snowflake_fleet.begin_term(now_ms bigint, salt bigint) RETURNS v
          began = f.newest, halted = false, halted_by = NULL
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_term(bigint, bigint) IS
-  'Internal: begins a new term (a numbered period of the lease server). A server that has received an answer of this '
-  'term ignores answers of other copies of this database';
+  'Internal: begins a new term (a numbered period of the lease server). After a server has received an answer of the '
+  'new term, it ignores answers of lease servers in an earlier term';
 
 CREATE FUNCTION snowflake_fleet.lose_leases(now_ms bigint, salt bigint, silent boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -182,8 +182,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
-  'Internal: for change_map() and map_recovered(): gives the map a new version, which is greater than `after`, and '
-  'records which versions the new version follows';
+  'Internal: for change_map() and map_recovered(): gives the map of shards a version number above `after`, and '
+  'records the earlier version numbers';
 
 -- Lists the options that a connection string may contain. All other options are refused, because a later libpq may add
 -- options that contain secrets.
