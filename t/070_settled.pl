@@ -180,7 +180,7 @@ foreach my $level ('REPEATABLE READ', 'SERIALIZABLE')
 		{
 			sqlstate => '25001',
 			message => 'cannot execute settled_before\(\) in a REPEATABLE READ or SERIALIZABLE transaction',
-			detail => "The transaction is $level, so all its queries use one snapshot\\. The result would be newer than this snapshot\\.",
+			detail => "The transaction is $level, so all its queries use one snapshot\\. The result of settled_before\\(\\) would be newer than this snapshot\\.",
 			hint => 'Call settled_before\(\) in a READ COMMITTED transaction, before the transaction that reads the rows.' },
 		"settled_before() fails in a $level transaction");
 	is(sql("BEGIN ISOLATION LEVEL $level; SELECT * FROM snowflake.settled"), '|this transaction is REPEATABLE READ or SERIALIZABLE|||', "the view settled shows the reason in a $level transaction");

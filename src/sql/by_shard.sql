@@ -23,7 +23,8 @@ COMMENT ON FUNCTION snowflake.hash_by_shard(smallint, bigint) IS
 -- integer types, like PostgreSQL's family, so that WHERE id = 5 prunes partitions.
 CREATE OPERATOR FAMILY snowflake.by_shard USING hash;
 COMMENT ON OPERATOR FAMILY snowflake.by_shard USING hash IS
-  'In hash partitions, hashes the shard of an id. In hash joins, uses PostgreSQL''s own hash of the whole id';
+  'Hashes the shard of an id to find the hash partition of a row. Hash joins use PostgreSQL''s own hash of the whole '
+  'id';
 CREATE OPERATOR CLASS snowflake.by_shard FOR TYPE bigint USING hash FAMILY snowflake.by_shard AS
   OPERATOR 1 pg_catalog.=,
   FUNCTION 1 pg_catalog.hashint8(bigint),

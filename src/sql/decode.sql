@@ -63,17 +63,17 @@ CREATE FUNCTION snowflake.shard_for(key bigint, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint, integer) IS
-  'Computes the shard of a number that is not an id, always the same for the same number. The shard is less than the '
+  'Computes the shard of a number that is not an id, always the same for the same number. The result is less than the '
   'argument "shards"';
 
 CREATE FUNCTION snowflake.shard_for(key uuid, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid, integer) IS
-  'Computes the shard of a UUID, always the same for the same UUID. The shard is less than the argument "shards"';
+  'Computes the shard of a UUID, always the same for the same UUID. The result is less than the argument "shards"';
 
 CREATE FUNCTION snowflake.shard_for(key text, shards integer) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(text, integer) IS
-  'Computes the shard of a text, always the same for the same text. The shard is less than the argument "shards"';
+  'Computes the shard of a text, always the same for the same text. The result is less than the argument "shards"';

@@ -28,14 +28,13 @@ CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
   'Mints an id that is greater than the id "after", which any server may have minted. For example, a reply sorts '
-  'after its post. If "after" is more than max_lead ahead of the clock, the call waits, then fails. The value null '
-  'for "after" has no effect';
+  'after its post. If the id "after" is more than snowflake.max_lead ahead of the clock of this server, the call '
+  'waits up to snowflake.max_wait, and then fails. The value null for "after" has no effect';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
-COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS
-  'Mints an id in the shard of another id';
+COMMENT ON FUNCTION snowflake.next_id_near(bigint) IS 'Mints an id in the same shard as the passed id';
 
 -- If next_id_in() were named next_id(), the call next_id('5') would be ambiguous.
 CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
@@ -43,8 +42,9 @@ CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for a shard that is in the range and owned by this server. Prefers the shard that this session used '
-  'last. If the last id of that shard is ahead of the clock, uses the next shard whose last id is not';
+  'Mints an id for a shard that is in the range and owned by this server. The function prefers the shard for which '
+  'this session minted last. If the last id of the preferred shard is ahead of the clock, the function uses the next '
+  'shard of the range whose last id is not ahead of the clock';
 
 -- next_id_support() replaces next_id() and next_id_in() by next_id_for_copy() in the defaults of a COPY. Users cannot
 -- call next_id_for_copy(), because SQL cannot pass an argument of type internal.
@@ -84,8 +84,8 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids for a shard, in ascending order. All these ids are greater than the id "after", which any '
-  'server may have minted';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. The minted ids are greater than the id "after", which '
+  'any server may have minted';
 
 -- If next_ids_in() were named next_ids(), the call next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]

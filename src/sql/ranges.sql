@@ -5,12 +5,13 @@ CREATE FUNCTION snowflake.min_id(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_min_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.min_id(timestamptz) IS
-  'Returns the smallest id of this time or later. For times from a to before b, use id >= min_id(a) AND id < min_id(b)';
+  'Returns the smallest id whose time is the passed time or later. For times from a to before b, use id >= min_id(a) '
+  'AND id < min_id(b)';
 
 CREATE FUNCTION snowflake.max_id(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_max_id'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.max_id(timestamptz) IS 'Returns the greatest id of this time or earlier';
+COMMENT ON FUNCTION snowflake.max_id(timestamptz) IS 'Returns the greatest id whose time is the passed time or earlier';
 
 CREATE FUNCTION snowflake.id_range(during tstzrange) RETURNS int8range
   AS 'MODULE_PATHNAME', 'snowflake_id_range'
@@ -23,8 +24,8 @@ CREATE FUNCTION snowflake.last_id_before(at timestamptz) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id_before'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
-  'Returns the greatest id with an earlier time. Accepts any time: the result is -1 if the time is before the epoch, '
-  'and the last id of the layout if the time is after the end of the layout';
+  'Returns the greatest id whose time is before the passed time. The function accepts any time: the result is -1 if '
+  'the time is before the epoch, and the last id of the layout if the time is after the end of the layout';
 
 -- created_within() compares an id with the last id before each time, because the first id after the end of the layout
 -- could exceed bigint. The planner must be able to inline created_within(), so that a query can use an index on the id.

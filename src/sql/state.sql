@@ -11,7 +11,7 @@ BEGIN
     RAISE EXCEPTION USING
       ERRCODE = 'duplicate_schema',
       MESSAGE = 'schema "snowflake" already exists',
-      DETAIL = 'The extension makes the schema itself. pgEdge''s extension of the same name leaves '
+      DETAIL = 'CREATE EXTENSION creates the schema itself. pgEdge''s extension of the same name leaves '
                'a schema "snowflake" behind when it is dropped.',
       HINT = 'Drop or rename the schema.';
   END IF;
@@ -28,7 +28,8 @@ COMMENT ON SCHEMA snowflake IS 'Functions that mint, decode and route time-sorta
 
 CREATE SEQUENCE snowflake.high_water AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.high_water IS
-  'The high-water mark, a time in milliseconds since 1970. No id of this time or later has been issued';
+  'The high-water mark, a time in milliseconds since 1970. No id with the time of the mark or a later time has been '
+  'issued';
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
@@ -114,9 +115,9 @@ CREATE TABLE snowflake.backfills (
   PRIMARY KEY (region, shard));
 COMMENT ON TABLE snowflake.backfills IS
   'Each row reserves a region and shard for the ids that backfill() or late_id() gives to one table. A row also shows '
-  'the time before which these ids lie, the progress of the backfill, and its end';
+  'the time before which all reserved ids lie, the progress of the backfill, and the end of the backfill';
 CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
-COMMENT ON TABLE snowflake.late_ids IS 'Contains the ids that late_id() has returned';
+COMMENT ON TABLE snowflake.late_ids IS 'The ids that the function late_id() has returned';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 

@@ -134,10 +134,10 @@ COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. Also '
-  'shows the times and numbers that the view compares to find a reason. If the database mints ids although the column '
-  'reason is not null, an operator must solve the problem in this column. The view always has one row, even if all '
-  'other functions fail';
+  'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. Other '
+  'columns of the view show the times and numbers that are compared to find the reason. If the database mints ids '
+  'although the column reason is not null, an operator must solve the problem in this column. The view always has one '
+  'row, even if all other functions fail';
 
 
 CREATE FUNCTION snowflake.explain_id(
@@ -147,8 +147,8 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'Explains any number as an id. Shows the fields and the age of the id, the server or the backfill() that the id '
-  'belongs to, whether this database can have minted the id, and if not, the reason';
+  'Explains any number as an id. The result shows the fields and the age of the id, the server or the backfill() that '
+  'the id belongs to, whether this database can have minted the id, and if not, the reason';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'

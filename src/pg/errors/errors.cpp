@@ -16,7 +16,9 @@ void error_setting_rejected(const RejectedSetting& setting) {
 
 void error_no_shared_memory(size_t bytes) {
   refuse(Blocker::no_shared_memory, nullptr,
-         psprintf("The library needs %zu bytes. Locks may have filled the shared memory.", bytes));
+         psprintf("The library snowflake needs %zu bytes of shared memory. Locks may have filled "
+                  "the shared memory.",
+                  bytes));
 }
 
 void error_other_library(uint32_t memory_abi, uint32_t library_abi) {
@@ -37,7 +39,7 @@ void error_of_state(Blocker blocker) {
       "One of these objects was removed from the extension or renamed: sequence high_water, seal, "
       "seal_local, fleet or origin_fingerprint, table dumped_seal, backfills or late_ids.";
   if (blocker == Blocker::not_installed)
-    detail = "The function exists, but the extension does not.";
+    detail = "The called function exists, but extension snowflake does not.";
   if (blocker == Blocker::other_extension)
     detail =
         "The installed extension has none of the sequences high_water, seal, seal_local, fleet and "
@@ -68,8 +70,8 @@ void error_one_snapshot() {
       ERROR,
       (errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
        errmsg("cannot execute settled_before() in a REPEATABLE READ or SERIALIZABLE transaction"),
-       errdetail("The transaction is %s, so all its queries use one snapshot. The result would be "
-                 "newer than this snapshot.",
+       errdetail("The transaction is %s, so all its queries use one snapshot. The result of "
+                 "settled_before() would be newer than this snapshot.",
                  IsolationIsSerializable() ? "SERIALIZABLE" : "REPEATABLE READ"),
        errhint("Call settled_before() in a READ COMMITTED transaction, before the transaction that "
                "reads the rows.")));
@@ -149,14 +151,14 @@ void error_not_the_seals_trigger() {
 }
 
 void error_may_not_present() {
-  ereport(
-      ERROR,
-      (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-       errmsg("permission denied to insert another id layout into snowflake.dumped_seal"),
-       errdetail("The row would stop minting in this database. Only roles that may create schemas "
-                 "in the database, own a table, or are members of pg_write_all_data may insert the "
-                 "row. Ids that were restored with the row are decoded wrongly."),
-       errhint("Delete the restored rows, and restore as the owner of the database.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+           errmsg("permission denied to insert another id layout into snowflake.dumped_seal"),
+           errdetail("Inserting the row would stop minting in this database. Only roles that may "
+                     "create schemas in the database, own a table, or are members of "
+                     "pg_write_all_data may insert the row. Ids that were restored with the row "
+                     "are decoded wrongly."),
+           errhint("Delete the restored rows, and restore as the owner of the database.")));
 }
 
 void error_seal_not_recorded() {

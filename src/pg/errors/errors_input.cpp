@@ -95,7 +95,7 @@ void error_count(int count) {
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("count %d is out of range", count),
            errdetail("A call mints 1 to %d ids.", kMaxBatch),
            count < 1 ? errhint("Pass a count of at least 1.")
-                     : errhint("Get the ids in several calls.")));
+                     : errhint("Mint the ids in several calls.")));
 }
 
 void error_count_null() {

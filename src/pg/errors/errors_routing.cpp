@@ -50,7 +50,7 @@ void error_set_id_arguments(int count) {
       ERROR,
       (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("invalid arguments of set_id()"),
        errdetail(
-           "CREATE TRIGGER passes %d arguments. The first argument names the column of "
+           "CREATE TRIGGER passes %d arguments. The first argument of set_id() names the column of "
            "the key. The second argument names the column of the id, by default \"id\". If the key "
            "is not an id, the next argument is 'hash'. A number of shards can follow 'hash'.",
            count),

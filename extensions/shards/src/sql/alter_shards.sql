@@ -205,6 +205,7 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.alter_shards(text, int4range, text, boolean) IS
   'Runs a DDL statement in the schemas of a range of shards that create_shards() created, with the schema as '
-  'search_path. Commits after each schema. Accepts CREATE, ALTER, DROP and COMMENT ON for tables, indexes, views, '
-  'triggers and policies. In the statement, write names without a schema. Waits 3 s for a lock, or lock_timeout if '
-  'this setting is not 0. If a schema fails, the error contains the range of the remaining shards';
+  'search_path. The procedure commits after each schema. The procedure accepts CREATE, ALTER, DROP and COMMENT ON for '
+  'tables, indexes, views, triggers and policies. In the statement, write names without a schema. The procedure waits '
+  'up to 3 s for each lock, or up to lock_timeout if lock_timeout is not 0. If a schema fails, the error contains the '
+  'range of the remaining shards';

@@ -20,8 +20,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('table %s belongs to %s, but %s may create functions in its schema', trap.relation, trap.owner,
                        trap.creator),
-      DETAIL = 'Expressions of the table could call such functions, which would then run with the rights of the '
-               'table''s owner.',
+      DETAIL = 'Expressions of the table could call functions of the other role, which would then run with '
+               'the rights of the table''s owner.',
       HINT = format('Revoke CREATE on schema %s from the other role, or give the table to the other role.', schema);
   END IF;
 END
@@ -147,8 +147,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.dress_schema(pg_namespace, name, boolean) IS
-  'Internal: for create_shards(): gives a new schema the owner, privileges and comment of the template. Locks an '
-  'existing schema';
+  'Internal: for create_shards(): gives a new schema the owner, privileges and comment of the template. If the schema '
+  'exists, the function locks the schema';
 
 CREATE FUNCTION snowflake.warn_of_unlike(template regnamespace, target name, shard integer) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

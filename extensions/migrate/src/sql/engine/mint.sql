@@ -130,7 +130,7 @@ BEGIN
   IF count < 1 OR count > 1000000 THEN
     PERFORM snowflake_sql.refuse_argument('22023', format('count %s is out of range', count),
                                           'A call mints 1 to 1000000 ids.',
-      CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Get the ids in several calls.' END);
+      CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Mint the ids in several calls.' END);
   END IF;
   -- A call for fewer ids than a time unit (tick) has draws the ids one by one. A call for more ids takes all ids of one
   -- or more time units (ticks).
