@@ -1,6 +1,6 @@
 # Tests the programs (readers) of doc/readers.md, which decode ids without the server. Compares the results of readers
 # with the server's results for thousands of ids, texts and keys, and for examples in doc/readers.md. The environment
-# variable SNOWFLAKE_CLIENTS lists the readers to test, as reader-LANGUAGE.
+# variable SNOWFLAKE_CLIENTS lists the programs to test, such as reader-python for the Python program that decodes ids.
 
 use strict;
 use warnings FATAL => 'all';

@@ -30,7 +30,8 @@ CREATE TABLE snowflake_fleet.fleet (
   -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request sets
   -- the column seal.
   seal bigint,
-  -- The next four columns identify the lease server's database at the last answer, see whereabouts().
+  -- The next four columns contain the result of whereabouts() at the last answer of the lease server. The four columns
+  -- show whether the database was copied later.
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
