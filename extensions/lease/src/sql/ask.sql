@@ -13,7 +13,8 @@ CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began tim
    WHERE o.incarnation <> own ORDER BY o.last_request DESC LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake_fleet.conflict_of(integer, bigint, timestamptz) IS
-  'Internal: describes another server that mints in the same region. Returns null if no such server is recorded';
+  'Internal: describes another server that mints in the same region. Returns null if the function finds no other '
+  'server in the region';
 
 CREATE FUNCTION snowflake_fleet.report_static(request snowflake_fleet.request) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

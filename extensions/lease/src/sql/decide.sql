@@ -105,7 +105,7 @@ CREATE FUNCTION snowflake_fleet.held_region(request snowflake_fleet.request, ado
 $$;
 COMMENT ON FUNCTION snowflake_fleet.held_region(snowflake_fleet.request, boolean) IS
   'Internal: returns the region whose lease the requesting server holds, or may continue after a recovery of this '
-  'database. Returns null if there is none';
+  'database. Returns null if the server has no lease to continue';
 
 CREATE FUNCTION snowflake_fleet.free_region(request snowflake_fleet.request, earlier bigint)
   RETURNS snowflake_fleet.region
@@ -220,7 +220,8 @@ CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
   UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest
 $$;
 COMMENT ON FUNCTION snowflake_fleet.next_number() IS
-  'Internal: returns the number of the next answer to a server. Each number is greater than the number before';
+  'Internal: returns the number of the next answer to a server. Each call returns a greater number than the previous '
+  'call';
 
 CREATE FUNCTION snowflake_fleet.admit(request snowflake_fleet.request, now_ms bigint, OUT status text, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -287,5 +288,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide(snowflake_fleet.request, bigint) IS
-  'Internal: answers a request. The present time is an argument, in ms since 1970. The caller must have called '
-  'lock_fleet()';
+  'Internal: answers a request of a server. The argument `now_ms` is the present time, in milliseconds since 1970. The '
+  'caller of decide() must have called lock_fleet()';

@@ -10,8 +10,8 @@ CREATE TABLE snowflake_fleet.refusal (
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
-  'The requests that were refused, by server and cause. The possible causes are full, halted, clock_ahead, taken and '
-  'lost. The cause conflict means that another server uses the same static region';
+  'The requests of servers that the lease server refused, by server and cause. The possible causes are full, halted, '
+  'clock_ahead, taken and lost. The cause conflict means that another server uses the same static region';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -31,7 +31,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.record_refusal(text, text) IS
-  'Internal: records that a request was refused. Returns whether the refusal must be logged';
+  'Internal: records that the lease server refused a request. Returns whether the lease server must log the refusal';
 
 CREATE FUNCTION snowflake_fleet.record_answer(request snowflake_fleet.request, answer snowflake_fleet.answer)
   RETURNS void
@@ -176,7 +176,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.why_waiting() IS
-  'Internal: for the view health: returns the reason why requests wait, or null if no request waits';
+  'Internal: for the view health: returns the reason why requests for leases wait in this database, or null if no '
+  'request waits';
 
 CREATE FUNCTION snowflake_fleet.who_is_refused(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -205,8 +206,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.who_is_refused() IS
-  'Internal: for the view health: returns a server whose requests are refused, or whose region another server uses. '
-  'Returns null if there is none';
+  'Internal: for the view health: returns a server whose requests are refused, or whose region another server uses, or '
+  'null if no server has one of these problems';
 
 CREATE FUNCTION snowflake_fleet.health(OUT granting boolean, OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -21,8 +21,9 @@ CREATE TABLE snowflake_fleet.region (
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
-  'The regions, and the servers that hold the leases (holders). The times of the holder''s ids are at or after '
-  'floor_ms and before until_ms. The row of a region is created when a server first requests the region';
+  'The regions of the fleet, and the servers that hold the leases of the regions (holders). All ids of a holder have '
+  'times at or after floor_ms and before until_ms. The row of a region is created when a server first requests the '
+  'region';
 
 -- Records the static regions that servers report. A dump does not contain the table static_region.
 CREATE TABLE snowflake_fleet.static_region (
@@ -35,8 +36,8 @@ CREATE TABLE snowflake_fleet.static_region (
   PRIMARY KEY (region, incarnation)
 );
 COMMENT ON TABLE snowflake_fleet.static_region IS
-  'The servers with a static region (setting snowflake.region), by region and server run. Each of these servers '
-  'reports its region every 10 seconds, and holds no lease';
+  'The servers with a static region (setting snowflake.region), by region and server run. A server with a static '
+  'region reports the region every 10 seconds, and holds no lease';
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (
@@ -44,14 +45,14 @@ CREATE TYPE snowflake_fleet.request AS (
   length_ms bigint, age_ms bigint, regions integer[], region integer, floor_ms bigint, until_ms bigint,
   grant_number bigint, highest_ms bigint);
 COMMENT ON TYPE snowflake_fleet.request IS
-  'The request of a server to the lease server. The kind of the request is acquire, renew, give_back or report';
+  'The request of a server to the lease server. The field `call` of the request is acquire, renew, give_back or report';
 
 CREATE TYPE snowflake_fleet.answer AS (
   status text, fleet bigint, term bigint, number bigint, region integer, grant_number bigint, floor_ms bigint,
   until_ms bigint, clock_ms bigint, detail text);
 COMMENT ON TYPE snowflake_fleet.answer IS
-  'The lease server''s answer to a request. The status is granted, given_back, lost, full, halted, clock_ahead, '
-  'term_over, taken or registered';
+  'The lease server''s answer to a request. The field `status` of the answer is granted, given_back, lost, full, '
+  'halted, clock_ahead, term_over, taken or registered';
 
 CREATE FUNCTION snowflake_fleet.lease_text(held snowflake_fleet.region) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

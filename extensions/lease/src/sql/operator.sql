@@ -145,9 +145,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS
-  'Internal: sets the times from which all regions may be leased again to a time after the end of every lease that '
-  'may exist. If `silent` is true, this copy of the database has granted no lease since it was restored, and servers '
-  'may continue their leases that have not ended';
+  'Internal: sets the times from which all regions may be leased again to a time after the end of every lease that may '
+  'exist. If the argument `silent` is true, this copy of the database has granted no lease since it was restored, and '
+  'servers may continue their leases that have not ended';
 
 CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false,
                                                      dry_run boolean DEFAULT false) RETURNS text

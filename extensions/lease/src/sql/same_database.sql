@@ -21,9 +21,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: returns properties that change when this database is recovered, promoted or copied. `directory` is the '
-  'change time of the file PG_VERSION, or null if the owner of the extension may not read the file. If a disk is '
-  'restored from a snapshot, none of these properties changes';
+  'Internal: returns properties that change when this database is recovered, promoted or copied. The output argument '
+  '`directory` is the change time of the file PG_VERSION, or null if the owner of the extension may not read the file. '
+  'Restoring a disk from a snapshot does not change the properties that whereabouts() returns';
 
 -- The signature of a row includes the id of the transaction that wrote the row, so rows that COPY or replication has
 -- written have no valid signature. The signature also includes the contents of the row, because a transaction can call

@@ -9,7 +9,7 @@ COMMENT ON FUNCTION snowflake.refuse IS
 
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
-  'Internal: for adopt(): a column that contains ids. For a child table, this is the column of the topmost table';
+  'Internal: for adopt(): a column that contains ids. For a child table, the value is the column of the topmost table';
 
 -- If a column has a domain as its type, wide_type() uses the base type of the domain.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text
@@ -69,7 +69,8 @@ AS $$
     JOIN pg_attribute AS a ON a.attrelid = t.relation AND a.attname = k.attribute
 $$;
 COMMENT ON FUNCTION snowflake.attributes_of(snowflake.key_column[]) IS
-  'Internal: for adopt(): returns the attribute numbers and types of columns, also of the same columns in child tables';
+  'Internal: for adopt(): returns the attribute numbers and types of columns in the given tables and in their child '
+  'tables';
 
 CREATE FUNCTION snowflake.attribute_of(key snowflake.key_column) RETURNS pg_attribute
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -128,7 +129,7 @@ AS $$
    ORDER BY (f.relation, f.attribute)::snowflake.key_column <> ALL (keys), f.relation, f.attribute
 $$;
 COMMENT ON FUNCTION snowflake.referring_columns IS
-  'Internal: for adopt(): returns the key columns, and the columns that refer to them by foreign keys';
+  'Internal: for adopt(): returns the key columns, and the columns that refer to the key columns by foreign keys';
 
 -- The relations of the application, without the relations of the system and of extensions.
 CREATE FUNCTION snowflake.is_of_application(class oid, object oid, schema oid) RETURNS boolean

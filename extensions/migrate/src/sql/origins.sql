@@ -34,8 +34,8 @@ CREATE FUNCTION snowflake.column_of_origin(region integer, shard integer, after 
    LIMIT 1
 $$;
 COMMENT ON FUNCTION snowflake.column_of_origin(integer, integer, bigint) IS
-  'Internal: for backfill(): searches the columns that mint for an id of a region and shard that is greater than a '
-  'given id. Returns the column of such an id, or null';
+  'Internal: for backfill(): searches the columns whose default or trigger mints ids. Returns a column that contains '
+  'an id of a region and shard that is greater than a given id, or null';
 REVOKE ALL ON FUNCTION snowflake.has_ids_of_origin(regclass, name, integer, integer, bigint),
   snowflake.column_of_origin(integer, integer, bigint) FROM PUBLIC;
 
@@ -60,8 +60,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_origin(integer, integer) IS
-  'Internal: for backfill(): raises an error if the layout does not have a shard or region, or if the shard is in '
-  'use. The region may be null';
+  'Internal: for backfill(): raises an error if the layout does not have a shard or region, or if the shard is in use. '
+  'The argument `wanted_region` may be null';
 
 CREATE FUNCTION snowflake.free_region(wanted_shard integer, own integer) RETURNS integer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -172,8 +172,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
-  'Internal: for backfill() and late_id(): returns the region for the old rows of a column, and reserves the region '
-  'if necessary. The result also contains the time that is after all ids of these rows';
+  'Internal: for backfill() and late_id(): returns the region for the old rows of a column, and reserves the region if '
+  'necessary. The result also contains a time after the times of all ids of the old rows';
 
 CREATE FUNCTION snowflake.check_late_time(at timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -233,6 +233,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
   'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that is '
-  'reserved for late ids. The id gets the first time unit (tick) at this time or later that has a free id. The '
+  'reserved for late ids. The id gets the first time unit (tick) at the passed time or later that has a free id. The '
   'function never returns the same id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;

@@ -61,7 +61,8 @@ AS $$
    ORDER BY s.sequence::text COLLATE "C"
 $$;
 COMMENT ON FUNCTION snowflake.kept_sequences IS
-  'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use it';
+  'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use the '
+  'sequence';
 
 CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean)
   RETURNS SETOF text

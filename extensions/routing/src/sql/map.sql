@@ -16,36 +16,40 @@ INSERT INTO snowflake_fleet.map_state DEFAULT VALUES;
 COMMENT ON TABLE snowflake_fleet.map_state IS
   'The state of the map of shards, in one row. Only functions of the schema snowflake_fleet may change this table';
 COMMENT ON COLUMN snowflake_fleet.map_state.version IS
-  'The version of the map, which rises with each change. The new version is the time of the change in ms since 1970, '
-  'or the last version plus 1 if that is greater';
-COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS 'True if this map is a copy of the map in the control database';
-COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'The time at which this database last changed its map';
+  'The version of the map of shards to servers, which rises with each change of the map. A new version is the time of '
+  'the change in milliseconds since 1970, or the previous version plus 1, whichever is greater';
+COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS
+  'Whether the map of shards in this database is a copy of the map in the control database';
+COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'The time at which this database last changed its map of shards';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
-  'The last 1000 versions of the map before the present version. If the version of a copy is not among these '
-  'versions, the copy was made from another history of the map';
+  'The last 1000 versions of the map of shards before the present version. If this list does not contain the version '
+  'of an older copy, the copy was made from another history of the map';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
-  'In the control database, the version of a copy that is newer than this map, or null. If the value is not null, '
-  'this map cannot be changed';
+  'In the control database, the version of a copy that is newer than the control database''s map of shards, or null. '
+  'While a newer copy is recorded, the map of shards cannot be changed';
 COMMENT ON COLUMN snowflake_fleet.map_state.timeline IS
-  'The timeline of the control database when it last changed the map. With system_identifier and database, the '
-  'timeline shows whether the database was restored, promoted or copied since then';
+  'The timeline of the control database when it last changed the map of shards. The columns timeline, '
+  'system_identifier and database show whether the control database was restored, promoted or copied after its last '
+  'change of the map';
 
 CREATE TABLE snowflake_fleet.map_server (
   name text PRIMARY KEY CHECK (name OPERATOR(pg_catalog.<>) ''),
   conninfo text NOT NULL
 );
 COMMENT ON TABLE snowflake_fleet.map_server IS
-  'The servers that have shards or a copy of the map. Only functions of the schema snowflake_fleet may change this '
-  'table';
+  'The servers that have shards or a copy of the map of shards. Only functions of the schema snowflake_fleet may '
+  'change this table';
 COMMENT ON COLUMN snowflake_fleet.map_server.conninfo IS
-  'The connection string of the server, in libpq''s form. The string has no password, because every role may read it';
+  'The connection string of the server, in the form of libpq. The connection string contains no password, because '
+  'every role may read the connection string';
 
 CREATE TABLE snowflake_fleet.map_shard (
   shard integer PRIMARY KEY CHECK (shard OPERATOR(pg_catalog.>=) 0),
   server text NOT NULL REFERENCES snowflake_fleet.map_server
 );
 COMMENT ON TABLE snowflake_fleet.map_shard IS
-  'The server that has the rows of each shard. Only functions of the schema snowflake_fleet may change this table';
+  'For each shard, the server that stores the rows of the shard. Only functions of the schema snowflake_fleet may '
+  'change this table';
 
 DO $$
 BEGIN
@@ -70,8 +74,8 @@ CREATE FUNCTION snowflake_fleet.map_version() RETURNS bigint
   LANGUAGE sql STABLE PARALLEL SAFE
   AS $$ SELECT version FROM snowflake_fleet.map_state $$;
 COMMENT ON FUNCTION snowflake_fleet.map_version() IS
-  'Returns the version of the map in this database. If a client has cached another version, it must read the map '
-  'again';
+  'Returns the version of the map of shards in this database. A client that has cached another version must read the '
+  'map of shards again';
 
 -- Functions that return the server of a shard or of an id.
 
@@ -92,8 +96,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.server_of_shard(integer) IS
-  'Returns the name of the server that has the rows of a shard. Raises an error (55000) if the shard is not in the '
-  'map';
+  'Returns the name of the server that has the rows of a shard. Raises an error (55000) if the map of shards does not '
+  'contain the shard';
 
 CREATE FUNCTION snowflake_fleet.server_of(id bigint) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
@@ -142,7 +146,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_map_state(snowflake_fleet.map_state) IS
-  'Internal: raises an error (55000) if the map may be older than one of its copies';
+  'Internal: raises an error (55000) if the map of shards may be older than a copy of the map';
 
 -- Locks the row of map_state, because two changes at the same time would otherwise get the same version of the map.
 CREATE FUNCTION snowflake_fleet.change_map() RETURNS bigint
@@ -163,7 +167,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.change_map() IS
-  'Internal: gives the map a new version, and sends the version to the sessions that ran LISTEN snowflake_map';
+  'Internal: gives the map of shards a new version, and sends the version to the sessions that ran LISTEN '
+  'snowflake_map';
 
 CREATE FUNCTION snowflake_fleet.begin_version(after bigint, before bigint[]) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -288,7 +293,8 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS 'Internal: raises an error if a server is not in the map';
+COMMENT ON FUNCTION snowflake_fleet.check_server(text) IS
+  'Internal: raises an error if a server is not in the map of shards';
 
 CREATE FUNCTION snowflake_fleet.assign(shards int4range, server text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -345,5 +351,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.move(integer, text, text) IS
-  'Internal: for snowflake-move-shard: records in the map that a shard is now on another server. The rows of the '
-  'shard must already be on this server';
+  'Internal: for snowflake-move-shard: records in the map of shards that a shard is on the target server. The target '
+  'server must already have the rows of the shard';

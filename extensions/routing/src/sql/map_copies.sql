@@ -54,8 +54,8 @@ CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
                          FROM snowflake_fleet.map_shard GROUP BY server) AS s))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.export_map() IS
-  'Returns the whole map as one document. The document contains the version of the map, the earlier versions, the '
-  'servers with their connection strings, and the shards of each server';
+  'Returns the whole map of shards as one document. The document contains the version of the map, the earlier '
+  'versions, the servers with their connection strings, and the shards of each server';
 
 CREATE FUNCTION snowflake_fleet.check_map(map jsonb) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -88,7 +88,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.replace_map(jsonb) IS
-  'Internal: for import_map() and map_recovered(): replaces the servers and shards of the map by those of a document';
+  'Internal: for import_map() and map_recovered(): replaces the servers and shards in the map of this database by the '
+  'servers and shards of a document';
 
 CREATE FUNCTION snowflake_fleet.import_map(map jsonb) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -139,8 +140,8 @@ CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
    WHERE NOT is_copy AND map_is_behind.newer > version
 $$;
 COMMENT ON FUNCTION snowflake_fleet.map_is_behind(bigint) IS
-  'Internal: for the control database: records that a copy has a newer version than the map. The map then cannot be '
-  'changed until map_recovered() is called';
+  'Internal: for the control database: records that a copy of the map of shards is newer than the map. The map of '
+  'shards cannot be changed until map_recovered() is called';
 
 CREATE FUNCTION snowflake_fleet.map_recovered(newest jsonb DEFAULT NULL, others bigint[] DEFAULT '{}') RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

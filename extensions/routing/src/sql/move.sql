@@ -26,10 +26,11 @@ CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
   'The moves of shards from and to this database, and the states of these moves. The states are explained in '
-  'extensions/routing/README.md. `schema` is the name of the schema in this database. `other` is the database on the '
-  'other side of the move, and `other_identity` is the result of identity() there. If the identity of the other side '
-  'changes, the copy of the rows starts again. `fence` is the result of fence_shard(). On the source, the key '
-  '`compared` of `fence` has the differences between the rows of both sides, and is empty if there are none';
+  'extensions/routing/README.md. The column `schema` is the name of the shard''s schema in this database. The column '
+  '`other` is the database on the other side of the move, and `other_identity` is the result of identity() in that '
+  'database. If the identity of the other side changes, the copy of the rows starts again. The column `fence` is the '
+  'result of fence_shard(). On the source, the key `compared` of `fence` has the differences between the rows of both '
+  'sides, and is empty if there are none';
 
 -- move_holder has one row for each session that moves a shard. A row of move_holder is valid while the backend of the
 -- session exists. Advisory locks are not used, because any role can take any advisory lock. Row locks are not used,

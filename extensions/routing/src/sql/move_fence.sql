@@ -64,7 +64,8 @@ BEGIN
   END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_fleet.lock_tables(name, text, timestamptz) IS 'Internal: locks all tables of a schema';
+COMMENT ON FUNCTION snowflake_fleet.lock_tables(name, text, timestamptz) IS
+  'Internal: locks all tables of a shard''s schema';
 
 CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -321,8 +322,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.keep_schema(snowflake_fleet.moving) IS
-  'Internal: renames the schema of a shard that another server has taken over. A session with an old map then finds '
-  'no table';
+  'Internal: renames the schema of a shard that another server has taken over. A session that uses an old map of '
+  'shards then finds no table';
 
 CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -364,6 +365,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
-  'Call this function on the source. If you pass the receipt of take_over(), the function renames the schema, and '
-  'writes to the shard still fail. If you pass no receipt, the function permits writes to the shard again. Returns '
-  'the name of the schema';
+  'Call this function on the server from which the shard moves (source). If you pass the receipt of take_over(), the '
+  'function renames the schema, and writes to the shard still fail on this server. If you pass no receipt, the '
+  'function permits writes to the shard again. Returns the name of the schema';

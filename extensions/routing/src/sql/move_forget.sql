@@ -63,7 +63,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_arrival(snowflake_fleet.moving, boolean) IS
-  'Internal: for forget_move(): ends a move in the target database';
+  'Internal: for forget_move(): ends the move of a shard in the target database';
 
 -- Removes the records of a move only on this server, because the other server may no longer exist. Drops rows only with
 -- drop_rows => true.
@@ -108,6 +108,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
-  'Ends a move only on this side (source or target), after the other server is permanently lost. Returns a '
-  'description of the objects of the move that remain in this database. Raises an error (55000) if the shard is '
-  'fenced and release_shard() has not been called';
+  'Ends the move of a shard only on this server (source or target), after the other server is permanently lost. '
+  'Returns a description of the objects of the move that remain in this database. Raises an error (55000) if the shard '
+  'is fenced and release_shard() has not been called';

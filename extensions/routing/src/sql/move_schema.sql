@@ -232,8 +232,8 @@ CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text,
       UNION ALL SELECT grantee FROM tab JOIN pg_attribute ON attrelid = t, aclexplode(attacl))) AS used
 $$;
 COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
-  'Internal: returns the objects that a schema uses and that must exist on both servers. These are enums, domains, '
-  'trigger functions, tables to which foreign keys refer, and roles';
+  'Internal: returns the objects that a schema uses and that must exist on both servers of a move. The objects are '
+  'enums, domains, trigger functions, tables to which foreign keys refer, and roles';
 
 -- Privileges, as in GRANT.
 CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
@@ -321,8 +321,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
-  'Internal: returns the statements that create a copy of a schema, as create_shards() does. The statements from step '
-  '6 on set the owners and the privileges';
+  'Internal: returns the statements that create a copy of a schema, as create_shards() does. The statements with step '
+  'number 6 or more set the owners and the privileges';
 
 -- The target creates the schema as the role of the move, which then owns the schema. The role of the move has only the
 -- privileges that the statements need, and only while the statements run. A superuser must not run the statements,

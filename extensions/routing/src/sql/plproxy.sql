@@ -17,8 +17,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.run_on(bigint) IS
-  'Returns the shard of an id, for the clause RUN ON of PL/Proxy. Raises an error (55000) if the shard is not in the '
-  'map';
+  'Returns the shard of an id, for the clause RUN ON of PL/Proxy. Raises an error (55000) if the map of shards does '
+  'not contain the shard';
 
 CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
