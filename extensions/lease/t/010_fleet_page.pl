@@ -139,7 +139,7 @@ foreach my $name ('north', 'west', 'south')
 	my $out = shell($node, adapted($commands, '/var/lib/postgresql/fleet\.pgpass' => $pass, 'CREATE EXTENSION snowflake"' => 'CREATE EXTENSION IF NOT EXISTS snowflake"'),
 		NAME => $name, SECRET => substr($name, 0, 1) . '-secret', REGIONS => $regions{$name});
 	$node->_update_pid(1);
-	like($out, qr/\b\d{18}\b.*(?:leased|renewed the lease of) region [024]\b/s, "after the commands $name mints, and shows its lease");
+	like($out, qr/\b\d{18}\b.*(?:leased region [024] of fleet \d+|renewed the lease of region [024]\b)/s, "after the commands $name mints, and shows its lease");
 	is($node->safe_psql('app', 'SELECT count(*) > 0 FROM pg_stat_statements'), 't', "after the commands $name still preloads its other library");
 	push @ids, mint($node);
 }

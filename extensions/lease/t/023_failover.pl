@@ -28,8 +28,7 @@ my $told = $standby->ask(call => 'acquire', server => 'alpha', incarnation => 1)
 like($told->{error}, qr/ERROR:  25006: the lease server is a standby\nHINT: .*target_session_attrs/, 'a standby of the lease server refuses requests');
 
 # A lease server with a synchronous standby must wait for the standby at any value of synchronous_commit.
-$primary->append_conf('postgresql.conf', "synchronous_standby_names = 'standby'\n");
-$primary->reload;
+$primary->reconfigure(synchronous_standby_names => "'standby'");
 $primary->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'})
   or die 'no synchronous standby';
 my $first = $primary->ask(call => 'acquire', server => 'alpha', incarnation => 1, length => 600_000);

@@ -85,6 +85,7 @@ try:
     refused("/v1/ids", 400, "count", "no count")
     refused("/v1/ids?count=0", 400, "count is 1 to 1000", "no id at all")
     refused("/v1/ids?count=", 400, "whole number", "an empty count")
+    refused("/v1/ids?count=-1", 400, "count has to be a whole number of at most 19 digits, without a sign", "a negative count")
     refused("/v1/ids?count=1&count=2", 400, "each once", "a count twice")
     refused("/v1/id?shards=5", 400, "shard, each once", "another parameter")
     refused("/v1/id?shard=-1", 400, "at most 19 digits", "a negative shard")
