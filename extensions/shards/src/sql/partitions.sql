@@ -251,7 +251,7 @@ BEGIN
   IF plain IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('partition %s contains numbers that are probably not ids', partition),
-      DETAIL = format('The value %s of column %I would be an id from the first hour after the epoch. Nothing was '
+      DETAIL = format('The value %s of column %I would be an id from the first hour after the epoch. No partition was '
                       'dropped.', plain, key),
       HINT = 'If the rows of the partition are not needed, drop the partition with DROP TABLE.';
   END IF;
@@ -277,7 +277,7 @@ BEGIN
      OR partition NOT IN (SELECT snowflake.partitions_before(parent, first_kept)) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = format('partition %s was changed by another session', name),
-      DETAIL = 'Nothing was dropped.', HINT = 'Call drop_time_partitions() again.';
+      DETAIL = 'No partition was dropped.', HINT = 'Call drop_time_partitions() again.';
   END IF;
   PERFORM snowflake.refuse_plain_numbers(parent, partition);
   PERFORM snowflake.limit_waits(until);
@@ -286,7 +286,7 @@ EXCEPTION WHEN dependent_objects_still_exist THEN
   GET STACKED DIAGNOSTICS dependent = PG_EXCEPTION_DETAIL;
   RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
     MESSAGE = format('other objects depend on partition %s', name),
-    DETAIL = concat_ws(' ', replace(dependent, E'\n', '; ') || '.', 'Nothing was dropped.'),
+    DETAIL = concat_ws(' ', replace(dependent, E'\n', '; ') || '.', 'No partition was dropped.'),
     HINT = 'Drop these objects, or detach the partition, and call drop_time_partitions() again.';
 END
 $$;
@@ -341,13 +341,13 @@ BEGIN
   PERFORM set_config('lock_timeout', setting, true);
   IF dry_run AND partitions > 0 THEN
     RAISE NOTICE USING
-      MESSAGE = format('nothing was dropped; number of partitions that would be dropped: %s', partitions),
+      MESSAGE = format('no partition was dropped; number of partitions that would be dropped: %s', partitions),
       HINT = 'To drop these partitions, pass dry_run => false.';
   END IF;
 EXCEPTION WHEN lock_not_available THEN
   RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
     MESSAGE = format('table %s or a partition is in use', parent),
-    DETAIL = format('The locks were not available within %s. Nothing was dropped.', lock_limit),
+    DETAIL = format('The locks were not available within %s. No partition was dropped.', lock_limit),
     HINT = 'Call drop_time_partitions() again, or set "lock_timeout" to a longer time.';
 END
 $$;
