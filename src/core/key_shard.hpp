@@ -19,7 +19,7 @@
 namespace snowflake {
 
 // Returns the shard of a text key. The hash of the key is multiplied by `shards`, not taken modulo
-// `shards`, so that doubling the number of shards splits each shard into two shards.
+// `shards`. Doubling the number of shards therefore splits each shard into two shards.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }

@@ -1,5 +1,5 @@
--- The functions of this file find the rows of a shard by a condition, by the schema of the shard, or by a column that
--- set_id() fills.
+-- The functions of this file find the rows of a shard by a condition or by the schema of the shard. The trigger
+-- set_id() chooses the shard of a new row.
 
 CREATE FUNCTION snowflake.has_id(id bigint, key bigint) RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

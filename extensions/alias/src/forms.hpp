@@ -5,9 +5,9 @@
 //  - Token: an encrypted block of 128 bits, written in base62. read_token() tries every version of
 //    the key, and only the right version accepts the token.
 //
-// If a text is invalid, the functions that read texts return the reason instead of raising an
-// error, because some callers return NULL for an invalid text. If the keys or libcrypto are
-// unusable, the functions raise an error.
+// If a text is invalid, the functions that read texts return the reason, and raise no error. Some
+// callers return NULL for an invalid text. If the keys or libcrypto are unusable, the functions
+// raise an error.
 #pragma once
 
 #include "base62_wide.hpp"

@@ -87,8 +87,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_fleet() IS
-  'Internal: locks the row of the table fleet, and returns the row. Each function that writes rows of this schema '
-  'calls lock_fleet() first';
+  'Internal: locks the row of the table fleet, and returns the row. Each function that changes servers, regions or '
+  'leases calls lock_fleet() first';
 
 -- If a crash of the lease server lost a granted lease, two servers could lease the same region.
 CREATE FUNCTION snowflake_fleet.require_durability() RETURNS void

@@ -10,8 +10,9 @@ CREATE TABLE snowflake_fleet.refusal (
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
-  'The requests of servers that the lease server refused, by server and cause. The possible causes are full, halted, '
-  'clock_ahead, taken and lost. The cause conflict means that another server uses the same static region';
+  'The requests of servers that the lease server refused, by server and cause. The cause of a refused request for a '
+  'lease is full, halted, clock_ahead, taken or lost. The cause conflict means that another server mints in the same '
+  'region';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
