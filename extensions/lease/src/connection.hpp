@@ -20,7 +20,7 @@ struct Exchange {
   bool answered;
   char column[kColumns][400];
   bool null[kColumns];
-  char failure[512];
+  char failure[512];  // why the lease server did not answer
 };
 
 // Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is

@@ -34,7 +34,7 @@ struct RecentMessages {
 };
 constinit RecentMessages failures{};
 constinit RecentMessages recent_remarks{};
-constinit bool unwell = false;
+constinit bool unwell = false;  // the last message was about a failure
 
 uint32_t kind_of(const char* text) {
   uint32_t hash = 2166136261;  // FNV-1a

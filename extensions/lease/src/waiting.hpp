@@ -6,7 +6,7 @@
 namespace snowflake::lease {
 
 struct Deadline {
-  int64_t at_us;
+  int64_t at_us;  // time of the deadline on the monotonic clock
   bool may_stop;  // whether a shutdown request also ends the wait
 };
 

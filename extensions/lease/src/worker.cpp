@@ -24,8 +24,8 @@ constexpr char kWaysOut[] = "The view snowflake_fleet.health of the lease server
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;
-  int64_t asked_offset_us;
+  bool wide_apart;          // a warning about the difference of the clocks was already logged
+  int64_t asked_offset_us;  // the clock offset before the last request
 };
 constinit State state{};
 

@@ -116,7 +116,7 @@ inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading
         extend_early(claimed.last());
       return claimed;
     }
-    if (!clock.exact) continue;
+    if (!clock.exact) continue;  // the clock must be read again first
     switch (claimed.outcome) {
       case Outcome::at_limit:
         extend_limit(claimed.first, budget);

@@ -210,7 +210,7 @@ DatabaseState* find_database_state() {
     if (memory == 0) return nullptr;
     if (memory == own.memory) return own.state;
     const Mapping mapping = map_state(memory);
-    if (mapping.segment == nullptr) continue;
+    if (mapping.segment == nullptr) continue;  // another session has replaced the segment
     if (mapping.is_new) dsm_pin_mapping(mapping.segment);
     own = {memory, state_in(mapping.segment)};
     return own.state;

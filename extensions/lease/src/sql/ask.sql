@@ -174,7 +174,7 @@ BEGIN
                  age_ms, regions, region, floor_ms, until_ms, grant_number, highest_ms);
   PERFORM snowflake_fleet.check_request(request, seal, fleet), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
-  PERFORM snowflake_fleet.asking_server();
+  PERFORM snowflake_fleet.asking_server();   -- the server may have been removed while ask() waited for the lock
   now_ms := snowflake_fleet.to_ms(clock_timestamp());
   PERFORM snowflake_fleet.check_membership(own, fleet, term, now_ms);
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();

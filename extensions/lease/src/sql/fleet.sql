@@ -14,7 +14,7 @@ CREATE TABLE snowflake_fleet.fleet (
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
   -- The newest time that, at a request, both the requesting server's clock and the lease server's clock had reached.
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest time for which a region is granted, with max_lead
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
   halted_by text,                                -- that server

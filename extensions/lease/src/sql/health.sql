@@ -4,9 +4,9 @@
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
   cause text NOT NULL,
-  since timestamptz,
+  since timestamptz,            -- the first refusal since the last lease was granted, or null
   last timestamptz NOT NULL,
-  logged timestamptz,
+  logged timestamptz,           -- the last time that the refusal was logged, at most once a minute
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS

@@ -31,7 +31,7 @@ CREATE TABLE snowflake_fleet.static_region (
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,
+  since timestamptz NOT NULL,                    -- the first report of this run of the postmaster
   last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );

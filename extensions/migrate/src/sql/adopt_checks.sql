@@ -109,7 +109,7 @@ BEGIN
               snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN
-      NULL;
+      NULL;   -- no fault was found; the exception has removed the empty table
     WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition
       OR feature_not_supported OR wrong_object_type OR undefined_object THEN
       relation := this.relation;
