@@ -1,7 +1,7 @@
 // A dump contains the layout of its database's ids as a row of the table snowflake.dumped_seal. A
 // trigger compares each row that is inserted into snowflake.dumped_seal with the layout of the
-// database. Every role may insert into the table snowflake.dumped_seal. pg_restore
-// --disable-triggers disables the trigger, so a CHECK constraint also compares the two layouts.
+// database. Every role may insert into the table snowflake.dumped_seal. A CHECK constraint compares
+// the layouts too, because pg_restore --disable-triggers disables the trigger.
 //
 // If no id of the database was minted or decoded before, the database takes over the layout of the
 // dump. If ids were minted or decoded before a dump with another layout is restored, every function
@@ -67,7 +67,7 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // After the difference between two layouts was recorded, other sessions must check the stored
+  // The database now has another layout than the dump, so other sessions must check the stored
   // layout (seal) again.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
@@ -85,8 +85,8 @@ void reseal(Oid oid, int64_t seal) {
 }
 
 // Adopts the layout of a dump if no id was minted or decoded and no dump was restored before. Other
-// sessions wait until the end of the transaction that takes over a layout. A role needs the CREATE
-// privilege on the database, because the layout concerns all tables.
+// sessions wait until the end of the transaction that takes over a layout. Only a role that may
+// create schemas in the database can change the layout, because the layout applies to all tables.
 bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
   LockRelationOid(sequences.seal_local, AccessExclusiveLock);

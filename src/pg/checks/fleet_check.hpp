@@ -1,5 +1,5 @@
-// Sequence snowflake.fleet stores the number of the fleet (group of servers) whose leases cover the
-// database's ids, or 0. A base backup contains the number of the fleet, so a clone that starts
+// The sequence snowflake.fleet stores the identifier of the fleet (group of servers) whose leases
+// cover the database's ids, or 0. A base backup contains the sequence, so a clone that starts
 // without lease settings does not mint. A dump of pg_dump does not contain the sequences fleet and
 // seal_local.
 #pragma once

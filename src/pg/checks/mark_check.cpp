@@ -21,8 +21,8 @@ Blocker blocker_here(Relation mark) {
   if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
   // A rollback, also to a savepoint, restores the old storage of the sequence snowflake.high_water.
   if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
-  // A rollback of CREATE EXTENSION would restore an old high-water mark that does not cover the new
-  // ids.
+  // If the extension was created again in this transaction, a rollback would restore the high-water
+  // mark of the old extension, which is not above the new ids.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
   return Blocker::none;
 }

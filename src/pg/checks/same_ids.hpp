@@ -9,7 +9,8 @@ namespace snowflake::pg {
 struct SameIds {
   const char* database;
   uint32_t shard;
-  const char* statement;  // an ALTER DATABASE statement that prevents the same ids
+  const char*
+      statement;  // an ALTER DATABASE statement that gives one of the databases another region
 
   bool found() const { return database != nullptr; }
 };

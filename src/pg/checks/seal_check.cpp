@@ -187,10 +187,10 @@ void require_seal_slowly(SealUse use) {
   require_shared_state();
   install_session_events();
 
-  // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Until
-  // pg_upgrade restores the sequences, no stored layout (seal) is valid, but functions run, for
-  // example to compare constraints with partition bounds. During pg_upgrade, tables are empty and
-  // computed values are copied, so no function needs the stored layout (seal).
+  // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Before
+  // pg_upgrade restores the sequences, no stored layout (seal) is valid. Functions may run even
+  // then, for example when ATTACH PARTITION compares CHECK constraints. No function needs the
+  // stored layout, because pg_upgrade fills no table and computes no column.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
@@ -211,8 +211,8 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // Records a check of the layout only if the high-water mark in the shared state belongs to the
-    // same extension.
+    // If the extension was created again, the shared state may still belong to the old extension.
+    // In this case the check of the layout is not recorded.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

@@ -21,8 +21,8 @@ Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 // Checks the stored layout like seal_blocker(), and records that ids were minted or decoded with
 // the layout. A restored dump cannot replace a stored layout (seal) that was used for ids
 // (dumped_seal.cpp). The column is_called of the sequence snowflake.seal_local shows that the
-// stored layout was used. A change of is_called needs no flush, because the WAL contains every row
-// with an id after the change.
+// stored layout was used. A change of is_called needs no flush, because the WAL record of this
+// change precedes the rows with the new ids.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
 // Returns false if the sequence snowflake.seal_local was dropped or contains another layout (seal).
 bool record_seal_use(Oid seal_local, int64_t seal);

@@ -52,8 +52,8 @@ int64_t written_ahead_ms() {
   return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
 }
 
-// The clock may have been too far behind a stored high-water mark at server start. The function
-// accepts the clock as soon as the clock reaches this mark.
+//  If the clock at server start was too far behind a stored high-water mark, check_base() accepts
+// the clock as soon as the clock reaches this mark.
 void check_base() {
   ClockBase& base = postmaster_memory->clock;
   const int64_t clock_ms = wall_clock_ms();

@@ -3,11 +3,10 @@
 // greater ids on any server. The setting "snowflake.max_clock_error" must be at least as large as
 // the clock error of each server.
 //
-// Let C be the clock of this server, e its maximum error, and e' the maximum error of the clock of
-// another server. When C - e is after the end of an id's tick (time unit), the true time is also
-// after the end of the tick. The clock of the other server is behind the true time by at most e'.
-// When C - (e + e') is after the end of the tick, the clock of the other server is also after the
-// end. The wait before a commit therefore includes the errors of both clocks, e + e'.
+// Before a commit, a session waits until its clock is after the id's tick (time unit) by the sum of
+// two errors: the maximum error of its own clock, and the maximum error of any other server's
+// clock. The true time is then after the tick by the second error, so the clock of every other
+// server is also after the tick.
 #pragma once
 
 namespace snowflake::pg {

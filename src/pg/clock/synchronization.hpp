@@ -10,9 +10,10 @@ namespace snowflake::pg {
 // not synchronized.
 bool lacks_synchronization();
 
-// If "snowflake.unsynchronized" is wait_at_start, wait_for_synchronization() sleeps for at most 100
-// ms, and raises an error after "snowflake.max_wait". If "snowflake.unsynchronized" is refuse,
-// wait_for_synchronization() raises the error at once. The wait can be cancelled.
+// If "snowflake.unsynchronized" is wait_at_start, each call of wait_for_synchronization() sleeps
+// for up to 100 ms. When a statement has slept for "snowflake.max_wait", the function raises an
+// error. If "snowflake.unsynchronized" is refuse, wait_for_synchronization() raises the error at
+// once. The wait can be cancelled.
 void wait_for_synchronization(WaitBudget& budget);
 
 }  // namespace snowflake::pg

@@ -5,7 +5,7 @@
 namespace snowflake::pg {
 
 // Each value of Cause is a row of the view `refusals`, in the order of the view. The file
-// refusal.hpp assigns each error to a row of the view.
+// refusal.hpp assigns each error to a row of the view `refusals`.
 enum class Cause : uint8_t {
   clock_behind,
   clock_jumped,

@@ -40,8 +40,8 @@ namespace snowflake::pg {
 [[noreturn]] void error_may_not_act_as(const char* role);
 [[noreturn]] void error_may_not_be_run(const char* statement);
 
-// Raises an error of an SQL routine, without CONTEXT lines. The arguments `detail` and `hint` may
-// be null.
+// Raises an error for a function in SQL or PL/pgSQL, without the CONTEXT lines of internal
+// functions. The arguments `detail` and `hint` may be null.
 [[noreturn]] void error_of_routine(const char* state, const char* message, const char* detail,
                                    const char* hint);
 [[noreturn]] void error_table_not_new(const char* table);

@@ -12,7 +12,7 @@ struct RefusalText {
   Cause cause;
   int sqlstate;
   const char* message;  // %s is replaced by `subject`
-  const char* reason;   // null: the blocker makes only single calls fail
+  const char* reason;   // null: only the call fails, not all calls in the database
   const char* hint;
 };
 
@@ -22,11 +22,12 @@ const RefusalText& text_of(Blocker blocker);
 // begin.
 void install_refusal_counter(void (*counter)(Blocker));
 
-// Counts the refused call, and raises the error of the blocker. The argument `subject` replaces %s
-// in the message, and is null if the message has no %s. `detail` contains the measured values.
+// Counts the refused call, and raises the error with the texts of `blocker`. The argument `subject`
+// replaces %s in the message, and is null if the message has no %s. `detail` contains the measured
+// values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
-// This overload of refuse() takes a hint that depends on measured values, instead of the blocker's
-// fixed hint.
+// This overload of refuse() takes a hint that contains measured values, instead of the fixed hint
+// in RefusalText.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail,
                          const char* hint);
 

@@ -20,8 +20,8 @@ uint64_t minted(uint64_t tick, TimestampTz at) {
   return tick;
 }
 
-// For a time at the end of the layout's time range, `ceiling` can be the first tick after the last
-// minted tick.
+// Near the end of the layout's time range, `ceiling` can be one tick after the last tick that can
+// be minted.
 Ticks ticks_of(TimestampTz at) {
   if (TIMESTAMP_NOT_FINITE(at)) error_timestamp(at);
   const int64_t since_us = at - timestamp_of_ms(layout.epoch_ms);
@@ -57,8 +57,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // An inclusive lower bound includes the ids of its own time, and an exclusive upper bound
-  // excludes the ids of its own time.
+  // An inclusive lower bound and an exclusive upper bound are the first id of their time. An
+  // exclusive lower bound and an inclusive upper bound are the first id after their time.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

@@ -2,20 +2,20 @@
 // calls next_id().
 //
 // COPY inserts rows one by one if a column default is volatile, because the default might read the
-// loaded table. PostgreSQL makes an exception only for the volatile default nextval(). While COPY
-// prepares its defaults, next_id_support() replaces next_id() by next_id_for_copy(), which is the
-// same C function, declared STABLE. COPY evaluates a STABLE default once for each row, like a
-// volatile default.
+// loaded table. The only volatile default with which COPY inserts many rows at once is nextval().
+// While COPY prepares its defaults, next_id_support() replaces next_id() by next_id_for_copy(),
+// which is the same C function, declared STABLE. COPY evaluates a STABLE default once for each row,
+// like a volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
 // rows the same id. Three conditions guarantee that next_id() is replaced only in PostgreSQL's
 // function BeginCopyFrom():
-//  - The field `root` of the planner's support request is null. The planner always sets the field
-//    `root`, so no query plan can contain next_id_for_copy().
+//  - The field `root` of the planner's support request is null. When PostgreSQL plans a query,
+//    `root` is not null, so no query plan can contain next_id_for_copy().
 //  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
-//    context of COPY; BeginCopyTo() only plans queries there. Other memory contexts are used by ADD
-//    COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL, and the apply worker
-//    of logical replication.
+//    context of COPY; BeginCopyTo() only plans queries there. PostgreSQL prepares all other
+//    expressions in other memory contexts: those of ADD COLUMN, triggers, CHECK constraints,
+//    indexes, partitions, EXECUTE, CALL, and the apply worker of logical replication.
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any

@@ -33,8 +33,8 @@ bool has_subscription() {
   return found;
 }
 
-// Returns a text that names a sign of other servers with the same tables, such as a subscription.
-// Returns null if no sign of other servers with the same tables exists.
+// Other servers may have the same tables, for example if this database has a subscription. Returns
+// a text with the reason to think so, or null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";
@@ -63,8 +63,8 @@ void reset_new_seal() {
 }
 
 // Returns the first values of the extension's sequences: layout (seal), high-water mark, fleet
-// number and origin fingerprint. The four sequences have their first values before the first id, so
-// that a clone of the server has the values, too.
+// number and origin fingerprint. CREATE EXTENSION writes these values before the first id is
+// minted, so that a clone of the server contains them.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
@@ -91,7 +91,7 @@ SF_SQL_FUNCTION(initial_state) {
 }
 
 // Writes a value to a sequence in the same way as a high-water mark, and returns the old value. The
-// script of CREATE EXTENSION checks that SQL can read the written value.
+// script of CREATE EXTENSION then checks that SQL can read this value.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

@@ -1,5 +1,6 @@
-// Normally, next_id() needs only a clock reading and one compare-and-swap. Other checks of
-// next_id() use cached values. If next_id() cannot get an id at once, it reads the values again.
+// Normally, next_id() needs only a clock reading and one compare-and-swap. All other conditions
+// were checked earlier, and next_id() reads cached results. If next_id() cannot get an id at once,
+// it checks the conditions again.
 
 #include <algorithm>
 

@@ -83,7 +83,8 @@ uint32_t choose(const Range& range) {
     }
     shard = range.next(shard);
   } while (shard != start);
-  // If this server owns no shard of the range, next_id() raises the error for the first shard.
+  // If this server owns no shard of the range, next_id() raises an error that names the first shard
+  // of the range.
   return best == UINT32_MAX ? range.first : best;
 }
 
@@ -144,7 +145,8 @@ SF_SQL_FUNCTION(next_ids_in) {
   const int count = PG_GETARG_INT32(1);
   if (count < 1 || count > kMaxBatch) error_count(count);
   const uint32_t owned = count_owned(range);
-  // If this server owns no shard of the range, next_id() raises the error for the first shard.
+  // If this server owns no shard of the range, next_id() raises an error that names the first shard
+  // of the range.
   if (owned == 0) return batch_of(range.first, count);
   const auto ids = static_cast<Datum*>(palloc(sizeof(Datum) * static_cast<Size>(count)));
   fill_parts(range, owned, static_cast<uint32_t>(count), ids);

@@ -1,5 +1,5 @@
-// refuse() raises an error of an SQL routine without CONTEXT lines. RAISE in PL/pgSQL would add a
-// CONTEXT line for each internal function.
+// refuse() raises an error for a function in SQL or PL/pgSQL, without CONTEXT lines. RAISE in
+// PL/pgSQL would add a CONTEXT line for each internal function.
 
 #include "pg/errors/errors_routing.hpp"
 #include "pg/server/postgres.hpp"

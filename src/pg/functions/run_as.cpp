@@ -32,8 +32,8 @@ void act_as_before(const Before& before) {
 
 namespace {
 
-// If the table was dropped, the owner argument is null, and an error is raised so that no statement
-// is skipped silently.
+// If the table was dropped, `owner` is null, and run_as() raises an error instead of skipping the
+// statement.
 struct Task {
   Oid role;
   const char* statement;

@@ -26,8 +26,8 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// If the stored layout (seal) is locked, the answer names the high-water mark, because a
-// transaction that locks the layout also locks the mark.
+// If a transaction has locked the stored layout (seal), settled_before() reports that the
+// high-water mark is locked, because such a transaction also locks the high-water mark.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

@@ -25,8 +25,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// True for the three extensions whose relations are read by sessions that mint, servers with
-// leases, or routers.
+// Returns true for the extensions whose tables are read by a session that mints, a server with
+// leases, or a router.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||

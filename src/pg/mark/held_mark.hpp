@@ -10,8 +10,8 @@ namespace snowflake::pg {
 void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 
 // Opens the sequence snowflake.high_water with the lock mode that a write needs. Returns null if
-// the sequence snowflake.high_water was dropped. The session must then look up the extension's
-// sequences again.
+// the sequence snowflake.high_water was dropped. If open_mark() returns null, the session must look
+// up the extension's sequences again.
 Relation open_mark(Oid oid);
 
 // Copies the published limit of ids from shared memory to MarkHold, the session's private copy. If

@@ -13,8 +13,9 @@
 //     session that claims ids reads the limit (acquire) before the shard counter.
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. A
-//     session that finds a lowered value withdraws the published limit, and writes the old value
-//     again. The withdrawal changes the generation number, so that all sessions attach again.
+//     session that finds a lowered value removes the published limit, and writes the old value
+//     again. When the published limit is removed, the generation number changes, so that all
+//     sessions attach again.
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to
@@ -36,10 +37,10 @@ namespace snowflake::pg {
 void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Writes the next high-water mark when ids have used half of the time of "snowflake.reserve". The
-// WAL writer flushes the next high-water mark later, but extend_early() flushes the correction of a
-// lowered mark. The function extend_early() never waits for a lock and never fails. A session must
-// also call extend_early() for the first claim after an attach or an error, to record that the
-// database mints.
+// WAL writer flushes the next high-water mark later. If a role has lowered the mark, extend_early()
+// writes the old mark again and flushes it. The function extend_early() never waits for a lock and
+// never fails. A session also calls extend_early() after its first claim, and after an error, to
+// record that the database mints.
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

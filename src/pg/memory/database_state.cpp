@@ -284,7 +284,7 @@ RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
   if (leased()) return leased_region_under_lock();
-  // Calls left_ms() first, because a database that changes only its owned shards stays in its
+  // The call of left_ms() comes first, because a database may change its shards without leaving its
   // region.
   const int32_t region = state.origin.region();
   const RegionHold held{region, postmaster_memory->regions.left_ms(region)};

@@ -10,7 +10,7 @@
 //  - The server-wide lock in core/limits.hpp is shared_state->lock. The page lock in
 //    core/limits.hpp is the content lock of the page that contains the high-water mark.
 //  - shared_state->lock protects the list of databases and the member `origin` of each database.
-//    The times of the last checks can be read and written without a lock.
+//    The members seal_checked_us and fleet_checked_us can be read and written without a lock.
 //  - While a session holds shared_state->lock, the session must not wait for a heavyweight lock,
 //    read the catalogue or flush.
 #pragma once
@@ -51,8 +51,8 @@ struct alignas(64) MintSlot {
 // sessions and by the shard counters.
 struct alignas(64) DatabaseState {
   Limits limits;
-  std::atomic<int64_t> seal_checked_us;   // on the monotonic clock; 0: not checked
-  std::atomic<int64_t> fleet_checked_us;  // the last check of the fleet number
+  std::atomic<int64_t> seal_checked_us;   // time of the last check on the monotonic clock, or 0
+  std::atomic<int64_t> fleet_checked_us;  // time of the last check of the fleet's identifier, or 0
   std::atomic<bool> cloned;
   Oid database;       // constant
   int64_t seal;       // constant
@@ -74,10 +74,10 @@ struct alignas(64) DatabaseState {
 
 // find_database_state() returns null if the database has no shared state.
 //
-// find_or_take_database_state() returns null only if most_databases() other databases have shared
-// state. The shared state of another layout is replaced, because the extension may have been
-// created again. REQUIRES a lock on the sequence snowflake.high_water of the extension whose layout
-// the session uses.
+// find_or_take_database_state() returns null only if other databases use the shared state of all
+// most_databases() databases. The shared state of another layout is replaced, because the extension
+// may have been created again. REQUIRES a lock on the sequence snowflake.high_water of the
+// extension whose layout the session uses.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -103,12 +103,12 @@ void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
 
-// Contains the shards that the database owned when this session last called attach(). The set is
-// empty before the session's first call of attach().
+// Contains the shards that the database owned when this session last called attach(). Before the
+// first call of attach(), owned_shards is empty.
 extern ShardSet owned_shards;
 
-// Returns region and shards of the database, or the settings of this session before the database's
-// first id.
+// Returns region and shards of the database. If the database has no id yet, returns the session's
+// settings.
 struct OriginInUse {
   int32_t region;  // kNoRegion: leased
   ShardSet shards;
@@ -117,8 +117,8 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns region and shards of a database, or no value if the session that chose them started
-// before the time `than`.
+// Returns region and shards of a database. Returns no value if they were chosen by a session that
+// started before the time `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
 // bind_mark() lets the newest session choose region and shards, and copies the shards to

@@ -24,7 +24,7 @@ struct LeaseReport {
 };
 
 struct LeasePort {
-  const char* version;  // must be equal in both libraries
+  const char* version;  // The library snowflake_fleet must have the same version.
 
   // Settings that a reload can change are pointers; other settings need a restart of the server.
   const char* conninfo;
@@ -41,8 +41,8 @@ struct LeasePort {
   int64_t (*age_ms)();  // the age of the incarnation
 
   // These function pointers call the member functions of LeaseMemory that have the same names.
-  // begin() and forget() first withdraw the published limits of all databases. The lease worker
-  // must give the lease that forget() returns back to the lease server. The argument
+  // begin() and forget() first withdraw the published limits of all databases. forget() returns a
+  // lease, which the lease worker must then give back to the lease server. The argument
   // `asked_offset_us` is the clock offset before the request; a granted lease confirms this offset.
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);

@@ -21,8 +21,8 @@ bool reports_region();
 bool lease_worker_runs();
 
 // Returns the number of the fleet (group of servers) that a database stores before its first id, or
-// 0 without leases. The number is kUnheardFleet until a lease server has answered for the first
-// time.
+// 0 without leases. Before a lease server has answered for the first time, fleet_to_remember()
+// returns kUnheardFleet.
 int64_t fleet_to_remember();
 
 int64_t lease_age_ms();

@@ -23,8 +23,8 @@ void leave_mint_slot();
 // is mapped. When callbacks of on_shmem_exit() run, the segment may already be unmapped.
 void end_open_mints();
 
-// Finds the open transaction of a database that was the first to mint. The member `since` is
-// OpenMints::kNone if no open transaction has minted.
+// Among the open transactions of a database, finds the transaction that minted its first id
+// earliest. The member `since` is OpenMints::kNone if no open transaction has minted.
 struct OldestMint {
   uint64_t since;
   int pid;

@@ -4,9 +4,9 @@
 // segment of shared memory (database_state.hpp).
 //
 // Invariants
-//  1. A server run has only one shared memory of this library, so its name contains no version. If
-//     two versions of the library used separate shared memories, both could mint the same ids for a
-//     database.
+//  1. The name of the library's shared memory contains no version, so that a server run has only
+//     one shared memory of this library. If two versions of the library used separate shared
+//     memories, both could mint the same ids for a database.
 //  2. The header of the shared memory never changes its form. After a package was upgraded under a
 //     running server, new sessions load another library. If the ABI numbers of the library and of
 //     the shared memory differ, calls fail.
@@ -50,7 +50,7 @@ struct ClockWatch {
   int64_t counter_cost_ns;
   bool counter_is_constant;
   LogLimit stepped_ahead;
-  LogLimit stepped_back;  // steps back after which no shard has to wait
+  LogLimit stepped_back;  // for small clock steps back, after which no shard has to wait
 };
 
 // All members of LeaseStatus REQUIRE shared_state->lock, except `urgent`.

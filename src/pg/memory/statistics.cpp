@@ -17,8 +17,8 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// For each cause of refused calls, statistics_of_the_rest counts only the calls in one database:
-// the database without shared state that has refused a call last.
+// If several databases have no shared state, statistics_of_the_rest counts refused calls of only
+// one of them, for each cause. This database is the one that has last refused a call.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }

@@ -19,9 +19,9 @@ namespace snowflake::pg {
 //
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
-// lower the value with setval(). The commands setval() and ALTER SEQUENCE do not change the second
-// copy (witness), because PostgreSQL copies the whole tuple. The second copy prevents that setval()
-// lowers the high-water mark.
+// lower the value with setval(). The commands setval() and ALTER SEQUENCE write the whole tuple
+// again, with the witness as it was. The second copy therefore prevents that setval() lowers the
+// high-water mark.
 struct SequencePage {
   Buffer buffer;
 

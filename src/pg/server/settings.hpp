@@ -45,7 +45,7 @@ inline Unsynchronized when_unsynchronized() {
   return static_cast<Unsynchronized>(on_unsynchronized);
 }
 
-// A session can change the following settings, so none of their values can cause a duplicate id.
+// Any session can change the following settings, because no value of them can cause a duplicate id.
 extern int default_shard;
 extern int max_wait_ms;
 extern bool commit_waits;
