@@ -110,7 +110,7 @@ foreach my $database (sort keys %layouts)
 			{
 				sqlstate => '22003',
 				message => 'id ' . ($last_uuid + 1) . ' cannot be represented as a UUID',
-				detail => 'The id has the time 10889-08-02 05:31:50.656\+00\. The 48 time bits of a UUID end before 10889-08-02 05:31:50.656\+00',
+				detail => 'The id has the time 10889-08-02 05:31:50.656\+00\. The latest time that fits into a UUID is before 10889-08-02 05:31:50.656\+00',
 				hint => 'text form'
 			},
 			"$database: $_() refuses an id whose time does not fit a UUID", $database)

@@ -18,8 +18,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS
   'Internal: for procedures: raises an error unless a relation is a plain table';
 
--- A column that a partition key names, also in an expression, depends on its own table. ALTER TABLE enables the
--- triggers of a foreign key again.
+-- If a partition key contains a column, also in an expression, pg_depend has a row for the column and its own table.
+-- ALTER TABLE enables the triggers of a foreign key again.
 CREATE FUNCTION snowflake.column_hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -82,11 +82,11 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'Internal: for adopt(): returns the objects that prevent columns from becoming wider: functions, generated '
   'columns, partition keys, domains, uses of the row type, and views that cannot be created again';
 
--- A function that a check or an index calls may not accept bigint. To test whether the function accepts bigint,
--- try_wide() creates an empty table with the same checks and indexes in the same schema. try_wide() then makes the
--- columns of the empty table wider. The name of the empty table is random, so that no role can take the name before.
--- Child tables that have checks or indexes are also tested. If the owner may not create a table in the schema, the test
--- is skipped, and the real statements raise the error.
+-- A check or an index may call a function that exists only for integer, not for bigint. To test whether the function
+-- accepts bigint, try_wide() creates an empty table with the same checks and indexes in the same schema. try_wide()
+-- then makes the columns of the empty table wider. The name of the empty table is random, so that no role can take the
+-- name before. Child tables that have checks or indexes are also tested. If the owner may not create a table in the
+-- schema, the test is skipped, and the real statements raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -274,8 +274,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers, or ids whose time is in the future';
 
--- If a function has filled the column until now, the function continues to fill columns of other tables. Ids from a
--- shared function may equal ids that next_id() mints.
+-- If a function has filled the column until now, the function continues to fill columns of other tables. That function
+-- and next_id() could then produce the same ids.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

@@ -105,7 +105,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
   'Internal: for adopt_schemas(): raises an error if a schema does not exist, or if a list contains null';
 
--- All checks run before the first change. Only views and other objects that must be created again can fail later.
+-- All checks run before the first change. After the first change, only the statements that create views and other
+-- objects again can fail.
 CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[], leave_out regclass[], by_name boolean,
                                shard integer, rewrite boolean, drop_sequence boolean, published boolean,
                                timeout interval, OUT columns snowflake.key_column[], OUT lines text[],

@@ -58,8 +58,8 @@ COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean)
   'Internal: for backfill(): raises an error unless the time zone of a column is known, and the column has an index '
   'of the rows without an id';
 
--- Checks the arguments of backfill(). Returns the region for the ids of old rows, and `upto`. Only rows whose time is
--- before `upto` get ids from backfill().
+-- Checks the arguments of backfill(). Returns the region for the ids of old rows, and the time `upto`. Only rows whose
+-- time is before `upto` get ids from backfill().
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer,
                                          region integer, utc boolean, batch integer, OUT origin_region integer,
                                          OUT upto timestamptz)
@@ -139,7 +139,7 @@ DECLARE
   bound CONSTANT bigint := (floor(extract(epoch FROM upto - layout.epoch) * 1000 / layout.tick_ms)::bigint)
     << layout.sequence_bits;
 BEGIN
-  -- The last time units (ticks) before "upto" may have fewer ids than rows.
+  -- There may be more rows than free ids in the last time units (ticks) before "upto".
   SELECT array_agg(tid ORDER BY number) FILTER (WHERE position < bound), array_agg(snowflake.make_id(
            layout.epoch + (position >> layout.sequence_bits) * layout.tick_ms * interval '1 ms', reserved.shard,
            (position & ((1::bigint << layout.sequence_bits) - 1))::integer, reserved.region)

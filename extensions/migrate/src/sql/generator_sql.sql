@@ -1,7 +1,7 @@
 -- The SQL engine mints ids on servers where the library cannot be installed.
 
--- A position of the SQL engine has 63 bits. The upper bits contain a time unit (tick), and the lower bits contain a
--- number in the tick. Numbers that do not fit into the sequence bits of an id are the overflow of the tick.
+-- The SQL engine counts ids in a number of 63 bits. The upper bits contain a time unit (tick), and the lower bits
+-- contain a number in the tick. Numbers that do not fit into the sequence bits of an id are the overflow of the tick.
 CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END

@@ -41,7 +41,7 @@ BEGIN
   IF unread IS NOT NULL THEN
     RAISE WARNING USING ERRCODE = '01000',
       MESSAGE = 'observe_all() cannot read the ids of some columns whose default mints',
-      DETAIL = format('The unread columns are %s.', unread),
+      DETAIL = format('These columns are: %s.', unread),
       HINT = 'Find the greatest id of each of these columns, for example with from_uuid() or from_base62(), or in the '
              'table of a view. Pass this id to observe().';
   END IF;

@@ -1,5 +1,5 @@
--- Reserves a region and a shard for ids of old rows. A pair of region and shard in which no other id exists is an
--- origin. The functions backfill() and late_id() never share an origin.
+-- Reserves a region and a shard for ids of old rows. An origin is a pair of region and shard that contains only ids of
+-- old rows. The functions backfill() and late_id() never share an origin.
 --
 -- Each id of a reserved origin has a time before "until". The high-water mark is first raised to "until", so ids that
 -- are minted later are greater in every region. Existing ids of the origin are searched only after the high-water mark
@@ -160,8 +160,8 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- A row with last_position -1 has given no id. Because late_id() gives an id at once, its row begins with
-      -- last_position 0.
+      -- A row with last_position -1 has given no id. A row for late_id() begins with last_position 0, because late_id()
+      -- uses its first id at once.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)

@@ -114,8 +114,9 @@ COMMENT ON FUNCTION snowflake.recreate_statements IS
   'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again, with '
   'indexes, states of triggers, comments and privileges';
 
--- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. Like
--- pg_dump, the other statements use the order of the list of privileges: a grantor receives the right to grant first.
+-- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. The other
+-- statements are in the order of the view's list of privileges, like in pg_dump, so that a role receives the grant
+-- option before it grants a privilege.
 CREATE FUNCTION snowflake.grants_on_view(view oid, OUT n integer, OUT role oid, OUT statement text)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp

@@ -81,8 +81,8 @@ BEGIN
   ELSIF ms >= 281474976710656 THEN
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
       MESSAGE = format('id %s cannot be represented as a UUID', id),
-      DETAIL = format('The id has the time %s. The 48 time bits of a UUID end before %s.', snowflake_sql.time_at(ms),
-                      snowflake_sql.time_at(281474976710656)),
+      DETAIL = format('The id has the time %s. The latest time that fits into a UUID is before %s.',
+                      snowflake_sql.time_at(ms), snowflake_sql.time_at(281474976710656)),
       HINT = 'Use a text form such as to_base62() for this id.';
   END IF;
   RETURN (lpad(to_hex((ms << 16) | (7::bigint << 12) | (rest >> 32)), 16, '0')

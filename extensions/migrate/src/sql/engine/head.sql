@@ -22,7 +22,7 @@
 --     server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
 --  4. A session opens a tick only if the tick is before the time in "published". A time is written to "published" only
 --     after high_water with the same time is flushed to disk. After a reset, the counters begin at high_water. Every
---     position from before the reset is smaller, whatever the clock shows.
+--     number that a counter gave out before the reset is smaller, whatever time the clock shows.
 --  5. A dump can restore the counters, high_water and "published" with values that do not match. A number is used only
 --     if the tick of the number is also before high_water. Before a session opens a tick, the session sets high_water
 --     and "published" to the later of their two times.

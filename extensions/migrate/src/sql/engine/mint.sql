@@ -132,8 +132,8 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Mint the ids in several calls.' END);
   END IF;
-  -- A call for fewer ids than a time unit (tick) has draws the ids one by one. A call for more ids takes all ids of one
-  -- or more time units (ticks).
+  -- A call for few ids draws them one by one. A call for at least as many ids as a time unit (tick) has takes whole
+  -- ticks.
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

@@ -1,5 +1,5 @@
--- Functions that decoder_sql() prints in addition to readers.sql. The SQL engine has functions with the same names in
--- api.sql, which raise an error instead of returning null.
+-- Functions that decoder_sql() prints in addition to readers.sql. The SQL engine instead uses the functions of api.sql,
+-- which raise an error where these functions return null.
 
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                              OUT shard integer, OUT sequence integer)

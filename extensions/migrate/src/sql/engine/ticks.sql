@@ -75,8 +75,8 @@ BEGIN
 END
 $$;
 
--- Returns the value of a counter if all ids before the time `mark` are used. The first time unit (tick) of the layout
--- counts as used.
+-- Returns the value that a counter has when all ids before the time `mark` are used. The first time unit (tick) of the
+-- layout counts as used.
 CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE
 AS $$
@@ -128,8 +128,8 @@ BEGIN
 END
 $$;
 
--- Raises the error that the clock does not allow minting. REQUIRES that the clock is before the epoch, after the end of
--- the layout, or too far ahead of the high-water mark.
+-- Raises the error for a clock that does not allow minting. The caller has found that the clock is before the epoch,
+-- after the end of the layout, or too far ahead of the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -222,8 +222,8 @@ $$;
 
 -- With wanted = 0, opens the next time unit (tick) of the counter for all sessions. With wanted > 0, takes up to
 -- `wanted` whole ticks for the caller. Returns the `first` tick and the number of `ticks`. If the clock does not allow
--- a tick yet, open_tick() waits for up to 10 ms and returns 0 ticks. The caller of open_tick() must then call
--- open_tick() again.
+-- a tick yet, open_tick() waits for up to 10 ms and returns 0 ticks. If open_tick() returns 0 ticks, the caller must
+-- call it again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
@@ -262,8 +262,8 @@ BEGIN
 END
 $$;
 
--- Makes every later id of a shard greater than all ids of a time unit (tick). If the shard is null, raises the later
--- ids of all shards. If `durable` is true, the effect survives a crash.
+-- Makes every later id of a shard greater than all ids of a time unit (tick). If the argument `shard` is null, the
+-- function applies to all shards. If `durable` is true, the effect survives a crash.
 CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
 AS $$
