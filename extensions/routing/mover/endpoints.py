@@ -168,7 +168,7 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        # After the move has renamed the schema, the row of the move is the row of a kept schema.
+        # After the move has renamed the schema, the row of the move is in the list of kept schemas.
         if here is None and not self.has_schema(self.source, self.schema):
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)

@@ -15,7 +15,7 @@ LOCK_MS = 5000        # lock_timeout in ms for locks that block no writer
 KEEPALIVE = {"connect_timeout": "10", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
              "keepalives_count": "3", "tcp_user_timeout": "30000"}
 SECONDS = 60          # the default limit for a statement
-GRACE = 10            # seconds that the server has to report a timeout
+GRACE = 10            # A server must report a timeout within this number of seconds.
 SETTINGS = {
     "client_encoding": "UTF8",
     "search_path": "", "client_min_messages": "warning", "default_transaction_isolation": "read committed",

@@ -172,7 +172,7 @@ is($south->safe_psql('postgres', "SELECT count(*) FROM pg_roles WHERE rolname ~ 
 is($mover->run('--shard' => 1, '--to' => 'b')->{status}, 0, 'the shard is moved after that');
 
 # The planner may run a function in the predicate of an index. When snowflake-move-shard counts the rows of a table, the
-# function must not run as a superuser.
+# planner must not run this function as a superuser.
 $south->safe_psql('postgres', <<~'SQL', extra_params => [ '-U', 'tenant' ]);
 	CREATE FUNCTION own.notes(int) RETURNS boolean LANGUAGE plpgsql AS $$
 	BEGIN

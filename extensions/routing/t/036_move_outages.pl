@@ -117,7 +117,7 @@ foreach my $back ('', 'soon')
 }
 
 # The control database crashes while it commits a change of the shard map. The program snowflake-move-shard cannot
-# detect whether the shard map has changed, and must print the next command.
+# detect whether the shard map has changed, and must print the command that the user runs next.
 $fleet->control('DROP TRIGGER held_up ON snowflake_fleet.map_shard; CREATE CONSTRAINT TRIGGER held_up AFTER UPDATE ON snowflake_fleet.map_shard DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held_up()');
 my $holder = hold($control, 'SELECT pg_advisory_xact_lock(1)');
 $move = $mover->start('--shard' => 6, '--to' => 'b', '--wait' => 1);

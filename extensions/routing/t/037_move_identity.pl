@@ -274,8 +274,8 @@ like($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{output}, q
 $north->safe_psql('postgres', 'DROP SCHEMA shard_15_moved CASCADE');
 is($mover->run('--shard' => 15, '--from' => 'a', '--drop-source')->{status}, 0, '--drop-source succeeds when the altered schema was dropped by hand');
 
-# In a move without a shard map, names of objects contain the name of the schema, of which a long name must be
-# shortened.
+# In a move without a shard map, the names of the publication and of other objects contain the schema name. Long schema
+# names must be shortened.
 my $long = "\xc3\xbc" x 31;
 $north->safe_psql('postgres', qq{CREATE SCHEMA "$long"; CREATE TABLE "$long".t (id int PRIMARY KEY)});
 foreach my $way ([ 'a', 'b' ], [ 'b', 'a' ], [ 'a', 'b' ])

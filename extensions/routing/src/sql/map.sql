@@ -140,7 +140,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the map in this database may be older than its copies',
       DETAIL = cause,
-      HINT = 'Run "snowflake-push-map --recover", which reads the copies. If there are no copies, run '
+      HINT = 'Run "snowflake-push-map --recover", which reads the copies of the map. If no server has a copy, run '
              'snowflake_fleet.map_recovered().';
   END IF;
 END

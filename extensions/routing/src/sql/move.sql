@@ -45,8 +45,8 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The sessions of snowflake-move-shard that move a shard. A row is valid while the backend of the session runs';
 
--- The identity of a server changes when the server is promoted, restored, copied or restarted. A restart is needed to
--- restore a disk, so the identity also shows a restored disk.
+-- The identity of a server changes when the server is promoted, restored, copied or restarted. A server must restart if
+-- its disk is restored, so the identity changes after that too.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),

@@ -1,5 +1,5 @@
 -- For each move, the program snowflake-move-shard calls fence_shard(), take_over() and release_shard(). If you
--- replicate the tables by other means, you can call the three functions yourself.
+-- replicate the tables by other means, you can call these functions yourself.
 
 -- If the schema of a shard refuses a write, the client must read the map of shards again and retry its transaction. The
 -- error has the SQLSTATE of a serialization failure, because applications and drivers retry after a serialization
@@ -72,8 +72,8 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- Event triggers do not detect DDL in a transaction that began before the move. The snapshot of such a transaction
-  -- may lack the row of the move.
+  -- Event triggers do not detect DDL in a transaction that began before the move. A transaction that began before the
+  -- move may not see the row of the move.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -123,7 +123,7 @@ DECLARE
   every jsonb;
 BEGIN
   -- ALTER SEQUENCE changes nothing here, but waits for transactions that have used the sequence. The values of the
-  -- sequences are read after that wait.
+  -- sequences are read after ALTER SEQUENCE has returned.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
                        true);
@@ -131,7 +131,7 @@ BEGIN
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
   -- RESTART gives the sequence a new file, so a rollback restores the old file. RESTART also discards the numbers that
-  -- sessions have cached. After RESTART, the sequence is at its last value, so nextval() fails.
+  -- sessions have cached. After setval(), the sequence is at its last value, so nextval() fails.
   FOR this IN SELECT * FROM jsonb_to_recordset(every) AS s (name name, bound bigint) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s NO CYCLE', schema, this.name, this.bound);
     PERFORM setval(format('%I.%I', schema, this.name), this.bound, true);

@@ -161,7 +161,7 @@ BEGIN
   UNION ALL
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
-  -- Returns the expressions that create_shards() would write differently for a shard.
+  -- Returns expressions that differ from those that create_shards() writes for a shard.
   SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK '
                 '(snowflake.shard_of(column) = %2$s).', pg_describe_object(catalogue, object, 0), shard)
     FROM (SELECT 'pg_attrdef'::regclass, d.oid, adbin::text
@@ -179,7 +179,7 @@ COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'row if the schema can be moved';
 
 -- Describes an object that must have the same name and definition on both servers. The program snowflake-move-shard
--- compares the descriptions.
+-- compares the descriptions of both servers.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind

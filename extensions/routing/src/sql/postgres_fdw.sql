@@ -266,8 +266,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw(regclass, text) IS
   'Creates the missing foreign partitions of a table that is partitioned by shard, one for each shard of the map. '
-  'When a shard moves to another server, the partition of the shard connects to the new server. The argument `remote` '
-  'is the format of the table names of the shards. By default, the format is like ''shard_%s.photos''';
+  'When a shard moves to another server, the foreign partition of the shard reads from the new server. The argument '
+  '`remote` is the format of the table names of the shards. By default, the format is like ''shard_%s.photos''';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw()
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

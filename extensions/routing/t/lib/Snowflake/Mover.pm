@@ -80,7 +80,8 @@ sub kill_it
 	return;
 }
 
-# Returns the objects of moves that still exist on any server, except the old schemas.
+# Returns the slots, subscriptions, publications and records that a finished move should have removed, but not the old
+# schemas.
 sub leftovers
 {
 	my ($self) = @_;
