@@ -12,7 +12,7 @@ struct Reply {
   int64_t fleet;
   int64_t sent_ms;
   int64_t received_ms;
-  char detail[512];  // the error, or a message of the answer
+  char detail[512];  // the error, or the message in the lease server's answer
 };
 
 void converse(const pg::LeasePort& port, const LeaseRequest& request, int timeout_ms, bool may_stop,

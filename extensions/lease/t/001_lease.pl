@@ -111,7 +111,7 @@ $session->quit;
 
 $ledger->check(1_800, 'ids are unique over a restart, an immediate stop and a revoked lease');
 
-# A copy of a server that runs at the same time as its original leases another region.
+# If a server was copied, and the copy and the original server run at the same time, the copy leases another region.
 $server->safe_psql('postgres', 'CHECKPOINT');
 $server->backup('copy');
 my $copy = Snowflake::Node->create_from_backup('copy', $server, 'copy');

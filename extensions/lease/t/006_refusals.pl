@@ -64,7 +64,7 @@ refused('this database cannot mint ids of its region yet',
 $server->clock->set(0);
 like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new database mints when the clock has passed the ids of the region');
 
-# A database cannot mint if its layout differs from the layout of the lease.
+# A database cannot mint if its id layout differs from the id layout of the lease.
 $server->safe_psql('postgres', 'CREATE DATABASE twitter');
 $server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
 refused('id layout is not the layout of this server\'s lease',

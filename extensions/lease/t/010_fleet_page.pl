@@ -72,7 +72,8 @@ sub debian
 	return;
 }
 
-# Runs shell commands as on the machine of a server, with its home directory, PATH and psql defaults.
+# Runs shell commands as a user on the machine of a server would, with the server's home directory, PATH and psql
+# defaults.
 sub shell
 {
 	my ($node, $commands, %environment) = @_;

@@ -45,7 +45,8 @@ is($twice, 0, 'ids of the original are unique');
 my $until = $original->safe_psql('postgres', 'SELECT snowflake.time_of(max(id)) FROM photos');
 $original->safe_psql('postgres', 'SELECT pg_switch_wal()');
 
-# Sets the clock to the time of lost rows, and checks that new ids differ from the ids of the lost rows.
+# Sets the clock to the time at which the lost rows were inserted, and checks that new ids differ from the ids of the
+# lost rows.
 sub mints_through_lost_time
 {
 	my ($node, $what) = @_;

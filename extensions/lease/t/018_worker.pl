@@ -75,7 +75,7 @@ command_ok([ 'prlimit', "--pid=$limited", '--nofile=1000:' ], 'the limit of file
 renewed('the lease is renewed after errors of the worker');
 is(worker(), $limited, 'the worker is the same process after errors');
 
-# Revokes the lease while the lease worker cannot open the shared memory of a database.
+# Revokes the lease while the lease worker cannot open the files of dynamic shared memory.
 my $memory = $server->data_dir . '/pg_dynshmem';
 chmod 0, $memory or die $!;
 $lease_server->safe_psql('postgres', "SELECT snowflake_fleet.revoke_lease(" . $held =~ s{\|.*}{}r . ")");

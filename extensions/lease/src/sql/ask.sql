@@ -1,6 +1,7 @@
 -- ask(), by which the lease worker of a server requests a lease, and the checks of its arguments.
 
--- Two server runs use the same region if each run has sent a report after the first report of the other run.
+-- Two server runs use the same region if the first run sends a report, then the second run, and then the first run
+-- again.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
@@ -198,7 +199,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
                                         bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'Internal: only the lease worker of a server calls this function. The request acquire leases a free region of the '
-  'server, or the region that this run of the server holds already. The request renew extends the lease. The request '
-  'give_back ends the lease at highest_ms, the first time for which the server has issued no id. The request report '
+  'Internal: only the lease worker of a server calls this function. The request is one of four words. "acquire" '
+  'leases a free region of the server, or the region that this run of the server holds already. "renew" extends the '
+  'lease. "give_back" ends the lease at highest_ms, the first time for which the server has issued no id. "report" '
   'records a static region';

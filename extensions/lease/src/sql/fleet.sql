@@ -8,30 +8,30 @@ COMMENT ON SCHEMA snowflake_fleet IS
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- a random number, by which servers detect another lease server
-  -- A term is the time between two confirmations of an operator. The upper bits of a term's number are the time of the
-  -- confirmation, and the lower 20 bits are random.
+  -- A new term begins when an administrator calls confirm_data_loss() after the lease server was restored. The upper
+  -- bits of `term` are the time of this call, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- The newest time that, at a request, both the requesting server's clock and the lease server's clock had reached.
+  -- The clocks of a server and of the lease server were both past this time when the server sent a request.
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest time for which a region is granted, with max_lead
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest grant of a region, max_lead included
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
   halted_by text,                                -- that server
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- After confirm_data_loss(), a server keeps its region only if its lease ends after adopt_ms. If adopt_ms is 0, no
-  -- server keeps a region.
+  -- After confirm_data_loss(), a server may keep its leased region only if the lease ends after adopt_ms. If adopt_ms
+  -- is 0, no server may keep its region.
   adopt_ms bigint NOT NULL DEFAULT 0,
   -- If a region has no row, the first lease of the region begins at fresh_ms, because all lost leases have ended by
   -- then.
   fresh_ms bigint NOT NULL DEFAULT 0,
-  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request sets
-  -- the column seal.
+  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request of a
+  -- server sets this column.
   seal bigint,
-  -- The next four columns contain the result of whereabouts() at the last answer of the lease server. The four columns
-  -- show whether the database was copied later.
+  -- The next four columns contain the result of whereabouts() when the lease server last sent an answer. With these
+  -- values, the lease server detects later that the database was copied.
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
@@ -145,7 +145,8 @@ BEGIN
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
-  -- The fleet gets a new id, so that no server accepts leases from an earlier dump with a shorter limit for leases.
+  -- The fleet gets a new id. An earlier dump may have a shorter limit for leases, and no server must accept leases from
+  -- that dump.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

@@ -1,5 +1,5 @@
--- Detects that the lease server's database may lack the newest leases. Possible causes are a restore, a promotion, a
--- copy of the database, or manual changes of rows.
+-- Detects that the lease server's database may lack the newest leases. The newest leases may be missing after a
+-- restore, a promotion, a copy of the database, or manual changes of rows.
 
 -- The function whereabouts() reads the timeline from the WAL, because the control file still contains the old timeline
 -- for a while after a promotion. The function whereabouts() is SECURITY DEFINER, because each role must get an equal
