@@ -5,8 +5,8 @@
 
 -- alias() is STABLE, not IMMUTABLE, because a reload of the configuration may change the keys. A query can find the row
 -- of an alias by an index on the id, but an alias must not be stored. The function alias() is PARALLEL RESTRICTED,
--- because a parallel worker would read the key file again. If the key file has changed, one statement would use two
--- versions of a key.
+-- because a parallel worker would read the key file again. If the key file had changed meanwhile, one statement would
+-- use two versions of a key.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'

@@ -8,9 +8,9 @@
 // never used.
 //
 // FF1 is an alternating Feistel network of ten rounds. Four rounds are a strong pseudorandom
-// permutation up to about 2^16 queries (Luby and Rackoff 1988). Proofs for more rounds reach nearly
-// 2^32 queries (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal size). The proofs do
-// not cover an adversary who has the aliases of four billion chosen ids.
+// permutation up to about 2^16 queries (Luby and Rackoff 1988). For more than four rounds, security
+// is proved up to nearly 2^32 queries (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal
+// size). The proofs do not cover an adversary who has the aliases of four billion chosen ids.
 #pragma once
 
 #include "core/numeral.hpp"

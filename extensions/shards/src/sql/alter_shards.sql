@@ -23,8 +23,8 @@ BEGIN
                     'schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
-  -- If the schemas of the shards had several owners, one owner could create functions in a schema. The statement would
-  -- call such a function with the rights of another owner.
+  -- If the schemas of the shards had several owners, the statement could call a function of one owner with the rights
+  -- of another owner.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;
@@ -81,8 +81,8 @@ CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], o
 DECLARE
   elsewhere text;
 BEGIN
-  -- Finds the tables that the statement has locked, because a change of a table also changes its partitions and child
-  -- tables in other schemas.
+  -- A change of a table also changes its partitions and child tables in other schemas, so all tables that the statement
+  -- has locked are checked.
   SELECT string_agg(DISTINCT c.oid::regclass::text, ', ') INTO elsewhere
     FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation JOIN pg_namespace AS n ON n.oid = relnamespace
    WHERE l.pid = pg_backend_pid() AND l.relation || l.mode <> ALL (before)

@@ -1,6 +1,6 @@
 
--- An expression of a table finds functions by name. A role that can create functions in the schema could make the
--- expression run a function with the rights of the table's owner.
+-- When create_shards() creates a table, the functions in the table's expressions are found by name. A role that can
+-- create functions in the schema could make the expression run a function with the rights of the table's owner.
 CREATE FUNCTION snowflake.refuse_creators(schema regnamespace) RETURNS void
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

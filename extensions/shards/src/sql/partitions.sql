@@ -232,7 +232,8 @@ COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
   'Internal: for drop_time_partitions(): sets lock_timeout to the time until a deadline, and returns whether the '
   'deadline is in the future';
 
--- Reads the rows only if the partition begins in the first hour. Row security must not hide rows from this check.
+-- Reads the rows of the partition only if the partition begins within an hour after the epoch. Row security must not
+-- hide rows from this check.
 CREATE FUNCTION snowflake.refuse_plain_numbers(parent regclass, partition regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE

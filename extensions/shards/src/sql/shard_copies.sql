@@ -61,7 +61,8 @@ CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS 
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- The omitted steps for foreign keys, owners, privileges and comments contain no expressions.
+  -- The other steps, for foreign keys, owners, privileges and comments, are left out because they contain no
+  -- expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
   again text[];

@@ -28,8 +28,8 @@ COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'given schema';
 
 -- create_shards() adapts a default or constraint to its shard only if it has the form next_id(N) or CHECK
--- (shard_of(column) = N). An expression that refers to a shard in another form is not copied. The catalogue pg_depend
--- shows whether an expression refers to a shard.
+-- (shard_of(column) = N). Other expressions that refer to a shard are not copied. The catalogue pg_depend shows whether
+-- an expression refers to a shard.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
