@@ -211,8 +211,8 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject. Each line of the result also contains
-# the cost of the subject divided by the cost of the subject FLOOR.
+# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject (a generator of ids). Each line of the
+# result also contains the quotient of this cost and the cost of the subject FLOOR.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }
@@ -510,8 +510,8 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
 
 # ---- the pages
 
-# filled PARAGRAPH: replaces the {{names}} in PARAGRAPH by measured values. Returns the new paragraph and the number of
-# {{names}}, or an empty list if a value was not measured.
+# filled PARAGRAPH: replaces the {{names}} in PARAGRAPH by measured values. Returns the changed paragraph and how many
+# {{names}} were replaced. Returns an empty list if a value was not measured.
 sub filled {
   my ($paragraph) = @_;
   my @names = $paragraph =~ /\{\{(\w+)\}\}/g;

@@ -56,7 +56,8 @@ sql() {
 }
 
 # begin_results PART creates the result file of a part. The function `sample SUBJECT METRIC RUN VALUE` adds a value that
-# the shell measured. The function take_samples adds the values that SQL stored in the table bench.sample.
+# the shell measured. The function take_samples adds the values that SQL stored in the table bench.sample to the result
+# file.
 begin_results() {
   results=$out/results/$1.tsv
   printf 'subject\tmetric\trun\tvalue\n' >"$results"
@@ -91,8 +92,9 @@ busy_cpus() {
     END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
 }
 
-# note_when PART BUSY SECONDS: stores when and how a part was measured, because parts can be measured separately. Stores
-# the commit, the date, whether the run is full or quick, the number of CPUs that other programs use, and the duration.
+# note_when PART BUSY SECONDS: stores when and how a part of the benchmark was measured, because parts can be measured
+# separately. Stores the commit, the date, whether the run is full or quick, the number of CPUs that other programs use
+# (BUSY), and the duration (SECONDS).
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"

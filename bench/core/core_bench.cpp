@@ -66,8 +66,7 @@ struct CounterClock {
   TickClock clock;
 };
 
-// Ids may be so far ahead of the clock that no claim waits. The benchmark therefore measures only
-// the work of a claim.
+// In this benchmark, ids may be far ahead of the clock, so that no call of claim() waits.
 Bounds bounds_at(const Layout& layout, int64_t ms) {
   return {layout.tick_at(ms), uint64_t{1} << 39, layout.end_position(), 0};
 }
@@ -123,14 +122,15 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The function has the attribute "flatten", like next_id(). Without the attribute "flatten" the
-// compiler would return the result of a claim in memory instead of registers.
+// The function has the attribute "flatten", like next_id(). Without "flatten" the compiler would
+// return the result of Shard::claim() in memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);
   Clock clock;
   Layout layout = kLayout;
-  benchmark::DoNotOptimize(layout);  // keeps the layout from being a constant, as in the server
+  benchmark::DoNotOptimize(layout);  // prevents the compiler from using kLayout as a constant,
+                                     // because the server reads its layout at run time
   const Meter meter;
   for (auto _ : state) {
     const Claim claim = counter.claim(layout, bounds_at(layout, clock.ms()), 1);

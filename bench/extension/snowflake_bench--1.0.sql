@@ -59,8 +59,8 @@ CREATE FUNCTION bench.nanoid() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_nanoid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.nanoid() IS 'Returns a NanoID of 21 characters';
 
--- The functions for timing call a C function of one argument (an integer, or the OID of a sequence) in a C loop. The
--- measured times do not include the cost of the executor, the protocol and the client.
+-- Each function for time measurements calls a C function in a C loop. The C function has one argument, an integer or
+-- the OID of a sequence. The measured times do not include the cost of the executor, the protocol and the client.
 
 CREATE FUNCTION bench.cpu_ns() RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

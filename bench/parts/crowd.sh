@@ -6,8 +6,9 @@ begin_results crowd
 start_server 'snowflake.layout = instagram' 'snowflake.max_lead = 60s' 'max_connections = 80'
 shard=0
 
-# together SUBJECT FUNCTION ARGUMENT...: calls FUNCTION in a C loop in one session for each ARGUMENT. The loops of all
-# sessions begin at the same time. Stores the calls per second of all sessions together, and the mean CPU time per call.
+# together SUBJECT FUNCTION ARGUMENT...: opens one session for each ARGUMENT, which calls FUNCTION in a C loop. The
+# loops of all sessions begin at the same time. Stores the calls per second of all sessions together, and the mean CPU
+# time per call.
 together() {
   local subject=$1 function=$2 begin pids=() i=0 argument
   shift 2
@@ -38,8 +39,8 @@ for run in $(seq "$(by_form 5 1)"); do
   together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
 done
 
-# Runs pgbench with statements that mint 1000 ids each, ten per row. The measurement is short, because many clients need
-# only a few seconds to mint the ids of 60 s in one shard.
+# Runs pgbench with statements that mint 1000 ids each, ten per row. The measurement is short: many clients use up the
+# ids of one shard for the next 60 s (max_lead) in a few seconds.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
                 UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key
@@ -53,7 +54,7 @@ for run in $(seq "$(by_form 2 1)"); do
       ten=$(printf ", $call%.0s" $(seq 10))
       echo "SELECT count(*) FROM (SELECT ${ten#, } FROM generate_series(1, 100) AS i OFFSET 0) AS x;" |
         unprivileged tee "$work/files/crowd.sql" >/dev/null
-      shard=$((shard + 66))  # not within the next command, because a command substitution would lose the new value
+      shard=$((shard + 66))  # The shard is changed here, because a command substitution in the next command would lose the new value.
       sample "$name" "ids/s, $clients clients" "$run" \
         "$(tps -c "$clients" -j 2 -T 1 -D "shard=$shard" -f "$work/files/crowd.sql" |
           awk '{printf "%.0f", $1 * 1000}')"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures INSERT ... SELECT and COPY into tables with each kind of primary key. If several kinds of primary keys have
-# similar results, these kinds are measured more often.
+# Loads rows into tables with each kind of primary key, by COPY and by INSERT with a SELECT. Kinds of keys with similar
+# results are measured more often.
 begin_results insert
 start_server 'snowflake.max_lead = 60s'
 sql -f "$work/source/bench/sql/load.sql"

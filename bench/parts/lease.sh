@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Compares a server with a static region and a server that leases its region. On both servers this part of the benchmark
-# measures:
+# Compares a server with a region number in its settings with a server that leases its region number. On both servers
+# this part of the benchmark measures:
 #
 # - a single call
 # - calls while the lease server is stopped
