@@ -92,7 +92,7 @@ $node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM genera
 ok(!$timed_out, 'no call waits for a missing synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 
-# Even at the highest rate of ids, the server writes one WAL record in each half of "snowflake.reserve".
+# Even at the highest rate of ids, the server writes only one WAL record in half of the time "snowflake.reserve".
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
 $node->restart;
 my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');

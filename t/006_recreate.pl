@@ -22,8 +22,8 @@ sub mint
 	return;
 }
 
-# Drops and creates the extension while a long statement mints ids. A statement that began before DROP EXTENSION must
-# use the high-water mark of the new extension.
+# Drops and creates the extension while a long statement mints ids. A statement that began before DROP EXTENSION, and
+# goes on after CREATE EXTENSION, must use the new high-water mark.
 foreach my $recreate ('DROP EXTENSION snowflake; CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT')
 {

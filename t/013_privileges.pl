@@ -154,8 +154,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A command waits for a lock on the table public.high_water, which another session drops. After the lock is released,
-# the command must not change snowflake.high_water, which has the same name.
+# A command waits for a lock on the table public.high_water, which another session drops. After that table is dropped,
+# the command must not change snowflake.high_water instead, which has the same name.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',
@@ -224,7 +224,7 @@ $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 foreach my $round (1 .. 3)
 {
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
-	# pg_switch_wal() flushes all WAL except the WAL of the commit.
+	# pg_switch_wal() flushes the WAL of DROP EXTENSION, but not the WAL of the COMMIT that follows.
 	$node->safe_psql('hasty', <<~'SQL');
 		SET synchronous_commit = off;
 		DROP EXTENSION IF EXISTS snowflake;

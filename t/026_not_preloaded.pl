@@ -32,7 +32,8 @@ foreach my $writer (@writers)
 }
 $ledger->check(20_000, 'ids of sessions that load the library at the same time are unique');
 
-# A session loads the library in a transaction that is rolled back, or that does not end before the session.
+# Sessions load the library in a transaction that is rolled back, and in a transaction that is still open when the
+# session ends.
 $node->mint($ledger, 'BEGIN; SELECT snowflake.next_id(1); ROLLBACK; SELECT snowflake.next_id(1)');
 my $leaving = $node->session;
 $ledger->record('leaving', $leaving->query_safe('BEGIN; SELECT snowflake.next_id(1)'));

@@ -73,7 +73,7 @@ foreach (
 	  foreach 'id = -1::smallint', 'id = -4096::smallint', 'id = -1::int', 'id = -4096::int', '-1 = id';
 }
 
-# If the stored layout of the database is changed, inserts into the partitions and queries must fail.
+# If the stored layout of the database is changed, queries, and inserts into the partitions, must fail.
 $node->start_with('');
 $node->safe_psql('l_instagram', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
 my %contradiction = (

@@ -128,9 +128,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# Runs a second script of generator_sql() in the same database. The second script may use another region number, but not
-# another layout or role. The program psql reads the script from a file, because psql may stop at an error before it has
-# read its standard input.
+# Runs a second script of generator_sql() in the same database. The second script may have another region number than
+# the first script, but not another layout or role. The program psql reads the script from a file, because psql may stop
+# at an error before it has read its standard input.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -155,7 +155,7 @@ refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqls
 refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
-# planner must not raise an error that only an invalid call would raise.
+# planner must not evaluate the part of the body that raises an error for invalid arguments.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$

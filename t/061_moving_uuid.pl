@@ -101,7 +101,7 @@ sub moves
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
-	# Makes rows of photos that have the same times as ids in the table likes.
+	# Inserts rows into the table photos that have the same times as ids in the table likes.
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);

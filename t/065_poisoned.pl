@@ -305,7 +305,7 @@ foreach my $routine (grep { $calls{ $_->[0] } } @found)
 }
 ok($seen{$_}{joe}, "code of this kind did run as joe: $_") foreach 'check', 'index predicate', 'generated column', 'domain', 'trigger', 'view';
 
-# Checks that the routines have indeed changed the tables of joe.
+# Checks that create_shards() and the other routines have changed the tables of joe.
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND relowner = 'joe'::regrole}),
 	12, 'create_shards() has made the tables, and joe owns them');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid WHERE relname = 't' AND relnamespace::regnamespace::text ~ '^[ab]_[0-5]$' AND attname = 'two'}),

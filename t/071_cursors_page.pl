@@ -85,7 +85,8 @@ $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowfla
 say_block('A heartbeat', 1);
 cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the heartbeat of a server that mints nothing else advances');
 
-# If a reader on another server sees a heartbeat, it must also see all rows with ids below the heartbeat.
+# If a reader on another server sees a row of the table heartbeat, it must also see all rows with ids below the id in
+# that row.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -96,7 +97,8 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# Stores each heartbeat that the reader saw, and the number of visible rows with ids below the heartbeat.
+	# A heartbeat is a row with the result of settled_before(). For each heartbeat that the reader saw, `counts` stores the
+	# number of visible rows with smaller ids.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

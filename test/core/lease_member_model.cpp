@@ -143,9 +143,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // Simulates a session that is killed while it publishes a limit. When the session is dead,
-    // other sessions claim all ids below the published limit, because sessions read the limit
-    // without a lock.
+    // Simulates a session that is killed while it publishes a limit. After that, other sessions may
+    // claim all ids below the published limit, because sessions read the limit without a lock.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;

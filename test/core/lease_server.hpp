@@ -4,8 +4,8 @@
 // The test extensions/lease/t/021_transcription.pl compares the answers of the model and of
 // decide(), request by request.
 //
-// The caller of a decision must hold the lock of the lease server. The caller of a decision commits
-// the changed rows, and sends an answer only after the commit is durable.
+// The caller of decide() must hold the lock of the lease server. The caller commits the rows that
+// decide() has changed, and sends the answer only after the commit is durable.
 //
 // Invariants, per region:
 //  1. A region is granted only to the server that is configured with it.

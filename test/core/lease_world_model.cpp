@@ -207,8 +207,8 @@ void World::decide_one(size_t index) {
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // If files of the lease server are restored in place, its timeline does not change. Only a server
-  // with a newer grant can detect the restored files. The model assumes that a server with a newer
-  // grant sends the first request, although no rule guarantees this.
+  // with a newer lease than these files can detect that the files were restored. The model assumes
+  // that a server with a newer grant sends the first request, although no rule guarantees this.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;

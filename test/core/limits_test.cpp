@@ -75,7 +75,7 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // If no limit is published, lowering the high-water mark does not end the generation of limits.
+  // If no limit is published, a lower high-water mark does not change the generation number.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 

@@ -1,6 +1,6 @@
-# Makes torture faults that copy a database: by standbys, backups, dumps and templates. A copy contains the ids that
-# were minted before a certain time. Each copy is recorded with its time, so that the checker of ids can take the copy
-# into account.
+# Copies the database during the torture test: with a standby, a backup, a dump or a template. A copy contains the ids
+# that were minted before a certain time. Each copy is recorded with its time, so that the checker of ids can take the
+# copy into account.
 package Copies;
 
 use strict;

@@ -147,8 +147,8 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Changes the high-water mark as a role that can only write every table and sequence. Such a change of the high-water
-# mark must not affect minting, even if the server is killed before the correction.
+# Changes the high-water mark as a role that can only write every table and sequence. A changed high-water mark must not
+# affect minting, even if the server is killed before it has corrected the high-water mark.
 sub write_all_data
 {
 	my ($w) = @_;

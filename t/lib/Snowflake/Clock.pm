@@ -42,7 +42,7 @@ sub set
 	return;
 }
 
-# Sets whether the server's kernel reports a synchronized clock. If the argument is undef, the server gets the report of
+# Sets whether the server's kernel reports a synchronized clock. If the argument is undef, the server gets the answer of
 # the real kernel.
 sub synchronize
 {
@@ -69,7 +69,8 @@ sub freeze
 	return;
 }
 
-# Writes the number of seconds by which the clock is wrong to the mapped file, and the time of a stopped clock.
+# Writes two numbers to the mapped file: by how many seconds the clock is wrong, and the time at which the clock is
+# stopped.
 sub _write
 {
 	my ($self, @seconds) = @_;

@@ -8,7 +8,7 @@ use warnings FATAL => 'all';
 use File::Basename qw(dirname);
 use File::Spec;
 
-# Creates an object that can stall the disk of a node. The server must not be running when the object is created.
+# Creates an object that can stall the disk of a node. The server must not be running when this constructor is called.
 sub new
 {
 	my ($class, $node) = @_;

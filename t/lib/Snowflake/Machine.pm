@@ -9,7 +9,8 @@ use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
 use File::Spec;
 
-# Prepares a server that is not running.
+# Lets a server read its machine-id and the sysfs files of its disk from a directory of the test. The server must not be
+# running.
 sub new
 {
 	my ($class, $node) = @_;
@@ -21,7 +22,7 @@ sub new
 
 sub set_id { my ($self, $id) = @_; return $self->_write('machine-id', $id); }
 
-# Sets files in the sysfs directory of the disk. The hash %says maps file names to contents.
+# Writes the files in the simulated sysfs directory of the disk. The hash %says maps file names to contents.
 sub set_disk
 {
 	my ($self, %says) = @_;

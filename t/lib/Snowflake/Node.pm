@@ -188,7 +188,8 @@ sub reconfigure
 			"SELECT current_setting('$name') = '$value'")
 		  or croak "$name did not become $value";
 	}
-	# Commits wait for a standby only after the checkpointer process has read its name. CHECKPOINT waits for that process.
+	# Commits wait for a standby only after the checkpointer process has read synchronous_standby_names. CHECKPOINT waits
+	# for that process.
 	$self->safe_psql('postgres', 'CHECKPOINT') if exists $settings{synchronous_standby_names};
 	return;
 }

@@ -28,7 +28,8 @@ struct Setting {
 static const volatile struct Setting* setting;
 static int (*true_clock)(clockid_t, struct timespec*);
 
-// If the file is missing, the server must not start, because a test could pass with the real clock.
+// If the file with the clock's settings is missing, the server must not start, because a test with
+// the real clock could pass.
 __attribute__((constructor)) static void initialize(void) {
   const char* path = getenv("SNOWFLAKE_CLOCK");
   const int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);

@@ -23,8 +23,8 @@ sub events
 	return;
 }
 
-# Passes the length of a day as a difference of ids. In the default layout, the ids of a day span the milliseconds of a
-# day, shifted by the 23 bits of region, shard and sequence.
+# For pg_partman, the length of a day is the difference of two ids whose times are a day apart. In the default layout,
+# the ids of a day span the milliseconds of a day, shifted by the 23 bits of region, shard and sequence.
 events('events', <<~'SQL');
 	SELECT partman.create_parent(p_parent_table => 'public.events', p_control => 'id', p_type => 'native',
 	  p_interval => (86400000::bigint << 23)::text,
