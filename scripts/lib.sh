@@ -144,7 +144,7 @@ apt_timeout=1800
 
 # alone ARGUMENT...: runs apt-get as root. If another program uses apt, the function alone() prints a message and waits.
 # A lock on /var/lib/dpkg prevents other scripts of this project from using apt at the same time. The function alone()
-# does not check the locks of other programs. If another program holds its own lock on apt, apt-get fails with a message
+# does not check the locks of other programs. If another program uses apt at this moment, apt-get fails with a message
 # that names the lock.
 alone() {
   # shellcheck disable=SC2016

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 #
 # Runs scripts/demo --fleet, which sources this file. In this demo three servers mint ids, one server is cloned, and
-# another fails over. The demo counts all ids and duplicate ids, first without and then with leased regions. When the
+# another fails over. The demo counts all ids and duplicate ids, first without leases and then with leases. When the
 # demo ends, it leaves no files or processes.
 
 step "Building the lease server's extension and the worker that leases"
@@ -51,8 +51,8 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# begins TEXT: prints what the next step of the demo does. The function counted() adds the numbers of ids and duplicates
-# to the same line.
+# begins TEXT: prints what the next step of the demo does. Later, counted() adds the numbers of ids and duplicates to
+# the end of this line.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again

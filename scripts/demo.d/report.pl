@@ -124,8 +124,8 @@ sub story_of
 
 # Drawing
 
-# Returns the axes of a chart. The function $frame->{x} computes the position of a time, and $frame->{y} the position of
-# a value.
+# Returns the axes of a chart. $frame->{x} computes the horizontal position of a time, and $frame->{y} the vertical
+# position of a value.
 sub frame
 {
 	my (%is) = @_;
@@ -219,9 +219,9 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# Draws how far the server's clock and the time of the newest id differ from the true time. A correct clock is a
-# horizontal line, and ids that follow a correct clock are a horizontal line too. In the chart, the line of the newest
-# id falls while no greater id is minted.
+# Draws how far the server's clock and the time of the newest id differ from the true time. In the chart, a correct
+# clock is drawn as a horizontal line, like ids that follow a correct clock. The line of the newest id falls while no
+# greater id is minted.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;

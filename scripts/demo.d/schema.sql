@@ -22,8 +22,8 @@ SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (M
   FROM generate_series(0, 7) AS r
 \gexec
 
--- Adds a primary key that mints ids to a table of pgbench -i. The script of pgbench does not insert the new column, so
--- the id comes from the column default.
+-- pgbench -i has created the table pgbench_history. Adds a primary key to this table, whose default mints ids. The
+-- script of pgbench does not insert the new column, so the id comes from the column default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
 -- Shows every id in all shards, with its table and the shard of this table.
