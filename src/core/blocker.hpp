@@ -72,9 +72,10 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// A database stores this number as its fleet (group of servers) until a lease server has answered
-// for the first time. The number of an existing fleet is less than 2^48. kUnheardFleet is far below
-// INT64_MAX, because monitoring tools warn about a sequence whose value is near its maximum.
+// A database of a server with leases stores the number of its fleet (group of servers). Before the
+// server has received an answer from a lease server, it stores kUnheardFleet. The number of an
+// existing fleet is less than 2^48. kUnheardFleet is far below INT64_MAX, because monitoring tools
+// warn about a sequence whose value is near its maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
@@ -142,9 +143,9 @@ struct Facts {
   int64_t fleet_present;
   Moved moved;
   bool clones_refused;
-  Blocker mark;             // the reason why the high-water mark cannot be used, or Blocker::none
-  bool mark_known;          // false: mark_ms was not read
-  int64_t mark_ms;          // the stored high-water mark, or the greatest known high-water mark
+  Blocker mark;     // the reason why the high-water mark cannot be used, or Blocker::none
+  bool mark_known;  // false: mark_ms was not read
+  int64_t mark_ms;  // the stored high-water mark; if it was not read, the same as highest_mark_ms
   int64_t highest_mark_ms;  // the greatest high-water mark since the server started; 0: none
 
   bool no_slot;     // shared memory has no room for another database

@@ -8,7 +8,7 @@
 // wrote the mark. A high-water mark far ahead of the clock therefore shows that the clock was
 // behind at server start. ClockBase then marks the recorded clock offset as unreliable (*void*). A
 // void clock offset is recorded again when the clock reaches the high-water mark. While the
-// recorded clock offset is void, a step of the clock counts as a jump in two cases:
+// recorded clock offset is void, a clock step ahead makes calls fail (jump) in two cases:
 //  - After the step, the clock is still before the high-water mark.
 //  - The server minted ids before the clock step, so the clock may be right and the high-water mark
 //    wrong.
@@ -84,8 +84,9 @@ class ClockBase {
   }
 
  private:
-  // The state of the recorded clock offset is first undecided, then void until a time in ms, and
-  // then in use. The recorded clock offset can skip a state, but never returns to an earlier state.
+  // The recorded clock offset has three states: first undecided, then void, and then in use. In the
+  // state void, void_until_ms_ is the time in ms until which the offset is void. The recorded clock
+  // offset can skip a state, but never returns to an earlier state.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

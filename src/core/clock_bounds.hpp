@@ -10,9 +10,9 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // the error is also at most snowflake.max_clock_error
+  bool synchronized;  // maximum_error_us is known, and at most snowflake.max_clock_error
   bool known;         // the fields below are set
-  bool from_setting;  // the error is the setting snowflake.clock_error
+  bool from_setting;  // the maximum error comes from the setting snowflake.clock_error
   int64_t offset_us;  // correction that the kernel will still make to the clock
   int64_t estimated_error_us;
   int64_t maximum_error_us;  // greatest possible difference from the true time

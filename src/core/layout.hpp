@@ -121,8 +121,7 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// The least and the greatest value that the check of a layout accepts for each number. A stored
-// layout (seal.hpp) has 41 bits for the epoch.
+// The limits of the numbers in a layout. A stored layout (seal.hpp) has 41 bits for the epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;
@@ -233,8 +232,8 @@ inline constexpr Preset kPresets[] = {
 }  // namespace detail
 
 // Parses a layout: the name of a preset, or numbers of bits as `time/region+shard/sequence` or
-// `time/shard/sequence`. If tick_ms is 0, a preset keeps its own tick, and a layout of bit numbers
-// gets a tick of 1 ms.
+// `time/shard/sequence`. If tick_ms is 0, a preset has its own tick, and a layout that is given as
+// numbers of bits has a tick of 1 ms.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {

@@ -77,8 +77,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // An answer with another region or start (floor) than the held lease is old. Another server may
-    // have held the region since that answer.
+    // If the region or the start (floor) in an answer differs from the held lease, the answer is
+    // out of date. Another server may have held the region since that answer.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -124,8 +124,8 @@ class BasicLeaseMemory {
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
-    // cleared. If the other members were cleared first, a worker killed in between could lease the
-    // region again without a record of published limits.
+    // cleared. If the worker were killed after it had cleared these members first, it could lease
+    // the same region again, and ids could repeat.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

@@ -136,8 +136,8 @@ class BasicLimits {
   // published. A session that claims ids must call take() instead of read().
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // The generation number can be read with a relaxed load. A session that misses a change of the
-  // generation number has read a limit that covers the ids of the session.
+  // The generation number can be read with a relaxed load. If a session does not see the newest
+  // generation number, its ids are still below a limit that was published and recorded.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }

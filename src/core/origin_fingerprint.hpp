@@ -2,8 +2,8 @@
 // machine, the disk and the files. A copied data directory still contains the fingerprint of the
 // original server. The server that runs in the copy has another fingerprint.
 //
-// A part of the fingerprint that is not available is stored as 0 and not compared. Examples are a
-// container without a machine id, and a disk without a name.
+// If a part of the fingerprint is not available, the part is stored as 0 and not compared. For
+// example, a container may have no machine id, and a disk may have no name.
 #pragma once
 
 #ifdef POSTGRES_H

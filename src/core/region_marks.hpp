@@ -1,6 +1,6 @@
 // Records for each database of a server its region, its shards and the time up to which the
 // database mints ids. If a database stops minting ids of a shard in a region, ids of other
-// databases in the region must begin after the recorded time.
+// databases in the region must begin after this time.
 //
 // The caller must exclude concurrent calls of record() and leave(). A process may be killed between
 // two stores. Later calls then use the values that were stored before the kill. Memory that is

@@ -1,28 +1,28 @@
-// Computes the tick (time unit of ids) S before which no new id can become visible. Consumers read
-// the rows with ids before S in the order of the ids.
+// settle() returns the settled tick: a time unit (tick) of ids before which no new id can become
+// visible. Consumers can read the rows with earlier ids in the order of the ids, and miss no row.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
-// The id of a row that is not visible yet is not before one of two times. S is the earlier of the
-// two times:
-//  - the earliest time (tick) that the session of an open transaction has stored in shared memory.
-//    When a transaction claims its first id, the session stores the tick of the clock in its slot
-//    in shared memory (OpenMints).
-//  - the time (floor) to which settle() raises all shard counters. Ids that are claimed later are
-//    greater.
+// The settled tick is the earlier of two ticks:
+//  - the earliest tick that the session of an open transaction has stored in shared memory. When a
+//    transaction claims its first id, the session stores the tick of the clock in its slot in
+//    shared memory (OpenMints).
+//  - the floor, which is the tick to which settle() raises all shard counters. Ids that are claimed
+//    later are greater.
 //
-// Guarantee: after settle() has returned S, no later snapshot contains a new row with an id of a
-// tick before S. The guarantee of settle() requires that the transaction that inserts a row also
-// claims the row's id.
+// Guarantee: after settle() has returned a settled tick, no later snapshot contains a new row with
+// an id of an earlier tick. The guarantee of settle() requires that the transaction that inserts a
+// row also claims the row's id.
 //
-// The proof considers a session that claims an id whose tick is before S:
-//  1. settle() raises the shard counter to the floor, which is at least S. The claim therefore
-//     precedes the raise in the modification order of the shard counter.
+// Proof for a session that claims an id whose tick is before the settled tick:
+//  1. The floor is not before the settled tick, so the claim changed the shard counter before
+//     settle() raised the shard counter.
 //  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
 //     release operation, and raising the counter is an acquire operation. The function settle()
 //     therefore sees everything that the session stored before the claim, including the tick in its
 //     slot. The time of an id that a session claims is never before the tick in the session's slot.
-//  3. S is at most the tick in every slot that settle() reads. The session claimed an earlier tick,
-//     so the session had cleared its slot before settle() read the slot. A session clears its slot
+//  3. The settled tick is not after the tick of any slot that settle() reads. If settle() had read
+//     the session's tick in its slot, the settled tick would not be after the claimed id. The
+//     session had therefore cleared its slot before settle() read it. A session clears its slot
 //     with release, after its commit is visible. settle() reads the slot with acquire.
 //  4. Every snapshot after settle() therefore contains the commit of the transaction that claimed
 //     the id.
@@ -58,8 +58,9 @@ class OpenMints {
   // has claimed ids. The acquire load pairs with the release stores in open() and close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // open() must be called before the session claims an id. A reader that missed close() of the
-  // previous transaction sees the commit of that transaction, because open() stores with release.
+  // open() must be called before the session claims an id. A reader that reads the tick stored by
+  // open() also sees the commit of the session's previous transaction, because open() stores with
+  // release.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
   // close() must be called after the transaction has become visible or was rolled back.
@@ -109,12 +110,12 @@ Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout
 class Settled {
  public:
   // Raises all shard counters to `tick`, unless another call of settle() has raised them. Returns
-  // the tick S before which no new id can become visible. Later calls never return a smaller S. The
-  // function `open_since()` returns the least tick that a session with the same counters has stored
-  // in its slot. The function `prepared_since()` returns the least tick of prepared transactions,
-  // whose sessions have cleared their slots. The function settle() first raises the shard counters,
-  // then calls open_since(), and then prepared_since(). The argument `spread` must be equal to
-  // Bounds::spread of all claims.
+  // the settled tick. Later calls never return an earlier tick. The function `open_since()` returns
+  // the earliest tick in the slots of all sessions that use these shard counters. The function
+  // `prepared_since()` returns the earliest tick of prepared transactions, whose sessions have
+  // cleared their slots. The function settle() first raises the shard counters, then calls
+  // open_since(), and then prepared_since(). The argument `spread` must be equal to Bounds::spread
+  // of all claims.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -54,7 +54,7 @@ struct Claim {
   Outcome outcome;
   uint64_t first;  // the first claimed position, or the position that could not be claimed
   uint64_t count;
-  uint64_t borrowed;  // ticks by which this claim is further ahead of the clock than earlier claims
+  uint64_t borrowed;  // how many ticks the id's lead over the clock has grown by this claim
 
   uint64_t last() const noexcept { return first + count - 1; }
 };

@@ -27,8 +27,8 @@
 //  - A step of the wall clock is detected only when the cached clock reading expires.
 //  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
 //    microseconds too long.
-//  - A live migration can set the counter back by almost exactly the time since its last use. After
-//    a live migration of this kind, a clock reading can be used kLongestUs too long.
+//  - If a live migration sets the counter back by almost exactly the time since its last use, a
+//    clock reading can be used kLongestUs too long.
 //
 // The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
 // of different shards, depend on TickClock.

@@ -8,9 +8,9 @@
 // never have the same UUID.
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
-// from an id. A random UUID passes the check with a probability of at most 2^-30, or 2^-51 if
-// `rest` has 23 bits. The check bits of a UUID are not a signature, because anyone can compute
-// check bits.
+// from an id. A random UUID passes the check with a probability of at most 2^-30. If `rest` has 23
+// bits, as in the default layout, the probability is 2^-51. The check bits of a UUID are not a
+// signature, because anyone can compute check bits.
 #pragma once
 
 #include "core/base32.hpp"
