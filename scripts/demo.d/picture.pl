@@ -19,7 +19,7 @@ my $high = $until - $from + 0.5;
 sub across { return $frame{left} + ($frame{width} - $frame{left} - $frame{right}) * ($_[0] - $from) / ($until - $from); }
 sub up { return $frame{height} - $frame{bottom} - ($frame{height} - $frame{top} - $frame{bottom}) * $_[0] / $high; }
 
-# The two functions return the server's clock and the time of the newest id, in seconds since the start of the picture.
+# Returns the server's clock, or the time of the newest id, in seconds since the start of the recording.
 sub clock { return $_[0]{offset} + $_[0]{at} - $from; }
 sub newest { return max(map { $_->{last} // 0 } @{ $_[0]{shards} }) - $recording->{began} - $from; }
 

@@ -95,7 +95,8 @@ print JSON::PP->new->canonical->encode({
 	bursting => $BURSTING, count => decode_json($count), server => decode_json($server), log => log_lines(),
 	began => $began });
 
-# Reads all recorded values of the views in one row. The program reads the true time before and after the statement.
+# Reads all recorded values with one statement, which returns one row. The program reads the true time before and after
+# the statement.
 sub sample
 {
 	my $before = time;

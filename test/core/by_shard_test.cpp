@@ -42,8 +42,8 @@ TEST(ByShard, TheShardDoesNotDependOnTheRegion) {
   }
 }
 
-// Numbers that are not ids need a fixed partition, because PostgreSQL hashes constants in queries
-// to find a partition.
+// Numbers that are not ids need a partition too, because PostgreSQL may compute the partition of
+// any constant in a query.
 TEST(ByShard, AnyNumberHasAShard) {
   for (const auto name : {"instagram", "twitter", "js53", "41/0/12", "20/0/0"}) {
     const Layout layout = layout_named(name);

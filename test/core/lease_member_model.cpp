@@ -256,8 +256,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A request may acknowledge a number (nonce) only after a committed grant with this number. The
-  // lease server treats a server that acknowledges another number as a copy.
+  // A request contains the number (nonce) of the last granted request. If a request contains a
+  // different number, the lease server treats the server as a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);

@@ -110,7 +110,7 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
 // Returns the time from which the lease server may grant a free region. If a region was given back,
 // its `until` may be ahead of the clock by the reserve of its holder. If `until` is ahead of the
 // clock by more than kGivenBackAheadMs, the clock of the region's holder was wrong. The lease
-// server then does not grant the region yet.
+// server does not yet grant such a region again.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
@@ -252,8 +252,8 @@ constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Stops all grants if a server has received a newer answer than the lease server has stored. A
-// newer answer shows that the lease server was restored to an earlier state.
+// Stops all grants if a server has received a newer answer than the lease server has stored. In
+// this case the lease server was restored to an earlier state.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -279,9 +279,9 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // The lease server refuses a server whose clock is ahead. A request with an early clock reading
-  // may only have been slow, so the lease server accepts the clock. The requesting server checks
-  // its own clock when the answer arrives.
+  // The lease server refuses a server whose clock is ahead. If the clock in a request is behind,
+  // the request may just have taken long, so the lease server accepts it. The requesting server
+  // checks its own clock when the answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
@@ -354,8 +354,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   }
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
-  // The two clocks of a grant may differ by max_skew, and the earlier clock may differ from
-  // `now_ms` by max_skew.
+  // When a lease was granted, the clocks of the server and of the lease server may have differed by
+  // max_skew. The earlier of them may differ from `now_ms` by max_skew.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -125,8 +125,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// Kills the process that publishes a limit after each of its stores. When the process is dead,
-// highest_ms must be later than every id that sessions may have claimed.
+// While a process publishes a limit, the test kills the process, once after each store to memory.
+// After that, highest_ms must be later than every id that sessions may have claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;

@@ -10,8 +10,8 @@
 namespace snowflake {
 namespace {
 
-// Each database records its high-water mark under the number of its region. The recorded high-water
-// mark applies to later ids of the region only after the database has changed its region or shards.
+// Each database records its high-water mark together with its region number. When a database leaves
+// its region or shards, the ids of other databases there must begin above the recorded mark.
 TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   auto marks = std::make_unique<RegionMarks<16, 32>>();
   std::map<uint32_t, std::pair<int32_t, int64_t>> now;  // of each database

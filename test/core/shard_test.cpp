@@ -104,8 +104,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
   expect_refused({last_tick, 100, kNoLimit, 0}, Outcome::exhausted, at(last_tick + 1));
 }
 
-// If a claim fails for several reasons, claim() returns the reason that lasts longest. An exhausted
-// layout of ids lasts longest, and the published limit lasts shortest.
+// If there are several reasons why claim() cannot return an id, claim() returns the reason that
+// lasts longest. The end of the layout lasts for ever, and the published limit lasts shortest.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);
@@ -169,8 +169,8 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// In the largest layouts, the last times of ids plus a "snowflake.max_lead" of a minute exceed the
-// bits of the time.
+// In layouts with the most time bits, the last time of an id plus a "snowflake.max_lead" of a
+// minute does not fit into the time bits.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

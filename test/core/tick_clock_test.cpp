@@ -348,9 +348,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         const double counted = Machine::counted;
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
-          // TickClock cannot detect a counter that stops while the machine sleeps, so the test
-          // takes a new reading. Linux does not use a counter that stops while the machine sleeps
-          // as its clock source.
+          // TickClock cannot detect that a counter stopped while the machine was asleep, so the
+          // test reads the clock again. Linux never uses such a counter as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {

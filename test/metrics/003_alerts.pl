@@ -1,6 +1,6 @@
 # Runs Prometheus with both exporters and the alert rules. While the servers have no fault, no alert may fire. Each
-# fault must cause its alert. The test shortens each minute in the alert rules to a second. Only 002_rules.pl tests the
-# unchanged rules.
+# fault must cause its alert. This test shortens each minute in the alert rules to a second. The test 002_rules.pl uses
+# the rules as they are.
 
 use strict;
 use warnings FATAL => 'all';

@@ -96,8 +96,8 @@ else
 	diag('the page was not opened, because Chromium is not available');
 }
 
-# Opens the page of the demo in a frame of the given width. Returns the faults of the page that a script in the frame
-# finds.
+# Opens the page of the demo in a frame of the given width. Returns the faults that a script in the frame finds on the
+# page.
 sub look
 {
 	my ($chromium, $scheme, $width) = @_;

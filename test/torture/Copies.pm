@@ -366,7 +366,7 @@ sub memory_full
 	is(scalar(grep { $w->mint($node, 'late', $groups[1]{line}) =~ /53100.*could not resize shared memory segment/ } 1 .. 20), 20,
 		'the first call in a database fails without shared memory');
 	ok($w->settles(30, $groups[0]), 'a database that has shared memory continues to mint');
-	# A call that is just failing keeps a segment of shared memory until the call ends.
+	# A call that fails keeps its segment of shared memory until the call ends.
 	my $left = '';
 	for (1 .. 300) { last if ($left = $segments->()) eq $before; sleep 0.1; }
 	is($left, $before, 'failed calls leave no shared memory behind');

@@ -105,8 +105,8 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# Returns one of the given values at random. In a short torture run, returns the last value, which must make the hardest
-# test.
+# Returns one of the given values at random. In a short torture run, returns the last value, so the last argument must
+# be the value that makes the hardest test.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }

@@ -147,8 +147,8 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Changes the high-water mark as a role that can only write every table and sequence. A changed high-water mark must not
-# affect minting, even if the server is killed before it has corrected the high-water mark.
+# Changes the high-water mark as a role that may write all tables and sequences, but has no other rights. A changed
+# high-water mark must not affect minting, even if the server is killed before it has corrected the high-water mark.
 sub write_all_data
 {
 	my ($w) = @_;
@@ -332,8 +332,8 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# If a crash follows, records the observed id for the checker as if it was returned to a client. If no crash
-	# follows, a client may have minted the observed id earlier.
+	# If a crash follows, records the observed id for the checker as if it was returned to a client. If no crash follows,
+	# the observed id must not be recorded, because a client may have minted the same id earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -353,8 +353,8 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# Sets the high-water mark of the template database to an earlier time. An earlier high-water mark is safe for a
-	# template database in which no id was minted.
+	# Sets the high-water mark of the template database to an earlier time. This is safe, because no id was minted in the
+	# template database.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);

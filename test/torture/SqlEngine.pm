@@ -1,4 +1,5 @@
-# Chooses the torture faults that apply to the SQL engine, and makes a fault with prepared transactions.
+# Chooses the torture faults for servers without the library, which mint with a script of generator_sql(). Makes a fault
+# with prepared transactions.
 package SqlEngine;
 
 use strict;
@@ -16,8 +17,8 @@ sub script
 	return $script;
 }
 
-# Lists the faults that do not need the library. The fault that kills one backend is not in the list, because the server
-# restarts its processes at once. After such a restart, clients would mint ids before the checker knows which ids may be
+# Lists the faults that do not need the library. The fault that kills one backend is not in the list. After this fault
+# the server restarts its processes at once, and clients would mint ids before the checker knows which ids may be
 # duplicates.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);

@@ -302,8 +302,8 @@ sub stop_clients
 }
 
 # Call crash_begins() before a crash, and pass its result to continue_after() before the server starts. Before
-# PostgreSQL 17 the SQL engine cannot flush its high-water mark. For this reason an id that was returned shortly before
-# a crash may be minted again, unless a committed transaction used the id.
+# PostgreSQL 17, the SQL version of snowflake cannot flush its high-water mark. An id that was returned shortly before a
+# crash may then be minted again, unless a committed transaction used the id.
 sub crash_begins
 {
 	my ($self) = @_;
@@ -326,7 +326,8 @@ sub continue_after
 }
 
 # Accepts the clock after the start of a server, because the clock may be far ahead of the high-water mark. Only the SQL
-# engine needs accept_clock() after each start of the server. The library accepts the clock at the start of the server.
+# version of snowflake needs accept_clock() after each start of the server. The library accepts the clock at the start
+# of the server.
 sub confirm_clock
 {
 	my ($self, $node) = @_;

@@ -1,15 +1,15 @@
 // Checks all ids that clients received in all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. A line begins at a fork of its parent line, and inherits the earlier ids. The own and
-// inherited ids of each line of history must follow these rules:
+// lines. Each line begins at a fork of its parent line. The line contains all ids of the parent
+// line before the fork. The own and inherited ids of each line of history must follow these rules:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// If servers lease their regions, all lines together must follow these rules, including copies and
-// lines that lost commits:
+// If servers lease their regions, the ids of all lines together must follow these rules. This
+// includes the ids of copies, and of lines that lost commits:
 //
 //   fleet        no id was returned twice
 //   holders      the ids of one region and tick belong to one line
@@ -94,8 +94,9 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// Each id must have the region in the server's configuration. If regions are leased, a line of
-// history with a static region must use this region, and no other line may use it.
+// Each id must have the region in the server's configuration. If servers lease their regions, a
+// line of history that belongs to a server with a fixed region must use this region, and no other
+// line may use it.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;

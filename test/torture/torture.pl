@@ -44,7 +44,7 @@ my $region;
 if ($options{sql})
 {
 	$layout = 'fleet' if $layout =~ m{/};
-	$delay  = 200;    # a short delay limits which ids may repeat after a crash
+	$delay  = 200;    # If wal_writer_delay is short, fewer ids may repeat after a crash
 	$region = $options{region} // ($layout =~ /fleet|twitter/ ? int rand 32 : 0);
 }
 my $w = World->new(
