@@ -230,8 +230,8 @@ void give_back() {
     // The region cannot be given back to this server itself, because a server that is shutting down
     // accepts no connection.
     const LeaseView mine = port->view();
-    ereport(LOG, (errmsg("snowflake: region %d is not given back, because this server is its own "
-                         "lease server, and stops",
+    ereport(LOG, (errmsg("snowflake: region %d is not given back, because the lease server is "
+                         "this server, which is stopping",
                          mine.region),
                   errdetail("The region is free when its lease has ended, at %s.",
                             time_text(mine.until_ms))));

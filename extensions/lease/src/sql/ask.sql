@@ -101,14 +101,14 @@ BEGIN
   IF term > greatest(own.term, (now_ms + 86400000) << 20) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the request has a later term than the lease '
                                                                          'server',
-      DETAIL = format('The term of the request is %s. The term of the lease server is %s.',
+      DETAIL = format('The request has term number %s. The lease server has term number %s.',
                       term, own.term), HINT = 'Restart the server.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigint, bigint, bigint) IS
-  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or has received an answer of a '
-  'later term of this fleet';
+  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or has received an answer with a '
+  'greater number of the term';
 
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -138,8 +138,8 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases and cannot be replaced',
-      DETAIL = format('Region %s is or was leased until %s. A recovery of this database relies on the longest lease, '
-                      'so the limits cannot change.',
+      DETAIL = format('Region %s is or was leased until %s. The limits of the fleet cannot change, because after a '
+                      'restore of this database no lease may be longer than the recorded limit.',
                       used.region, snowflake_fleet.from_ms(used.until_ms)),
       HINT = 'For shorter leases, set "snowflake.lease" of the servers. If no server has minted, you can also wait '
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
@@ -172,7 +172,7 @@ BEGIN
       DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third '
                       'of the lease).', coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'),
                       coalesce(max_skew::text, 'null')),
-      HINT = 'Pass the longest values that any server of the fleet will use.';
+      HINT = 'Pass the greatest lease, max_lead and max_skew that any server of the fleet will use.';
   END IF;
   INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms)
   VALUES (snowflake_fleet.random_number(), began, began, lease_ms + lead_ms, new_skew_ms)

@@ -11,8 +11,8 @@ CREATE TABLE snowflake_fleet.refusal (
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS
   'The requests of servers that the lease server refused, by server and cause. The cause of a refused request for a '
-  'lease is full, halted, clock_ahead, taken or lost. The cause conflict means that another server mints in the same '
-  'region';
+  'lease is "full", "halted", "clock_ahead", "taken" or "lost". The cause "conflict" means that another server mints '
+  'in the same region';
 
 CREATE FUNCTION snowflake_fleet.record_refusal(asks text, why text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -81,10 +81,10 @@ CREATE VIEW snowflake_fleet.regions AS
      OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) interval '1 minute');
 COMMENT ON VIEW snowflake_fleet.regions IS
   'Shows the regions that servers have requested: the server, the state, and the end and the beginning of the lease. '
-  'For the server that holds the lease (the holder), other columns show the last request, how far the holder''s '
-  'clock was then ahead, the network address, and the incarnation, which identifies the holder''s run as in its view '
-  'snowflake.lease. The column free shows whether the region is free now. If the state of a region is static, a '
-  'server has reported the region within the last minute';
+  'Other columns describe the server that holds the lease: its last request, how far its clock was ahead at that '
+  'time, and its network address. The column "incarnation" identifies the run of the server, like the same column of '
+  'the view snowflake.lease on that server. The column free shows whether the region is free now. If the state of a '
+  'region is static, a server has reported the region within the last minute';
 
 CREATE VIEW snowflake_fleet.servers AS
   SELECT s.name AS server, s.added, s.removed,

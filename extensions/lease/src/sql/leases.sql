@@ -21,9 +21,9 @@ CREATE TABLE snowflake_fleet.region (
   signature bigint NOT NULL DEFAULT 0            -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.region IS
-  'The regions of the fleet, and the servers that hold the leases of the regions (holders). All ids of a holder have '
-  'times at or after floor_ms and before until_ms. The row of a region is created when a server first requests the '
-  'region';
+  'The regions of the fleet, and the servers that hold the leases of the regions (holders). All ids that the holder '
+  'of a lease mints have times from floor_ms to before until_ms. The row of a region is created when a server first '
+  'requests the region';
 
 -- Records the static regions that servers report. A dump does not contain the table static_region.
 CREATE TABLE snowflake_fleet.static_region (

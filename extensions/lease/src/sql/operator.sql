@@ -73,11 +73,11 @@ DECLARE
   free_ms bigint;
 BEGIN
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the holder has not been confirmed as stopped',
-      DETAIL = 'A holder that is frozen or has no network can mint until its lease ends. The next holder would mint '
-               'the same ids.',
-      HINT = 'Stop the holder, and pass holder_is_stopped => true. Or run snowflake_fleet.revoke_lease(), and wait '
-             'until the lease ends.';
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the server has not been confirmed as stopped',
+      DETAIL = 'A server that is frozen or has no network can mint until its lease ends. The next server with this '
+               'region would mint the same ids.',
+      HINT = 'Stop the server that holds the lease, and pass holder_is_stopped => true. Or run '
+             'snowflake_fleet.revoke_lease(), and wait until the lease ends.';
   END IF;
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.require_settled();
@@ -99,10 +99,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
-  'Ends the lease of a region if the server that holds the lease (the holder) is stopped, for example after a power '
-  'loss. The region is free after the time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the '
-  'server. Duplicate ids are possible if the holder still runs, or if the clock of the holder was ahead by more than '
-  'max_skew. Duplicate ids are also possible if the clock of this database is behind by more than max_skew';
+  'Ends the lease of a region if the server that holds the lease is stopped, for example after a power loss. The '
+  'region is free after the time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the server. '
+  'Duplicate ids are possible if this server still runs, or if its clock was ahead by more than max_skew. Duplicate '
+  'ids are also possible if the clock of this database is behind by more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -145,9 +145,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS
-  'Internal: sets the times from which all regions may be leased again to a time after the end of every lease that may '
-  'exist. If the argument `silent` is true, this copy of the database has granted no lease since it was restored, and '
-  'servers may continue their leases that have not ended';
+  'Internal: prevents new leases of every region until all leases that may exist have ended. If the argument '
+  '`silent` is true, this copy of the database has granted no lease since it was restored, and servers may continue '
+  'their leases that have not ended';
 
 CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false,
                                                      dry_run boolean DEFAULT false) RETURNS text
@@ -194,7 +194,7 @@ BEGIN
   THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the clock of the lease server differs from '
                                                                          'the time of the call',
-      DETAIL = format('The clock shows %s. The time of the call is %s. The difference must be at most 15 minutes.',
+      DETAIL = format('The clock shows %s. The time of the call is %s. The two times may differ by at most 15 minutes.',
                       clock_timestamp(),
                       coalesce(now::text, 'null')),
       HINT = 'Correct the clock, or pass the correct time.';
@@ -246,10 +246,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_data_loss(timestamptz, boolean, boolean, boolean) IS
-  'Confirms that leases may be lost. Call this function after this database was restored to an earlier time, or after '
-  'a failover to a standby that may lack commits. The old lease server must be stopped permanently. The argument '
-  '`now` is the present time by a clock that the operator trusts. Servers keep their leases, unless this database may '
-  'have granted leases before the loss was detected. In this case, all leases end. Returns the time from which a '
+  'Confirms that leases may be lost. Call this function after this database was restored to an earlier time, or '
+  'after a failover to a standby that may lack commits. The old lease server must be stopped permanently. The '
+  'argument `now` is the present time by a clock that the operator trusts. Servers keep their leases. But if this '
+  'database may have granted leases before the loss was detected, all leases end. Returns the time from which a '
   'region that no server holds may be leased again';
 
 CREATE FUNCTION snowflake_fleet.guard_leases() RETURNS event_trigger

@@ -22,8 +22,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'Internal: returns properties that change when this database is recovered, promoted or copied. The output argument '
-  '`directory` is the change time of the file PG_VERSION, or null if the owner of the extension may not read the file. '
-  'Restoring a disk from a snapshot does not change the properties that whereabouts() returns';
+  '`directory` contains the time at which the file PG_VERSION was changed. It is null if the owner of the extension '
+  'may not read the file. Restoring a disk from a snapshot does not change the properties that whereabouts() returns';
 
 -- The signature of a row includes the id of the transaction that wrote the row. Rows that COPY or replication has
 -- written therefore have no valid signature. The signature also includes the contents of the row, because a transaction
@@ -134,5 +134,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
-  'Internal: records that this copy of the database is the one that grants leases. Records the present location of '
-  'the database, and signs the rows of its tables';
+  'Internal: records that this copy of the database is the one that grants leases. Records the result of '
+  'whereabouts(), and writes the signature of every row';
