@@ -43,7 +43,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.column_hindrances IS
   'Internal: for adopt(): returns the properties of columns and their foreign keys that prevent the columns from '
-  'becoming wider. The result is null for a column without such a property';
+  'becoming wider. If a column can become wider, the result is null';
 
 -- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
 -- objects from dependents() again. hindrances() returns the remaining objects that use the columns, the row types, or

@@ -107,8 +107,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
   'Counts the ids of a bigint column, by default of the primary key. Each row of the result shows a region, a shard, '
-  'and the number of ids with this region and shard. Other columns show the oldest and the newest of these ids, the '
-  'server that mints ids with this region and shard, and the reason why explain_id() doubts the newest id (column '
-  'contradiction), or null. Ids ahead of the high-water mark, plain numbers, numbers that are not ids of the layout, '
-  'and rows without an id have separate rows. The call reads every row, or a percentage of the table''s pages, and '
-  'changes nothing';
+  'and the number of ids with this region and shard. Other columns show the oldest and the newest of these ids, and '
+  'the server that mints ids with this region and shard. If explain_id() doubts the newest id, the column '
+  '"contradiction" shows the reason. The result has separate rows for ids ahead of the high-water mark, for small '
+  'numbers, for other numbers that are not ids, and for NULL. The call reads every row, or a percentage of the '
+  'table''s pages, and changes nothing';

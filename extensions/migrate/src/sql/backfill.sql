@@ -89,8 +89,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_backfill(regclass, name, name, integer, integer, boolean, integer) IS
-  'Internal: for backfill(): checks the arguments. Returns the region of the ids, and the time that is after all '
-  'these ids';
+  'Internal: for backfill(): checks the arguments. Returns the region for the new ids, and a time that is later than '
+  'the times of all these ids';
 
 CREATE FUNCTION snowflake.lock_batch(relation regclass, id_column name, created_at name, zone text, since timestamptz,
                                      upto timestamptz, batch integer, OUT tids tid[], OUT times timestamptz[],
@@ -247,7 +247,7 @@ BEGIN
       '(WHERE at IS NULL), count(*) FILTER (WHERE at BETWEEN epoch AND clock_timestamp()) FROM (SELECT %I%s AS at FROM '
       '%s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column))
       AS a (early bigint, future bigint, timeless bigint, late bigint);
-  RAISE NOTICE USING MESSAGE = format('%s rows of table %s got ids of their time', done, relation),
+  RAISE NOTICE USING MESSAGE = format('%s rows of table %s got ids with the times of the rows', done, relation),
     DETAIL = format('%s rows have no id: %s have a time before the epoch, %s have a time in the future, %s have no '
                     'time, and %s were inserted or changed after backfill() had passed their time.',
                     early + future + timeless + late, early,

@@ -7,7 +7,7 @@ CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END
 $$;
 COMMENT ON FUNCTION snowflake.tick_shift(snowflake.layout) IS
-  'Internal: for generator_sql(): returns the number of the lowest bit that contains the time in a counter';
+  'Internal: for generator_sql(): returns how many bits of a counter follow its time bits';
 
 CREATE FUNCTION snowflake.refuse_engine(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS void
@@ -21,8 +21,8 @@ BEGIN
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('a script of generator_sql() cannot mint ids of layout %s', l.bits),
-      DETAIL = format('A counter of the SQL engine has 63 bits. The bits that follow the time bits cannot '
-                      'count %s ids and 262144 sessions in each tick.',
+      DETAIL = format('In the script, a counter has 63 bits. The bits after the time bits are too few for the %s ids '
+                      'and 262144 sessions of a tick.',
                       per_tick),
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN
@@ -57,8 +57,8 @@ CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
                     FROM generate_series(0, many - 1) AS n) AS c (counters)
 $$;
 COMMENT ON FUNCTION snowflake.counter_words(snowflake.layout) IS
-  'Internal: for generator_sql(): returns the SQL texts of the counters, by the names of their placeholders in the '
-  'templates';
+  'Internal: for generator_sql(): returns the SQL texts that contain the counters. The keys of the result are '
+  'placeholders in the templates';
 
 CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS json
@@ -84,7 +84,7 @@ CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_l
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.engine_words(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): returns the numbers of an SQL engine, by the names of their placeholders in the '
+  'Internal: for generator_sql(): returns the numbers in the script. The keys of the result are placeholders in the '
   'templates';
 
 CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text

@@ -42,8 +42,8 @@ BEGIN
     RAISE WARNING USING ERRCODE = '01000',
       MESSAGE = 'observe_all() cannot read the ids of some columns whose default mints',
       DETAIL = format('These columns are: %s.', unread),
-      HINT = 'Find the greatest id of each of these columns, for example with from_uuid() or from_base62(), or in the '
-             'table of a view. Pass this id to observe().';
+      HINT = 'Find the greatest id in each of these columns, and pass it to observe(). Convert texts and UUIDs with '
+             'functions such as from_base62() and from_uuid().';
   END IF;
 END
 $$;

@@ -172,8 +172,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.reserve_origin(regclass, name, integer, integer) IS
-  'Internal: for backfill() and late_id(): returns the region for the old rows of a column, and reserves the region if '
-  'necessary. The result also contains a time after the times of all ids of the old rows';
+  'Internal: for backfill() and late_id(): returns the region for the old rows of a column, and reserves the region '
+  'if necessary. Also returns a time that is later than the times of all ids of the old rows';
 
 CREATE FUNCTION snowflake.check_late_time(at timestamptz) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -232,7 +232,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
-  'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that is '
-  'reserved for late ids. The id gets the first time unit (tick) at the passed time or later that has a free id. The '
-  'function never returns the same id twice';
+  'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that no '
+  'server uses for new ids. The id gets the first time unit (tick) at the passed time or later that has a free id. '
+  'The function never returns the same id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;

@@ -18,8 +18,9 @@ AS $$
    ORDER BY p.oid::regprocedure::text
 $$;
 COMMENT ON FUNCTION snowflake.narrow_routines(regclass[]) IS
-  'Internal: for adopt(): returns the functions that declare integers and are triggers of these relations, contain '
-  'the name of a relation, or have a parameter named like an id';
+  'Internal: for adopt(): returns functions that declare integers and belong to one of three kinds: triggers of '
+  'these relations, functions that contain the name of a relation, and functions with a parameter whose name looks '
+  'like an id';
 
 CREATE FUNCTION snowflake.limits_on_ids(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
@@ -61,8 +62,8 @@ AS $$
    ORDER BY s.sequence::text COLLATE "C"
 $$;
 COMMENT ON FUNCTION snowflake.kept_sequences IS
-  'Internal: for adopt(): lists the sequences of keys that adopt() keeps, each with the objects that may still use the '
-  'sequence';
+  'Internal: for adopt(): lists the sequences that adopt() does not drop, each with the objects that may still use '
+  'the sequence';
 
 CREATE FUNCTION snowflake.remaining(keys snowflake.key_column[], changed snowflake.key_column[], drop_sequence boolean)
   RETURNS SETOF text

@@ -46,8 +46,8 @@ AS $$
      AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.narrow_calls IS
-  'Internal: for adopt(): returns the views, triggers, rules and policies over columns that call functions with '
-  'integer arguments, and these functions';
+  'Internal: for adopt(): returns the functions with integer arguments that are called by views, triggers, rules and '
+  'policies of these columns, and the objects that call them';
 
 CREATE FUNCTION snowflake.create_statement(class regclass, object oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -173,5 +173,5 @@ AS $$
     FROM pg_class AS c WHERE c.oid = ANY (views)
 $$;
 COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
-  'Internal: for adopt(): returns the objects and properties that prevent views from being dropped and created again '
-  'without a change. The result is null for a view without such a property';
+  'Internal: for adopt(): returns the objects and properties that would be lost or changed if views were dropped and '
+  'created again. If there are none, the result is null';

@@ -214,8 +214,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
-  'Sets the high-water mark to a time after every id of this database. The call can lower the mark. If the time is '
-  'too early, ids can be minted twice. Returns the new mark';
+  'Sets the high-water mark to a time after every id of this database. The call can lower the high-water mark. If '
+  'the time is too early, ids can be minted twice. Returns the new high-water mark';
 
 CREATE OR REPLACE FUNCTION snowflake.accept_clock() RETURNS interval
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -233,7 +233,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns by how much the '
-  'clock is ahead of the mark';
+  'clock is ahead of the high-water mark';
 
 -- The views of the SQL engine have the same columns as the views of the extension. Columns that the SQL engine cannot
 -- fill are null.

@@ -110,7 +110,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for a shard of the range. All calls of a session use the same shard';
+  'Mints an id for one shard of a range of shards. All calls of a session use the same shard';
 
 CREATE OR REPLACE FUNCTION snowflake.next_ids(shard integer, count integer) RETURNS bigint[]
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

@@ -2,8 +2,8 @@ DO $check$
 BEGIN
   IF current_setting('server_version_num')::integer < 150000 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-      MESSAGE = 'the SQL engine needs PostgreSQL 15 or later',
-      DETAIL = 'The SQL engine counts in unlogged sequences, which earlier versions do not have.',
+      MESSAGE = 'the SQL version of snowflake needs PostgreSQL 15 or later',
+      DETAIL = 'The script uses unlogged sequences, which earlier versions do not have.',
       HINT = 'Upgrade the server.';
   END IF;
 END
@@ -26,10 +26,10 @@ BEGIN
      WHERE o.schema IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) AND o.owner <> current_user::regrole;
     IF other_owner IS NOT NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-        MESSAGE = 'the SQL engine of this database belongs to another role',
+        MESSAGE = 'the SQL version of snowflake in this database belongs to another role',
         DETAIL = format('Schema "snowflake", or an object in it, belongs to role "%s"; the current role is "%s".',
                         other_owner, current_user),
-        HINT = 'Run the script as the role that owns the engine.';
+        HINT = 'Run the script as the role that owns schema "snowflake".';
     ELSIF EXISTS (SELECT FROM ONLY snowflake.dumped_seal WHERE seal <> {{SEAL}}) THEN
       RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
         MESSAGE = 'the ids of this database have another layout than this script',

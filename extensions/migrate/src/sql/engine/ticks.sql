@@ -140,7 +140,8 @@ BEGIN
              snowflake_sql.time_at({{EPOCH_MS}})));
   ELSIF now_ms >= {{END_MS}} THEN
     PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
-                                 format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+                                 format('Ids of layout {{LAYOUT}} can only have times before %s.',
+                                        snowflake_sql.time_at({{END_MS}})));
   END IF;
   PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
     format('The clock shows %s. The high-water mark is %s. The SQL engine allows a difference of %s.',
@@ -208,7 +209,8 @@ BEGIN
   next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
   IF first >= {{TICKS}} THEN
     PERFORM snowflake_sql.refuse('layout_exhausted', NULL,
-                                 format('Layout {{LAYOUT}} ended at %s.', snowflake_sql.time_at({{END_MS}})));
+                                 format('Ids of layout {{LAYOUT}} can only have times before %s.',
+                                        snowflake_sql.time_at({{END_MS}})));
   END IF;
   IF next_ms <= now_ms + lead_ms THEN
     ticks := greatest(1, least(wanted, (now_ms + lead_ms - next_ms) / {{TICK_MS}} + 1, {{TICKS}} - first));
