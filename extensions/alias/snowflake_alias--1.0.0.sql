@@ -33,7 +33,7 @@ CREATE FUNCTION snowflake.from_alias(encoded text, key_name text, prefix text) R
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text, text) IS
-  'Removes the prefix from a text, and returns the id of the rest. A text with a different prefix is an error';
+  'Removes the prefix from a text, and decodes the rest to the id. A text with a different prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_alias'
@@ -110,7 +110,7 @@ CREATE FUNCTION snowflake.from_token(encoded text, key_name text, prefix text) R
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text, text) IS
-  'Removes the prefix from a text, and returns the id of the rest. A text with a different prefix is an error';
+  'Removes the prefix from a text, and decodes the rest to the id. A text with a different prefix is an error';
 
 CREATE FUNCTION snowflake.try_from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_try_from_token'
@@ -161,8 +161,8 @@ CREATE FUNCTION snowflake.from_ulid(encoded text) RETURNS bigint
   AS 'snowflake', 'snowflake_from_ulid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_ulid(text) IS
-  'Converts a result of to_ulid() back to the id. Accepts the same spellings as from_base32(). Any other ULID is an '
-  'error';
+  'Converts a result of to_ulid() back to the id. Accepts the same spellings as from_base32(). A ULID that was not '
+  'made from an id is an error';
 
 -- By default only the owner of the extension may call the alias functions, because from_alias() converts any alias to
 -- its id.

@@ -134,8 +134,8 @@ void error_digits_id(uint64_t id, unsigned length) {
            errdetail(
                "The first digit is the version of the key. The number can have at most %u digits.",
                length - 1),
-           errhint("Pass a greater length for all numbers that are encoded in this way. Length 20 "
-                   "has room for every id.")));
+           errhint("Pass a greater length in all calls of to_digits(). Length 20 has room for "
+                   "every id.")));
 }
 
 void error_prefix(std::string_view prefix, size_t longest) {

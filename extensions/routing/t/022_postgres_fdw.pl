@@ -32,8 +32,8 @@ $router->refuses("CALL snowflake_fleet.use_postgres_fdw($_->[0])", $_->[1], "use
   [ 'NULL', { sqlstate => 42809, message => 'null is not partitioned by shard' } ],
   [ "'with_key'", { sqlstate => 42809, message => 'with_key has a primary key', detail => 'does not support keys over foreign tables', hint => 'Drop' } ],
   [ "'local'", { sqlstate => 42809, message => 'partition public.local_0 was not created by', detail => 'modulus 2', hint => 'Detach' } ],
-  [ "'users', 'public.users'", { sqlstate => 22023, message => '"public.users" is not a format for the tables of the shards', hint => 'shard_%s' } ],
-  [ "'users', 'users_%s'", { sqlstate => 22023, message => '"users_%s" is not a format for the tables of the shards' } ];
+  [ "'users', 'public.users'", { sqlstate => 22023, message => '"public.users" is not a format for the names of the shards\' tables', hint => 'shard_%s' } ],
+  [ "'users', 'users_%s'", { sqlstate => 22023, message => '"users_%s" is not a format for the names of the shards\' tables' } ];
 
 $router->safe_psql('postgres', 'CREATE ROLE guest; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO guest; SET ROLE guest; CREATE SERVER snowflake_shard_3 FOREIGN DATA WRAPPER postgres_fdw');
 $router->refuses("CALL snowflake_fleet.use_postgres_fdw('users')", { sqlstate => 42501, message => 'foreign server snowflake_shard_3 belongs to role guest', detail => 'change the connection', hint => 'OWNER TO' },

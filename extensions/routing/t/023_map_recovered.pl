@@ -119,7 +119,7 @@ $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 cmp_ok(version($control), '>', $lost, 'the old map has a greater version after changes');
 $result = push_map($conninfo);
 is($result->{status}, 1, 'a push of the changed old map fails');
-like($result->{err}, qr/^a: refused: the new map does not follow version $lost of the map in this database .*--recover/m, 'the output shows that the map does not follow the copies');
+like($result->{err}, qr/^a: refused: the new map was not made from version $lost, which this database has .*--recover/m, 'the output shows that the map does not follow the copies');
 is(home($_, 2), 'b', 'the copies still have the server of the moved shard') foreach $a, $b, $router;
 is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the changed old map');
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;

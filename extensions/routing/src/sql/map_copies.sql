@@ -40,8 +40,8 @@ CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
                 'tcp_user_timeout=60000 ')) AS l (limits)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.with_timeouts(text) IS
-  'Internal: adds time limits to a connection string that has none. The limit is 10 s for a connection attempt, and '
-  '60 s if the network has failed';
+  'Internal: adds time limits to a connection string that has none. A connection attempt may take 10 s, and a '
+  'connection ends 60 s after the network has failed';
 
 CREATE FUNCTION snowflake_fleet.export_map() RETURNS jsonb
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -116,9 +116,9 @@ BEGIN
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('the new map does not follow version %s of the map in this database', state.version),
-      DETAIL = format('The new map has version %s. The control database was restored to a time before the map in this '
-                      'database, and its map was changed after that.', arrived),
+      MESSAGE = format('the new map was not made from version %s, which this database has', state.version),
+      DETAIL = format('The new map has version %s, and lacks changes of the map in this database. The control '
+                      'database has lost these changes, for example by a restore.', arrived),
       HINT = 'Run "snowflake-push-map --recover", which reads all copies.';
   END IF;
   PERFORM snowflake_fleet.replace_map(map);
@@ -130,7 +130,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
   'Replaces the copy of the map in this database if the passed map is newer. Returns whether the passed map was '
-  'newer. Raises an error (55000) if the passed map does not follow the copy';
+  'newer. Raises an error (55000) if the passed map was not made from the copy by later changes';
 
 -- The following functions correct the map after the control database was restored, recovered or promoted.
 
@@ -154,7 +154,7 @@ BEGIN
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has a copy of the map',
-      DETAIL = 'Only the map of the control database is recovered.',
+      DETAIL = 'map_recovered() must be called in the control database, which has the original map.',
       HINT = 'Call map_recovered() in the control database.';
   END IF;
   known := state.history || state.version || others;
@@ -169,7 +169,7 @@ BEGIN
        USING (shard)
        WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
     LOOP
-      RAISE NOTICE 'shard % is now %, as in the copy. Before, the shard was %', difference.shard,
+      RAISE NOTICE 'in the map, shard % is now % as in the copy; before, it was %', difference.shard,
         coalesce('on server ' || quote_ident(difference.there), 'in no server'),
         coalesce('on server ' || quote_ident(difference.here), 'in no server');
     END LOOP;
@@ -183,9 +183,10 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
   'Call this function in the control database after it was restored, recovered or promoted. After the call, the map '
   'can be changed again. Pass the newest copy, in the form that export_map() returns. The newest copy replaces the '
-  'map, unless the map follows the copy. The argument `others` has the versions of other copies, which are replaced '
-  'later. The program "snowflake-push-map --recover" collects the copies and their versions. If you pass no copy, '
-  'you confirm that no copy is newer than the map. Returns the version number of the resulting map';
+  'map, unless the map already contains all changes of the copy. The argument `others` has the versions of other '
+  'copies, which are replaced later. The program "snowflake-push-map --recover" collects the copies and their '
+  'versions. If you pass no copy, you confirm that no copy is newer than the map. Returns the version number of the '
+  'resulting map';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -29,8 +29,8 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'extensions/routing/README.md. The column `schema` is the name of the shard''s schema in this database. The column '
   '`other` is the database on the other side of the move, and `other_identity` is the result of identity() in that '
   'database. If the identity of the other side changes, the copy of the rows starts again. The column `fence` is the '
-  'result of fence_shard(). On the source, the key `compared` of `fence` has the differences between the rows of both '
-  'sides, and is empty if there are none';
+  'result of fence_shard(). In the source database, the JSON in `fence` has a key `compared` with the differences '
+  'between the rows of both sides. Without differences, this key is empty';
 
 -- move_holder has one row for each session that moves a shard. A row of move_holder is valid while the backend of the
 -- session exists. Advisory locks are not used, because any role can take any advisory lock. Row locks are not used,

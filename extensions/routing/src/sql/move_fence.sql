@@ -113,8 +113,8 @@ CREATE FUNCTION snowflake_fleet.published_whole(schema name) RETURNS jsonb
      GROUP BY p.pubname) AS publication
 $$;
 COMMENT ON FUNCTION snowflake_fleet.published_whole(name) IS
-  'Internal: returns each publication with the tables of a schema of which the publication publishes all rows, '
-  'columns and operations';
+  'Internal: returns publications, each with those tables of a schema whose rows, columns and operations it '
+  'publishes completely';
 
 CREATE FUNCTION snowflake_fleet.fence_sequences(schema name, until timestamptz) RETURNS jsonb
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -366,5 +366,5 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
   'Call this function on the server from which the shard moves (source). If you pass the receipt of take_over(), the '
-  'function renames the schema, and writes to the shard still fail on this server. If you pass no receipt, the '
+  'function renames the schema, and this server still refuses writes to the shard. If you pass no receipt, the '
   'function permits writes to the shard again. Returns the name of the schema';

@@ -345,5 +345,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.make_schema(name, name, text[], text[]) IS
-  'Internal: creates the schema of a shard on the target server. The statements run as the role of the move, which '
-  'then owns the schema';
+  'Internal: creates the schema of a shard on the target server. The statements run as a role that was made for this '
+  'move and owns the new schema';

@@ -55,8 +55,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
-  'Internal: changes the options of the foreign servers of use_postgres_fdw(), so that each connects to the server '
-  'that has the shard in the map. Each function that changes the map or a copy calls follow_map()';
+  'Internal: changes the options of the foreign servers that use_postgres_fdw() has created. Each foreign server '
+  'then connects to the database that has its shards according to the map. Each function that changes the map or a '
+  'copy calls follow_map()';
 
 CREATE FUNCTION snowflake_fleet.check_fdw_owners() RETURNS void
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -128,7 +129,7 @@ DECLARE
 BEGIN
   IF cardinality(part) <> 2 OR strpos(remote, '%s') = 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('"%s" is not a format for the tables of the shards', remote),
+      MESSAGE = format('"%s" is not a format for the names of the shards'' tables', remote),
       DETAIL = 'The format must contain a schema, a table, and %s at the place of the shard number.',
       HINT = 'Pass a format such as ''shard_%s.photos'' or ''public.photos_%s''.';
   END IF;
@@ -159,7 +160,8 @@ BEGIN
   IF EXISTS (SELECT FROM pg_index WHERE indrelid = parent AND indisunique) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('table %s has a primary key or a unique constraint', parent),
-      DETAIL = 'PostgreSQL does not support keys over foreign tables. The table of each shard keeps its own key.',
+      DETAIL = 'PostgreSQL does not support keys over foreign tables. The tables of the shards can still have '
+               'primary keys and unique constraints.',
       HINT = 'Drop the primary key or the unique constraint in this database.';
   END IF;
 END

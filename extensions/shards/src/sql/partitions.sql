@@ -259,8 +259,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_plain_numbers(regclass, regclass) IS
-  'Internal: for drop_time_partitions(): raises an error (55000) if a partition contains a value that would be an id '
-  'from the first hour after the epoch, because values of sequences are such numbers';
+  'Internal: for drop_time_partitions(): raises an error (55000) if a partition contains a number that would be an '
+  'id from the first hour after the epoch. Such a number is probably the value of a sequence';
 
 CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
   RETURNS void

@@ -17,8 +17,8 @@ CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS S
            AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
-  'Internal: for create_shards(): returns statements that add the missing constraints by which a column that mints '
-  'accepts only ids of its shard';
+  'Internal: for create_shards(): returns statements that add missing CHECK constraints. With such a constraint, a '
+  'column whose default mints ids accepts only ids of its shard';
 
 -- run_steps() creates an object as the object's final owner, because planning an expression of the object can run code
 -- of the owner.
@@ -82,8 +82,8 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
-  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them. The '
-  'function creates a copy of the table to print its statements, and rolls the copy back';
+  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them. For this, '
+  'the function creates a copy of the table, and rolls it back';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

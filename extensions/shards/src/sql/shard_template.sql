@@ -40,8 +40,8 @@ CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS tex
          END
 $$;
 COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
-  'Internal: for create_shards(): converts the default next_id(N), or the constraint CHECK (shard_of(column) = N), to '
-  'another shard. Returns null if the definition is neither of these';
+  'Internal: for create_shards(): converts the default next_id(N), or the constraint CHECK (shard_of(column) = N), '
+  'to another shard. Returns null for any other definition';
 
 CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -59,7 +59,7 @@ CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression
 $$;
 COMMENT ON FUNCTION snowflake.names_shard(regclass, oid, text) IS
   'Internal: for create_shards(): returns whether an expression (as a node tree) mints an id, or compares a shard '
-  'with a constant. Returns null if the expression does neither';
+  'with a constant. Returns null for all other expressions';
 
 CREATE FUNCTION snowflake.column_value(source regclass, number smallint, shard integer) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

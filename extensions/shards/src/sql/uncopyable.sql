@@ -183,7 +183,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.odd_tables(regnamespace) IS
-  'Internal: for uncopyable(): returns the properties of tables that are not copied';
+  'Internal: for uncopyable(): returns the properties of tables that create_shards() does not copy';
 
 CREATE FUNCTION snowflake.uncopyable(template regnamespace)
   RETURNS TABLE (object text, reason text)
