@@ -120,7 +120,7 @@ $node->refuses(
 	{
 		sqlstate => '2200H',
 		message => 'the id layout has no time values left',
-		detail => 'Layout 41/5\+8/10.* ended at 2059-11-04 19:53:47.776',
+		detail => 'Ids of layout 41/5\+8/10.* can only have times before 2059-11-04 19:53:47.776',
 		hint => 'Move the database to a layout with more time bits or a later epoch'
 	},
 	'next_id() fails past the end of the layout');

@@ -204,8 +204,8 @@ like($node->log_content, qr/WARNING:  the id layout has no time values left/, 'a
 $node->safe_psql('postgres', 'CREATE DATABASE late');
 $node->refuses('CREATE EXTENSION snowflake',
 	{ sqlstate => '2200H', message => 'the id layout has no time values left',
-		detail => 'Layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* ended at 2026-01-01 00:17:28.576\+00\. The clock shows ',
-		hint => 'set "snowflake.layout" or "snowflake.epoch" to a value with a later end' },
+		detail => 'Ids of layout 20/5\+8/10, tick 1 ms, epoch 2026-01-01 .* can only have times before 2026-01-01 00:17:28.576\+00\. The clock shows ',
+		hint => 'choose a later "snowflake.epoch", or a "snowflake.layout" with more time bits' },
 	'CREATE EXTENSION fails if the layout has ended', 'late');
 is($node->safe_psql('late', "SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake'"), '0', 'a CREATE EXTENSION that failed leaves no schema');
 

@@ -287,7 +287,7 @@ $node->stop;
 my $ended = Snowflake::Node->create('ended', conf => "snowflake.epoch = '1970-01-01'\n");
 $ended->set_preload(1);
 $ended->start;
-like($ended->log_content, qr/WARNING:  the id layout has no time values left\n.*DETAIL:  Layout .* ended at 2004-/, 'a server whose layout has ended warns at its start, if it preloads the library');
+like($ended->log_content, qr/WARNING:  the id layout has no time values left\n.*DETAIL:  Ids of layout .* can only have times before 2004-/, 'a server whose layout has ended warns at its start, if it preloads the library');
 $ended->refuses('CREATE EXTENSION snowflake', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'CREATE EXTENSION fails if the layout has ended');
 
 done_testing();

@@ -26,7 +26,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my $ledger = Snowflake::Ledger->new;
 
-my $warning = qr/WARNING:  database "postgres" was copied or moved after it minted its last ids\n.*DETAIL:  These parts changed since the last id was minted: /;
+my $warning = qr/WARNING:  database "postgres" was copied or moved after it minted its last ids\n.*DETAIL:  These parts of the server changed since the last id was minted: /;
 my $state = 'SELECT minting, coalesce(reason, \'\'), cloned FROM snowflake.health()';
 my $remembered = 'SELECT last_value FROM snowflake.origin_fingerprint';
 
@@ -142,7 +142,7 @@ $copy->reconfigure('snowflake.on_clone' => 'refuse');
 my %refused = (
 	sqlstate => '55000',
 	message => 'this database was copied or moved after it minted its last ids',
-	detail => 'These parts changed since the last id was minted: files\. If the original server still runs, both servers mint the same ids, and the original server cannot detect this',
+	detail => 'These parts of the server changed since the last id was minted: files\. If the original server still runs, both servers mint the same ids, and the original server cannot detect this',
 	hint => 'SELECT snowflake\.accept_clone\(\)');
 my $said = '';
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)

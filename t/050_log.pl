@@ -78,21 +78,21 @@ is(news(), '', 'after a step back of 90 ms the log has no message');
 $clock->step(-1.5);
 mint(2);
 says('the clock was stepped back by 1\d\d\d ms',
-	'The step is longer than "snowflake.max_lead" \(100 ms\)\. .* Steps back since the server started: 2\. The clock shows \d.*\.',
+	'This step of the clock is longer than "snowflake.max_lead" \(100 ms\)\. .* Since the server started, the clock has been stepped back 2 times\. The clock shows \d.*\.',
 	'Configure the time synchronization to slew the clock, not to step it\.',
 	'the log reports a step back of 1.5 s');
 is(count_of('LOG:  the clock was stepped back'), 1, 'the log reports the step back once');
 $node->poll_query_until('postgres', 'SELECT snowflake.next_id(1) > 0 AND (SELECT covered_until IS NOT NULL FROM snowflake.health)');
 select undef, undef, undef, 1.7;
 mint(1);
-says('the clock has caught up after it was stepped back', 'The step was detected \d+ ms ago\. The clock shows \d.*\.', undef,
+says('the clock has caught up after it was stepped back', 'The step of the clock was detected \d+ ms ago\. The clock shows \d.*\.', undef,
 	'the log reports that the clock has caught up');
 
 # If the clock steps back twice within a minute, the log shows only the first step.
 $clock->step(-300);
 refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the clock is behind the ids of a shard',
-	'The clock shows \d.* and has moved by -301\d\d\d ms relative to the time since boot\. The high-water mark is \d.*\.',
+	'The clock shows \d.*\. Since the clock was last accepted, it was stepped by -301\d\d\d ms in all\. The high-water mark is \d.*\.',
 	'Check the time synchronization\. .*',
 	'the log reports the first refusal');
 refused('SELECT snowflake.next_id(1)') foreach 1 .. 3;
@@ -117,7 +117,7 @@ $clock = $node->clock;
 mint(1);
 $clock->step(-0.5);
 mint(1);
-says('the clock was stepped back by (?:4\d\d|50\d) ms', 'The step is within "snowflake.max_lead" \(1000 ms\)\. .* Steps back since the server started: 1\. The clock shows \d.*\.',
+says('the clock was stepped back by (?:4\d\d|50\d) ms', 'This step of the clock is not longer than "snowflake.max_lead" \(1000 ms\)\. .* Since the server started, the clock has been stepped back 1 times\. The clock shows \d.*\.',
 	'Configure the time synchronization to slew the clock, not to step it\.', 'the log reports a step back of 0.5 s within max_lead');
 $clock->step(-0.2);
 mint(1);
@@ -131,7 +131,7 @@ mint(1);
 $clock->step(+1800);
 mint(1);
 says('the clock was stepped ahead by 30\.0 min',
-	'New ids follow the clock, because the step is less than "snowflake.max_forward_jump" \(3600 s\)\. If the clock is stepped back later, .* Steps ahead since the server started: 1\. The clock shows .*\.',
+	'New ids follow the clock, because the step is less than "snowflake.max_forward_jump" \(3600 s\)\. If the clock is stepped back later, .* Since the server started, the clock has been stepped ahead 1 times\. The clock shows .*\.',
 	'If the clock was right before the step, check the time synchronization\.', 'the log reports a step ahead within max_forward_jump');
 is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_history'),
 	'1|t', 'clock_history counts the step ahead');
@@ -148,7 +148,7 @@ is($node->safe_psql('postgres', "SELECT refusals FROM snowflake.refusals WHERE c
 $clock->step(-7200);
 select undef, undef, undef, 1.2;
 mint(1);
-$news = says('the clock is no longer ahead after its jump', 'The clock has moved 1(?:79|80)\d{4} ms relative to the time since boot\. The jump was detected \d+ ms ago.',
+$news = says('the clock is no longer ahead after its jump', 'Since the clock was last accepted, it was stepped by 1(?:79|80)\d{4} ms in all\. The jump was detected \d+ ms ago.',
 	undef, 'the log reports that the jump was corrected');
 like($news, qr/LOG:  snowflake mints ids again in database "postgres"; reason of the earlier refusals: the clock jumped ahead\n.*DETAIL:  3 calls were refused in the last \d+ ms\./,
 	'the log reports the end of the refusals and their number, also those before reset_stats()');

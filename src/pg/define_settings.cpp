@@ -253,7 +253,7 @@ void define_lease_settings() {
                 &regions_setting, "", PGC_POSTMASTER, check_leased_regions);
   fix_leased_regions();
   define_int("snowflake.lease", "Sets the length of the lease of a region.",
-             "0 means one hour. If the layout has no region bits, the length must be set.",
+             "0 means one hour. If the layout has no region bits, this setting must not be 0.",
              &lease_ms, 0, static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
   define_int("snowflake.max_skew",
              "Sets the allowed difference between the clocks of this server and the lease server.",
@@ -357,8 +357,8 @@ void define_settings() {
               "wait_at_start requires synchronization once after each start of the server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
-             "Sets how many different first sequence numbers a time unit can have.",
-             "With 0, every tick starts at sequence number 0.", &sequence_spread, 0,
+             "Sets the range of the first sequence number in a time unit (tick).",
+             "With n, it is a changing number from 0 to n-1. With 0, it is 0.", &sequence_spread, 0,
              1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
              "-1 means no default shard.", &default_shard, -1, static_cast<int>(kMaxShard),

@@ -80,5 +80,5 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.adopted_columns() IS
   'Returns the columns of the table snowflake.adopted and their problems. A problem is that the column does not '
-  'exist, that its default does not mint ids, or that columns that refer to it are too narrow for ids. For a column '
-  'without a problem, the result column problem is null';
+  'exist, that its default does not mint ids, or that columns that refer to it are too narrow for ids. If a column '
+  'has no problem, the column "problem" of the result is null';

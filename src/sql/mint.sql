@@ -27,9 +27,9 @@ CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id that is greater than the id "after", which any server may have minted. For example, a reply sorts '
-  'after its post. If the id "after" is more than snowflake.max_lead ahead of the clock of this server, the call '
-  'waits up to snowflake.max_wait, and then fails. The value null for "after" has no effect';
+  'Mints an id that is greater than the id "after", which any server may have minted. For example, pass the id of a '
+  'post to mint a greater id for a reply. If the id "after" is more than snowflake.max_lead ahead of the clock of '
+  'this server, the call waits up to snowflake.max_wait, and then fails. The value null for "after" has no effect';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
@@ -92,8 +92,8 @@ CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS b
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids_in(int4range, integer) IS
-  'Mints 1 to 1,000,000 ids for the shards that are in the range and owned by this server, the same number for each '
-  'shard. The ids of each shard are adjacent and in ascending order';
+  'Mints 1 to 1,000,000 ids in all. Each shard of the range that this server owns gets the same number of ids. The '
+  'ids of each shard are adjacent and in ascending order';
 
 CREATE FUNCTION snowflake.last_id() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_last_id'

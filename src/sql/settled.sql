@@ -2,9 +2,9 @@ CREATE FUNCTION snowflake.settled_before() RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_settled_before'
   LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.settled_before() IS
-  'Returns an id below which no new row can appear in later snapshots. Each transaction must mint the ids of its rows '
-  'itself. Call the function in a separate statement before the query that reads the rows. If the id is unknown, the '
-  'result is NULL, and the view settled shows the reason';
+  'Returns an id below which no new row can appear in later snapshots. Each transaction must mint the ids of its '
+  'rows itself. Call the function in a separate statement before the query that reads the rows. If the id is '
+  'unknown, the result is NULL, and the view snowflake.settled shows the reason';
 
 CREATE FUNCTION snowflake.settled(
     OUT settled_before bigint, OUT held_back_by text, OUT pid integer, OUT transaction xid, OUT since timestamptz)

@@ -25,10 +25,11 @@ CREATE FUNCTION snowflake.set_id() RETURNS trigger
   AS 'MODULE_PATHNAME', 'snowflake_set_id'
   LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.set_id() IS
-  'A trigger BEFORE INSERT calls this function, which sets the id of a row without an id. set_id(''user_id'') mints '
-  'an id in the shard of the id in column user_id; set_id(''user_id'', ''hash'') in shard_for(user_id); '
-  'set_id(''user_id'', ''hash'', ''2000'') in shard_for(user_id, 2000). The second argument can be the name of the '
-  'id''s column. set_id(), or set_id('''', ''photo_id''), uses the column''s default, for clients that insert NULL';
+  'The function of a trigger BEFORE INSERT, which mints an id for each row without an id. set_id(''user_id'') mints '
+  'in the shard of the id in column user_id. set_id(''user_id'', ''hash'') mints in the shard shard_for(user_id). '
+  'set_id(''user_id'', ''hash'', ''2000'') mints in the shard shard_for(user_id, 2000). If the id column is not '
+  'named "id", its name follows the first argument. For clients that insert NULL, set_id() and set_id('''', '
+  '''photo_id'') use the default of the id column';
 
 CREATE FUNCTION snowflake.schema_of(id bigint, prefix text DEFAULT 'shard_') RETURNS text
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

@@ -33,8 +33,8 @@ COMMENT ON SEQUENCE snowflake.high_water IS
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'The layout, tick and epoch of the ids in this database, encoded as a number. The number differs from that of '
-  'sequence seal_local if a restored dump contained ids of another layout';
+  'The layout, tick and epoch of the ids in this database, encoded as a number. If a restored dump contained ids of '
+  'another layout, the sequences seal and seal_local contain different numbers';
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
@@ -82,7 +82,7 @@ BEGIN
       ERRCODE = 'feature_not_supported',
       MESSAGE = 'this version of PostgreSQL stores sequences in an unsupported way',
       DETAIL = pg_catalog.format('A test wrote 20 and 30 to sequence snowflake.high_water, and read %s, %s, %s, %s '
-                                 'and %s. After the test wrote 10, the test read %s.',
+                                 'and %s. The test then wrote 10 to the sequence, and read %s.',
                                  before, after.last_value, after.log_cnt, after.is_called, next, kept),
       HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
   END IF;
@@ -174,7 +174,8 @@ BEGIN
   IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('cannot change or delete a row of snowflake.%I', TG_TABLE_NAME),
-      DETAIL = format('Ids were minted under the row %s. Without this row, the same ids could be minted again.', OLD),
+      DETAIL = format('The row %s belongs to ids that were minted. Without this row, the same ids could be minted '
+                      'again.', OLD),
       HINT = 'Do not change the row.';
   END IF;
   RETURN CASE TG_OP WHEN 'UPDATE' THEN NEW ELSE OLD END;

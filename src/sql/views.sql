@@ -20,8 +20,8 @@ CREATE FUNCTION snowflake.preview_layout(layout text, tick text DEFAULT '0', epo
   AS 'MODULE_PATHNAME', 'snowflake_preview_layout'
   LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.preview_layout(text, text, text) IS
-  'Returns the columns of the view layout for any layout. Write the arguments as in postgresql.conf. Tick 0 means the '
-  'tick of the preset, or 1 ms without a preset';
+  'For any layout, returns the columns that the view snowflake.layout has. Write the arguments as in '
+  'postgresql.conf. Tick 0 means the tick of the preset, or 1 ms without a preset';
 
 CREATE FUNCTION snowflake.shard_stats(
     OUT shard integer, OUT last_id bigint, OUT last_time timestamptz, OUT ids bigint,
@@ -51,10 +51,10 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view s
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'Shows sums over all shards of this database since the time in column stats_since: ids, batches, borrowed ticks, '
-  'waits, ms waited, refused calls. The view also counts the writes of the high-water mark, and the waits for the '
-  'flush of the mark (number, total ms, longest ms). Other columns show the waits before commits, the average ids '
-  'per second, and how many ids a shard can mint in a second';
+  'Shows sums over all shards of this database since the time in column stats_since: ids, batches, ticks by which '
+  'ids were ahead of the clock (borrowed), waits, ms waited, refused calls. The view also counts the writes of the '
+  'high-water mark, and the waits for the flush of the mark (number, total ms, longest ms). Other columns show the '
+  'waits before commits, the average ids per second, and how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -66,8 +66,8 @@ COMMENT ON FUNCTION snowflake.refusals() IS 'Returns the rows of the view snowfl
 CREATE VIEW snowflake.refusals AS SELECT * FROM snowflake.refusals();
 COMMENT ON VIEW snowflake.refusals IS
   'Shows the refused calls of this database since the counters were last reset. Each row shows a cause, the number '
-  'of refused calls, and the time of the last refused call. The column since has the time since which calls are '
-  'refused, or null if calls are no longer refused';
+  'of refused calls, and the time of the last refused call. If calls are still refused, the column "since" shows '
+  'when this began';
 
 CREATE FUNCTION snowflake.databases(
     OUT database text, OUT mark timestamptz, OUT ids bigint, OUT region integer, OUT owned_shards text,
@@ -110,13 +110,14 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Returns the row of the view snowflake.
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Shows the lease of this server: the number of the fleet, the region, the end of the lease, and the end that '
-  'sessions use. The lease length that this server requests is the age of this server run, at least a minute, and at '
-  'most snowflake.lease. Other columns show the last renewal, the failed renewals since then, the last contact with '
-  'the lease server, and how many ms this server''s clock was ahead of the lease server''s clock at that contact. '
-  'The column incarnation has the number of this server run. The column conflict has the name of another server that '
-  'mints in the same region. The column last_message has the last message of the lease worker. If the server only '
-  'reports a static region, the row has no lease. If snowflake.lease_conninfo is not set, the view has no row';
+  'Shows the lease of this server: the identifier of the fleet, the region, the end of the lease, and the earlier '
+  'time at which sessions stop minting. The server requests a lease as long as the server has been running, but at '
+  'least a minute, and at most snowflake.lease. Other columns show the last renewal, the failed renewals since then, '
+  'the last contact with the lease server, and how many ms this server''s clock was ahead of the lease server''s '
+  'clock at that contact. The column "incarnation" identifies this run of the server. If another server mints in the '
+  'same region, the column "conflict" shows its name. The column "last_message" shows the last message of the lease '
+  'worker. If the server only reports a static region, the row has no lease. If snowflake.lease_conninfo is not set, '
+  'the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.
@@ -135,9 +136,9 @@ COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
   'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. Other '
-  'columns of the view show the times and numbers that are compared to find the reason. If the database mints ids '
-  'although the column reason is not null, an operator must solve the problem in this column. The view always has one '
-  'row, even if all other functions fail';
+  'columns show the times and numbers from which the view finds the reason. If the database mints ids although the '
+  'column reason is not null, an operator must solve the problem in this column. The view always has one row, even '
+  'if all other functions fail';
 
 
 CREATE FUNCTION snowflake.explain_id(

@@ -131,7 +131,7 @@ void error_not_a_seal(int64_t presented) {
        errmsg("%lld does not encode an id layout", static_cast<long long>(presented)),
        errdetail(
            "Rows of snowflake.dumped_seal contain the id layout of a dumped database as a number."),
-       errhint("Restore the row with the number that pg_dump wrote.")));
+       errhint("Insert the number that is in the dump.")));
 }
 
 void error_seal_row_stays() {
@@ -154,10 +154,10 @@ void error_may_not_present() {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
            errmsg("permission denied to insert another id layout into snowflake.dumped_seal"),
-           errdetail("Inserting the row would stop minting in this database. Only roles that may "
-                     "create schemas in the database, own a table, or are members of "
-                     "pg_write_all_data may insert the row. Ids that were restored with the row "
-                     "are decoded wrongly."),
+           errdetail("After an INSERT of this row, no session could mint ids in this database. "
+                     "Only roles that may create schemas in the database, own a table, or are "
+                     "members of pg_write_all_data may insert the row. If the dump also "
+                     "contained ids, this database decodes them wrongly."),
            errhint("Delete the restored rows, and restore as the owner of the database.")));
 }
 
@@ -253,7 +253,7 @@ void error_clock_before_epoch(int64_t clock_ms) {
 
 void error_exhausted() {
   refuse(Blocker::layout_exhausted, nullptr,
-         psprintf("Layout %s ended at %s.", layout_text(layout),
+         psprintf("Ids of layout %s can only have times before %s.", layout_text(layout),
                   time_text(layout.ms_of_tick(layout.last_minted_tick() + 1))));
 }
 
@@ -262,10 +262,10 @@ void error_exhausted() {
 void error_exhausted_unsealed() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   refuse(Blocker::layout_exhausted, nullptr,
-         psprintf("Layout %s ended at %s. The clock shows %s.", layout_text(layout), end,
-                  kept_time_text(wall_clock_ms())),
-         "Correct the clock, or set \"snowflake.layout\" or \"snowflake.epoch\" to a value with a "
-         "later end.");
+         psprintf("Ids of layout %s can only have times before %s. The clock shows %s.",
+                  layout_text(layout), end, kept_time_text(wall_clock_ms())),
+         "Correct the clock, or choose a later \"snowflake.epoch\", or a \"snowflake.layout\" "
+         "with more time bits.");
 }
 
 }  // namespace snowflake::pg

@@ -18,8 +18,9 @@ const char* what_moved(const Moved& moved) {
 
 const char* detail_of(const Moved& moved) {
   return psprintf(
-      "These parts changed since the last id was minted: %s. If the original server still runs, "
-      "both servers mint the same ids, and the original server cannot detect this.",
+      "These parts of the server changed since the last id was minted: %s. If the original "
+      "server still runs, both servers mint the same ids, and the original server cannot detect "
+      "this.",
       what_moved(moved));
 }
 
@@ -43,14 +44,14 @@ void warn_cloned(const Moved& moved) {
 }
 
 void log_clone_accepted(const Moved& moved) {
-  ereport(
-      LOG,
-      (errmsg("accept_clone() was called: database \"%s\" now mints on this server",
-              database_name()),
-       moved.any()
-           ? errdetail("These parts changed since the last id was minted: %s.", what_moved(moved))
-           : errdetail(
-                 "The last ids of the database before the call were also minted on this server.")));
+  ereport(LOG,
+          (errmsg("accept_clone() was called: database \"%s\" now mints on this server",
+                  database_name()),
+           moved.any()
+               ? errdetail("These parts of the server changed since the last id was minted: %s.",
+                           what_moved(moved))
+               : errdetail("The last ids of the database before this call were also minted on this "
+                           "server.")));
 }
 
 }  // namespace snowflake::pg

@@ -28,8 +28,9 @@ void warn_epoch_in_future(const char* epoch) {
 void warn_layout_ended() {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   ereport(WARNING, (errmsg("the id layout has no time values left"),
-                    errdetail("Layout %s ended at %s. The clock shows %s.", layout_text(layout),
-                              end, time_text(wall_clock_ms())),
+                    errdetail("Ids of layout %s can only have times before %s. The clock shows "
+                              "%s.",
+                              layout_text(layout), end, time_text(wall_clock_ms())),
                     errhint("Correct the clock, \"snowflake.layout\" or \"snowflake.epoch\".")));
 }
 

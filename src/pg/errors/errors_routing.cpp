@@ -50,9 +50,10 @@ void error_set_id_arguments(int count) {
       ERROR,
       (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("invalid arguments of set_id()"),
        errdetail(
-           "CREATE TRIGGER passes %d arguments. The first argument of set_id() names the column of "
-           "the key. The second argument names the column of the id, by default \"id\". If the key "
-           "is not an id, the next argument is 'hash'. A number of shards can follow 'hash'.",
+           "CREATE TRIGGER passes %d arguments. The first argument of set_id() names the column "
+           "of the key. The second argument names the column of the id, by default \"id\". If "
+           "the column of the key does not contain ids, add the argument 'hash'. A number of "
+           "shards can follow 'hash'.",
            count),
        errhint("Write the arguments in CREATE TRIGGER as in snowflake.set_id('user_id').")));
 }
@@ -97,8 +98,8 @@ void error_key_is_no_id(const char* relation, const char* column, int64_t key) {
               static_cast<long long>(key), column, relation),
        layout.contains(bits)
            ? errdetail("In layout %s, the value would have the time %s, within an hour of the "
-                       "epoch. Numbers whose time is within an hour of the epoch are treated as "
-                       "plain numbers, which have no shard.",
+                       "epoch. If the time of a number is within an hour of the epoch, the "
+                       "number is treated as a plain number, not as an id, and has no shard.",
                        layout_bits_text(layout), time_text(layout.ms_of_tick(layout.tick_of(bits))))
            : errdetail("Ids of layout %s are numbers from 0 to %lld.", layout_bits_text(layout),
                        static_cast<long long>(layout.last_id())),

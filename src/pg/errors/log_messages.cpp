@@ -27,8 +27,8 @@ void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
                   text_of(text.cause).what),
-           errdetail("The clock shows %s and has moved by %lld ms relative to the time since boot. "
-                     "The high-water mark is %s.",
+           errdetail("The clock shows %s. Since the clock was last accepted, it was stepped by "
+                     "%lld ms in all. The high-water mark is %s.",
                      time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
 }
@@ -59,17 +59,19 @@ void log_stepped_back(int64_t step_ms, uint64_t steps) {
   const char* const effect =
       step_ms > max_lead_ms
           ? psprintf(
-                "The step is longer than \"snowflake.max_lead\" (%d ms). Calls for shards that "
-                "have minted ids wait or fail until the clock has caught up.",
+                "This step of the clock is longer than \"snowflake.max_lead\" (%d ms). Calls "
+                "for shards that have minted ids wait or fail until the clock has caught up.",
                 max_lead_ms)
           : psprintf(
-                "The step is within \"snowflake.max_lead\" (%d ms). Minting continues, and new ids "
-                "are ahead of the clock until the clock has caught up.",
+                "This step of the clock is not longer than \"snowflake.max_lead\" (%d ms). "
+                "Minting continues, and new ids are ahead of the clock until the clock has "
+                "caught up.",
                 max_lead_ms);
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock was stepped back by %s", span_text(step_ms)),
-           errdetail("%s Steps back since the server started: %llu. The clock shows %s.", effect,
-                     static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
+           errdetail("%s Since the server started, the clock has been stepped back %llu times. "
+                     "The clock shows %s.",
+                     effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
            errhint("Configure the time synchronization to slew the clock, not to step it."),
            hide_caller()));
 }
@@ -78,9 +80,9 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
            errdetail("New ids follow the clock, because the step is less than "
-                     "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back later, "
-                     "shards that have minted ids until then wait for the clock. Steps ahead since "
-                     "the server started: %llu. The clock shows %s.",
+                     "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back "
+                     "later, shards that have minted ids wait for the clock. Since the server "
+                     "started, the clock has been stepped ahead %llu times. The clock shows %s.",
                      max_forward_jump_s, static_cast<unsigned long long>(steps),
                      time_text(wall_clock_ms())),
            errhint("If the clock was right before the step, check the time synchronization."),
@@ -89,7 +91,8 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
 
 void log_caught_up(int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock has caught up after it was stepped back"),
-                            errdetail("The step was detected %s ago. The clock shows %s.",
+                            errdetail("The step of the clock was detected %s ago. The clock "
+                                      "shows %s.",
                                       span_text(lasted_ms), time_text(wall_clock_ms())),
                             hide_caller()));
 }
@@ -105,8 +108,8 @@ void log_jumped_ahead(int64_t drift_ms) {
 
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock is no longer ahead after its jump"),
-                            errdetail("The clock has moved %lld ms relative to the time since "
-                                      "boot. The jump was detected %s ago.",
+                            errdetail("Since the clock was last accepted, it was stepped by "
+                                      "%lld ms in all. The jump was detected %s ago.",
                                       static_cast<long long>(drift_ms), span_text(lasted_ms)),
                             hide_caller()));
 }
@@ -120,9 +123,9 @@ void log_clock_accepted(int64_t drift_ms) {
 void log_clock_believed(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock was wrong when the server started, and is now accepted"),
-           errdetail("When the server started, the clock was behind a high-water mark. The clock "
-                     "has now reached this mark. "
-                     "The clock moved by %lld ms relative to the time since boot, and shows %s.",
+           errdetail("When the server started, the clock was behind a high-water mark. The "
+                     "clock has now reached this mark. Since the server started, the clock "
+                     "was stepped by %lld ms in all. The clock shows %s.",
                      static_cast<long long>(drift_ms), time_text(wall_clock_ms())),
            hide_caller()));
 }

@@ -70,7 +70,8 @@ constexpr RefusalText kTable[kBlockers] = {
     {Blocker::region_begins_later, Cause::lease, kState,
      "this database cannot mint ids of its region yet",
      "this database cannot mint ids of its region yet",
-     "Check the time synchronization. If the lease server was recovered, wait."},
+     "Check the time synchronization. If the lease server was restored from a backup, wait for "
+     "the time in the detail."},
     {Blocker::lease_ended, Cause::lease, kState, "the lease of region %s has ended",
      "the lease of the region has ended",
      "Read the view snowflake.lease, and check the lease server in \"snowflake.lease_conninfo\"."},
@@ -84,15 +85,15 @@ constexpr RefusalText kTable[kBlockers] = {
     {Blocker::state_missing, Cause::state_missing, kState,
      "extension \"snowflake\" in this database lacks a sequence or table",
      "a sequence or table of the extension is missing",
-     "Restore the object with ALTER EXTENSION snowflake ADD or ALTER ... RENAME, or restore the "
-     "database from a backup. Do not drop the extension, because the high-water mark would be "
-     "lost."},
+     "If the object was renamed, rename it back. If it was removed from the extension, run "
+     "ALTER EXTENSION snowflake ADD. If it was dropped, restore the database from a backup. Do "
+     "not drop the extension, because the high-water mark would be lost."},
     {Blocker::state_locked, Cause::none, 0, nullptr,
      "another session has locked a sequence of the extension",
      "In pg_locks, find the session that locks a sequence of schema snowflake."},
     {Blocker::seal_gone, Cause::none, 0, nullptr,
      "a sequence of the extension was dropped during the check",
-     "Repeat the query. If the result is the same, restore the database from a backup."},
+     "Run the query again. If the query fails again, restore the database from a backup."},
     {Blocker::seal_unset, Cause::seal, kState, "the recorded id layout of this database is lost",
      "the recorded id layout is lost",
      "Restore the database again. If the database contains no ids, drop and create the extension."},

@@ -39,7 +39,10 @@ void on_relation_change(Datum, Oid oid) {
 }  // namespace
 
 void register_session_events(const SessionEvents& events) {
-  if (count == kMostListeners) elog(ERROR, "too many listeners to the session");
+  if (count == kMostListeners)
+    elog(ERROR,
+         "too many functions are registered for events of the "
+         "session");
   registered[count++] = events;
 }
 
