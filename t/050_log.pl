@@ -181,7 +181,7 @@ $node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
 $clock->set(2_835_201_217 - time);    # ten seconds before the last time of the layout, 2059-11-04 19:53:47.776
 $node->start;
 $node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
-	message => 'the id layout has no time values left', detail => 'Layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
+	message => 'the id layout has no time values left', detail => 'Ids of layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
 $node->stop;
 $clock->set(2_840_140_800 - time);    # 2060-01-01
 $node->start;
