@@ -29,8 +29,8 @@ AS $$
     FROM found AS f WHERE f.level > 0 GROUP BY 1, 2, 3 ORDER BY 4, 3, 2
 $$;
 COMMENT ON FUNCTION snowflake.dependents(snowflake.key_column[]) IS
-  'Internal: for adopt(): returns the views that show columns, directly or through other views, and the triggers, '
-  'rules and policies that name the columns or these views';
+  'Internal: for adopt(): returns the views that show columns, directly or through other views. Also returns the '
+  'triggers, rules and policies that name the columns or these views';
 
 CREATE FUNCTION snowflake.narrow_calls(columns snowflake.key_column[], OUT caller text, OUT routine regprocedure)
   RETURNS SETOF record
@@ -46,8 +46,8 @@ AS $$
      AND EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE snowflake.wide_type(t) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.narrow_calls IS
-  'Internal: for adopt(): returns the functions with integer arguments that are called by views, triggers, rules and '
-  'policies of these columns, and the objects that call them';
+  'Internal: for adopt(): returns the functions with integer arguments that views, triggers, rules and policies of '
+  'these columns call. Also returns the calling objects';
 
 CREATE FUNCTION snowflake.create_statement(class regclass, object oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -111,12 +111,12 @@ AS $$
   SELECT g.n, g.role, g.statement FROM snowflake.grants_on_view(object) AS g WHERE class = 'pg_class'::regclass
 $$;
 COMMENT ON FUNCTION snowflake.recreate_statements IS
-  'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again, with '
-  'indexes, states of triggers, comments and privileges';
+  'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again. Indexes, '
+  'states of triggers, comments and privileges are included';
 
--- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. The other
--- statements are in the order of the view's list of privileges, like in pg_dump, so that a role receives the grant
--- option before it grants a privilege.
+-- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. Like in
+-- pg_dump, the next statements are in the order of the view's list of privileges. In this order a role receives the
+-- grant option before it grants a privilege.
 CREATE FUNCTION snowflake.grants_on_view(view oid, OUT n integer, OUT role oid, OUT statement text)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp
