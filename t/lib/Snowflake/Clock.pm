@@ -42,8 +42,8 @@ sub set
 	return;
 }
 
-# Sets whether the server's kernel reports a synchronized clock. If the argument is undef, the server gets the answer of
-# the real kernel.
+# Sets whether the server's kernel reports a synchronized clock. If the argument is undef, the server reads from the
+# real kernel whether the clock is synchronized.
 sub synchronize
 {
 	my ($self, $synchronized) = @_;

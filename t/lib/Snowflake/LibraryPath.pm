@@ -11,10 +11,10 @@ use File::Path qw(make_path);
 use PostgreSQL::Test::Utils;
 use Snowflake::Node;
 
-# Copies the server's installation into a new directory. Returns the argument `path` for Snowflake::Node->new(), the new
-# directory, and the directory of the control files. Programs are copied instead of linked, because PostgreSQL finds its
-# directories relative to its programs. With the option without_control, the control files and scripts of snowflake are
-# not copied.
+# Copies the server's installation into a new directory. Returns three paths: the install_path for
+# Snowflake::Node->new(), the new directory, and the directory of the control files. Programs are copied instead of
+# linked, because PostgreSQL finds its directories relative to its programs. With the option without_control, the
+# control files and scripts of snowflake are not copied.
 sub copy_installation
 {
 	my (%params) = @_;

@@ -21,7 +21,8 @@ use Carp;
 use File::Basename qw(basename);
 use File::Spec;
 use IPC::Run;
-# Other functions of PostgreSQL::Test::Utils would hide methods with the same names.
+# Imports only two functions of PostgreSQL::Test::Utils, because its other functions would hide inherited methods with
+# the same names.
 use PostgreSQL::Test::Utils qw(slurp_file append_to_file);
 use Snowflake::Clock;
 use Snowflake::Template;
@@ -42,9 +43,9 @@ sub init
 	return $self->SUPER::init(%params);
 }
 
-# Creates a server, but does not start the server. The hash %params can contain conf (settings), install_path (of
-# another version), and the parameters of init(). With a tenth of the default "snowflake.max_lead", ids soon reach the
-# limit.
+# Creates a server, but does not start the server. The hash %params can contain conf (settings), install_path (the
+# directory of another PostgreSQL version), and the parameters of init(). With a tenth of the default
+# "snowflake.max_lead", ids soon reach the limit.
 sub create
 {
 	my ($class, $name, %params) = @_;
@@ -57,7 +58,8 @@ sub create
 	$node->adjust_conf('postgresql.conf', 'autovacuum_worker_slots', undef) if $install_path;
 	$node->set_preload;
 	$node->append_conf('postgresql.conf',
-		# A killed server does not remove its shared memory, so the memory is in files of the data directory.
+		# A killed server does not remove its dynamic shared memory. With "mmap", dynamic shared memory is deleted together
+		# with the data directory.
 		"dynamic_shared_memory_type = mmap\n"
 		# Tests step the clock by minutes, so the server must accept jumps of up to an hour.
 		. "log_statement = none\nautovacuum = off\nsnowflake.max_lead = '100ms'\nsnowflake.max_forward_jump = 1h\n$conf");
@@ -326,7 +328,8 @@ sub wait_for_output
 	return;
 }
 
-# Waits until a client of start_writer() has ended. Returns whether the client succeeded, its ids and its errors.
+# Waits until a client of start_writer() has ended. Returns a hash with the keys well (whether the client succeeded),
+# ids and errors.
 sub finish_writer
 {
 	my ($self, $writer) = @_;

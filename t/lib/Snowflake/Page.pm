@@ -34,8 +34,8 @@ sub statements
 	return @statements;
 }
 
-# Runs a statement in a session. Repeats a statement of the page after a lock timeout, as the documentation advises.
-# Returns the output and the error of the statement.
+# Runs a statement in a session. Repeats the SQL statement after a lock timeout, as the documentation advises. Returns
+# the output and the error of the statement.
 sub say_in
 {
 	my ($session, $statement) = @_;

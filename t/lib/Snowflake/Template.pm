@@ -35,7 +35,7 @@ sub instantiate
 }
 
 # Writes a new system identifier to the start of pg_control, computed from the time and the process id as in initdb. The
-# program pg_resetwal corrects the checksum and creates WAL with the new identifier.
+# program pg_resetwal corrects the checksum of pg_control and creates WAL with the new system identifier.
 sub _identify
 {
 	my ($data) = @_;

@@ -41,8 +41,8 @@ sub errors
 	return join '', grep { /error|aborted|terminat/i } split /^/, slurp_file($self->{errors});
 }
 
-# Returns the duration of the longest transaction in milliseconds. The result does not include about a hundred
-# transactions per client that pgbench has not logged yet.
+# Returns the duration of the longest transaction in milliseconds. The last transactions of each client (about a
+# hundred) are missing in the result, because pgbench has not logged them yet.
 sub longest
 {
 	my ($self) = @_;

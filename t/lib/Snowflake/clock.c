@@ -21,7 +21,7 @@
 struct Setting {
   int64_t offset_ns;
   int64_t frozen_ns;     // the time since 1970 at which the clock stands still, or 0
-  int64_t synchronized;  // 0: as the kernel reports; 1: synchronized; 2: unsynchronized
+  int64_t synchronized;  // clock state: 0 = from the kernel, 1 = synchronized, 2 = unsynchronized
   int64_t late_ns;       // the delay of the kernel's timer ticks and of the coarse clock
 };
 
