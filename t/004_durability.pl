@@ -92,7 +92,8 @@ $node->psql('postgres', 'SELECT snowflake.next_id(1), pg_sleep(0.01) FROM genera
 ok(!$timed_out, 'no call waits for a missing synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 
-# Even at the highest rate of ids, the server writes only one WAL record in half of the time "snowflake.reserve".
+# Even at the highest rate of ids, the server writes the high-water mark only about twice a second. The default of
+# "snowflake.reserve" is one second, and a new high-water mark is written when half of this time is used.
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET snowflake.reserve');
 $node->restart;
 my $from = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');

@@ -36,8 +36,8 @@ sub covered
 	return;
 }
 
-# A new session reads a raised high-water mark at once. An open session first uses up the ids that it has reserved
-# before the change.
+# A new session reads a raised high-water mark at once. An open session can continue to mint reserved ids before it
+# reads a raised high-water mark.
 both_mint();
 my $raised = $node->mark + 20_000;
 $node->safe_psql('postgres', "SELECT setval('snowflake.high_water', $raised)");
@@ -220,7 +220,7 @@ $old = $node->session;
 both_mint();
 $old->quit;
 
-# Tests high-water marks that are later than the last time of the layout. The lower 54 bits of the first value are a
+# Tests high-water marks with times that are too late to be stored in an id. The lower 54 bits of the first value are a
 # valid time, so the test detects a library that drops the upper bits.
 foreach my $absurd ('(1::bigint << 54) + 1735689600050', '9223372036854775807')
 {

@@ -1,6 +1,6 @@
 # Tests that a server that preloads the library does not start with an invalid setting. The error of a failed server
-# start must contain the reason. The tests in test/core and sql/settings.sql check errors of settings that need no
-# server start.
+# start must contain the reason. The tests in test/core and sql/settings.sql check invalid settings without a server
+# start.
 
 use strict;
 use warnings FATAL => 'all';
@@ -104,7 +104,8 @@ $node->reload;
 $node->wait_for_log(qr/invalid value for parameter "snowflake.region": "-1"/, $since);
 $node->refuses('SELECT snowflake.next_id(255)', { sqlstate => '55000', message => 'shard 255 is not owned', detail => '"snowflake.owned_shards" is 1-5' },
 	'a reload changes the shards for later sessions');
-# If the server's region number is too large for a layout, only databases with this layout cannot mint.
+# If the server's region number is too large for a layout, next_id() fails in databases with this layout. Databases
+# whose layout has the region continue to mint ids.
 configure("snowflake.owned_shards = '0-8000'\nsnowflake.region = 32");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE DATABASE broad');

@@ -79,8 +79,8 @@ $node->crash($ledger, +61);    # with this reserve, the high-water mark can be 6
 mint('prod');
 mint('staging');
 
-# Copies a database by CREATE DATABASE with the option TEMPLATE. Only the copied database may have to wait until the
-# clock reaches its high-water mark.
+# Copies a database by CREATE DATABASE with the option TEMPLATE. Calls in the copy may wait until the clock reaches the
+# high-water mark, but calls in the database prod must not wait.
 undisturbed(
 	'a template copy',
 	[ 'postgres', 'CREATE DATABASE copy TEMPLATE staging' ],

@@ -154,8 +154,8 @@ $reader->query_safe('COMMIT');
 $reader->quit;
 $node->mint($ledger);
 
-# A command waits for a lock on the table public.high_water, which another session drops. After that table is dropped,
-# the command must not change snowflake.high_water instead, which has the same name.
+# A command waits for a lock on the table public.high_water, which another session drops. After the table
+# public.high_water is dropped, the command must not change the sequence snowflake.high_water, which has the same name.
 foreach my $sql (
 	'CREATE RULE r AS ON INSERT TO high_water DO INSTEAD NOTHING',
 	'CREATE TRIGGER t BEFORE INSERT ON high_water EXECUTE FUNCTION public.f()',

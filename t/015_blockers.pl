@@ -78,8 +78,8 @@ sub poll_call
 	return $said;
 }
 
-# Prevents minting by the code $step{make}, compares next_id() with health(), and runs the code $step{undo}. The value
-# $step{reason} is the reason that health() must show.
+# Runs the code $step{make}, which prevents minting. Compares the error of next_id() with the result of health(), and
+# runs the code $step{undo}. The value $step{reason} is the reason that health() must show.
 sub holds
 {
 	my (%step) = @_;
@@ -191,7 +191,7 @@ waits(name => 'ALTER SEQUENCE in a prepared transaction', reason => 'another ses
 waits(name => 'the disk of the WAL does not answer', reason => 'waiting for the WAL to be flushed to disk',
 	make => sub { $disk->stall }, undo => sub { $disk->answer });
 # If the WAL buffers are full, a session that writes the high-water mark waits while it holds the lock of a page. A
-# second session must wait for the lock of the same page.
+# second session must wait for the lock of the page that contains the high-water mark.
 my @fillers;
 waits(name => 'the page of the mark is locked', reason => 'waiting for the WAL to be flushed to disk', for => 'BufferContent',
 	make => sub {

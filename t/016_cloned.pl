@@ -184,7 +184,8 @@ $copy->start;
 $ledger->new_server_run;
 at_home('an accepted clone after a crash', $copy);
 
-# A standby does not report a clone, but must report the clone after its promotion.
+# Before promotion, health() of a standby must not show that its database is a clone. After the promotion of the
+# standby, health() must show the clone.
 $copy->backup('standby');
 my $standby = Snowflake::Node->create_from_backup('standby', $copy, 'standby', has_streaming => 1, conf => "snowflake.on_clone = warn\n");
 Snowflake::Machine->new($standby)->set_id($id);

@@ -1,6 +1,7 @@
 # Tests a server that starts before its clock is set. If the clock is later set to a time shortly after the high-water
-# mark, accept_clock() is not needed. If the clock is later set to a much later or an earlier time, calls that mint ids
-# fail. Tests "snowflake.unsynchronized", with which minting waits for a synchronized clock.
+# mark, accept_clock() is not needed. If the clock is set to a time before the high-water mark, or long after the
+# high-water mark, calls that mint ids fail. Tests "snowflake.unsynchronized", with which minting waits for a
+# synchronized clock.
 
 use strict;
 use warnings FATAL => 'all';

@@ -29,7 +29,7 @@ $target->start;
 $target->safe_psql('postgres', 'CREATE ROLE app LOGIN; CREATE ROLE loader LOGIN');
 my $table = 'CREATE SCHEMA app; CREATE TABLE app.photos (id bigint PRIMARY KEY DEFAULT snowflake.next_id(5), n int)';
 
-# Makes a database that role app owns. Runs SQL in the database as a superuser and as role app.
+# Makes a database whose owner is the role app. Runs SQL in the database as a superuser and as role app.
 my $databases = 0;
 sub make
 {
@@ -51,7 +51,7 @@ sub observed
 	return;
 }
 
-# Dumps the database app of the source, and returns the name of the file.
+# Dumps the database "app" of the source server, and returns the name of the dump file.
 sub dump_of
 {
 	my (@options) = @_;

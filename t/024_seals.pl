@@ -75,7 +75,7 @@ sub restore
 	return $errors;
 }
 
-# Makes a database that the role app owns, and runs SQL in this database.
+# Makes a database whose owner is the role app, and runs SQL in this database.
 my $app = 'CREATE ROLE app LOGIN';
 sub make
 {

@@ -31,8 +31,8 @@ sub misplaced
 		SQL
 }
 
-# Under each layout, inserts ids with extreme regions, times and sequence numbers in every shard. The table must also
-# accept negative numbers, which are not ids.
+# Under each layout, inserts ids with extreme regions, times and sequence numbers in every shard. The partitioned table
+# must also accept negative numbers, which are not ids.
 foreach (
 	[ 'instagram', 13, 10, 0 ],
 	[ 'twitter', 5, 12, 5 ],
@@ -178,7 +178,8 @@ is($other->safe_psql('applied', "SELECT count(*) FROM photos WHERE tableoid::reg
 	'0', 'logical replication applies rows to the right partition if the modulus differs');
 $other->safe_psql('applied', 'DROP SUBSCRIPTION s');
 
-# DROP EXTENSION is refused even if the server does not preload the library.
+# While tables are partitioned by snowflake.by_shard, DROP EXTENSION fails, even if the server does not preload the
+# library.
 $node->safe_psql('app', 'CREATE EXTENSION hstore; CREATE ROLE someone');
 $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");

@@ -72,7 +72,8 @@ foreach my $layout (sort keys %layouts)
 		  FROM (SELECT * FROM (VALUES $texts) AS t (id, base32, checked, uuid, ulid) LIMIT 20) AS v, generate_series(0, 36) AS n, CAST((ARRAY[1,2,3,4,5,6,7,8,10,11,12,13,15,16,17,18,20,21,22,23,25,26,27,28,29,30,31,32,33,34,35,36])[n % 32 + 1] AS integer) AS place
 		SQL
 
-	# Compares functions that convert a time to an id, for times at which an id begins or ends.
+	# Compares the functions min_id(), max_id() and last_id_before() of decoder_sql() with the functions of the extension.
+	# The times are less than a second from the time of an id.
 	my $times = <<~"SQL";
 		SELECT at, %s FROM unnest('{$ids}'::bigint[]) AS id, unnest(ARRAY['0', '1 us', '-1 us', '0.0005 s', '0.999 s']::interval[]) AS i,
 		       LATERAL (SELECT snowflake.time_of(id) + i) AS t (at)

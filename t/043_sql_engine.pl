@@ -1,6 +1,6 @@
-# Tests the SQL engine: the script that generator_sql() prints creates functions that mint ids without the library. A
-# role that owns the database and has no other rights runs this SQL script. The functions of the SQL engine must mint
-# and decode ids like the library, even after crashes and clock steps.
+# Tests the SQL version of snowflake (SQL engine): the script that generator_sql() prints creates functions that mint
+# ids without the library. A role that owns the database and has no other rights runs this SQL script. The SQL version
+# of snowflake must mint and decode ids like the library, even after crashes and clock steps.
 
 use strict;
 use warnings FATAL => 'all';
@@ -108,7 +108,7 @@ foreach my $case ([ '-1', '--region -1' ], [ "1, 'instagram'", '--layout instagr
 	is($out . ($err =~ /^error: .* (is|would|cannot|has) .*$/ ? '' : $err), '', "scripts/engine-sql refuses the options $options");
 }
 
-# Tests errors of the SQL engine that the regression tests do not check.
+# Tests errors of the SQL version of snowflake that the regression tests do not check.
 sub refuses { my ($sql, $expected, $name, $database) = @_; $plain->refuses($sql, $expected, $name, $database // 'fleet'); return; }
 refuses('SELECT snowflake.next_id(256)', { sqlstate => '22023', message => 'shard 256 is out of range', detail => '0 to 255', hint => 'Pass a shard' }, 'next_id() refuses a shard out of range');
 refuses('SELECT snowflake.next_id(-1)', { sqlstate => '22023', message => 'shard -1' }, 'next_id() refuses a negative shard');
@@ -128,9 +128,9 @@ is(as_app('SELECT snowflake.shard_of(snowflake.next_id_near(snowflake.next_id(9)
 is(as_app("SELECT snowflake.shard_of(snowflake.next_id_in('[3,5)')) IN (3, 4)", 'fleet'), 't', 'next_id_in() mints in a shard of the range');
 is(as_app('SELECT snowflake.next_id(5, id) > id AND (snowflake.next_ids(5, 2, id))[1] > id FROM snowflake.make_id(clock_timestamp() + interval \'20 ms\', 255, 1023, 31) AS id', 'fleet'), 't', 'after an id');
 
-# Runs a second script of generator_sql() in the same database. The second script may have another region number than
-# the first script, but not another layout or role. The program psql reads the script from a file, because psql may stop
-# at an error before it has read its standard input.
+# Runs a second script of generator_sql() in the same database. A second script of generator_sql() may change the region
+# number, but not the layout or the owner of the functions. The program psql reads the script from a file, because psql
+# may stop at an error before it has read its standard input.
 sub run_again
 {
 	my ($user, $arguments) = @_;
@@ -147,7 +147,7 @@ like(run_again('owner', "1, 'wide'"), qr/have another layout than this script.*H
 like(run_again($_, "1, 'fleet'"), qr/belongs to another role.*role "owner"; the current role is "$_".*HINT/s, "the script cannot be run again by $_") foreach 'app', $plain->safe_psql('postgres', 'SELECT current_user');
 is(run_again('owner', "1, 'fleet'"), '', 'the script can be run again with the first region');
 
-# Tests the setting snowflake.max_wait, and lastval() after an id.
+# Tests the setting snowflake.max_wait. Tests that lastval() fails after next_id() has returned an id.
 is(as_app("SET escape_string_warning = off; SET standard_conforming_strings = off; SET snowflake.max_wait = ' 500'; SELECT snowflake_sql.max_wait(); SET snowflake.max_wait = '1.5min'; SELECT snowflake_sql.max_wait()", 'fleet'),
 	"500\n90000", 'snowflake_sql.max_wait() reads the setting with and without a unit');
 refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqlstate => '22023', message => 'invalid value for parameter', detail => '0 to 2147483647 ms' }, "snowflake_sql.max_wait() refuses the setting '$_'")
@@ -155,7 +155,7 @@ refuses("SET snowflake.max_wait = '$_'; SELECT snowflake_sql.max_wait()", { sqls
 refuses('SET ROLE app; SELECT snowflake.next_id(5); SELECT lastval()', { sqlstate => '42501', message => 'permission denied for sequence counter_0' }, 'lastval() fails after an id, as doc/managed.md describes');
 
 # From PostgreSQL 18 on, the planner sees the arguments of an SQL function and evaluates constant parts of its body. The
-# planner must not evaluate the part of the body that raises an error for invalid arguments.
+# planner must not evaluate the branch of an SQL function that raises an error for invalid arguments.
 my @calls = ("from_base62('0000000000F')", "last_id_before('2026-01-01')", "max_id('2026-01-01')", "min_id('2026-01-01')", 'to_base62(5)');
 is($plain->safe_psql('fleet', "SET plan_cache_mode = force_custom_plan;\n" . <<~'SQL' . 'SELECT ' . join(', ', map { "snowflake.$_ = pg_temp.$_" } @calls)), scalar(@calls) . "\n" . join('|', map { 't' } @calls), 'the planner does not evaluate the branch of a function that raises an error');
 	DO $do$
@@ -244,7 +244,7 @@ $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', $mark - 864000
 mint();
 cmp_ok($plain->mark('fleet'), '>=', $mark + 700, 'a mark that was lowered is raised again');
 
-# Sets the high-water mark past the last time of the layout, and corrects the high-water mark by set_mark().
+# Sets the high-water mark to a time that is too late to be stored in an id. Corrects the high-water mark by set_mark().
 $mark = $plain->mark('fleet');
 $plain->safe_psql('fleet', "SELECT setval('snowflake.high_water', 9223372036854775807)");
 refuses('SELECT snowflake.next_ids(7, 2000)', { sqlstate => '2200H', message => 'the id layout has no time values left' }, 'next_ids() fails if the mark is past the end of the layout');

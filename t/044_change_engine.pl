@@ -1,6 +1,7 @@
-# Tests that a database can change between the library and functions in SQL (the SQL engine) that also mint ids. A dump
-# of the SQL engine is restored on a server with the library, where CREATE EXTENSION replaces the SQL engine. Later the
-# test changes the database back to the SQL engine.
+# Tests that a database can change between the library and the SQL version of snowflake (SQL engine), whose functions
+# also mint ids. A dump with the SQL version of snowflake is restored on a server with the library. CREATE EXTENSION on
+# this server replaces the SQL version of snowflake. Later the test changes the database back from the library to the
+# SQL version of snowflake.
 
 use strict;
 use warnings FATAL => 'all';
@@ -35,7 +36,7 @@ sub as_owner
 	return;
 }
 
-# The statements of an application must work with the library and with the SQL engine.
+# The statements of an application must work with the library and with the SQL version of snowflake.
 my $ledger = Snowflake::Ledger->new(shard_bits => 8);
 sub insert
 {
@@ -67,7 +68,7 @@ $plain->safe_psql('first', <<~'SQL', extra_params => [ '-U', 'owner' ]);
 	SQL
 insert($plain, 'first');
 
-# Restores a dump of the SQL engine on the server with the library.
+# Restores a dump with the SQL version of snowflake on the server with the library.
 my $dump = $c->basedir . '/first.dump';
 as_owner($plain, 'first', 'pg_dump', '-Fc', '-f', $dump);
 make_database($c, 'taken');
@@ -126,8 +127,8 @@ $ledger->new_server_run;
 $c->crash($ledger, -0.5);
 insert($c, 'taken');
 
-# Changes the database back to the SQL engine: runs the script of the SQL engine, and restores a dump without the
-# extension.
+# Changes the database back from the library to the SQL version of snowflake. Runs the script of generator_sql(), and
+# restores a dump without the extension.
 as_owner($c, 'taken', 'pg_dump', '-Fc', '-f', "$dump.2");
 my $list = $c->basedir . '/list';
 append_to_file($list, join '', grep { !/ EXTENSION .*snowflake|TABLE DATA snowflake (backfills|late_ids|adopted) / } map { "$_\n" } split /\n/, (run_command([ 'pg_restore', '-l', "$dump.2" ]))[0]);
@@ -140,7 +141,7 @@ as_owner($plain, 'back', 'pg_restore', '-e', '-L', $list, "$dump.2");
 is($plain->mark('back'), $c->mark('taken'), 'the SQL engine has the mark of the dump');
 insert($plain, 'back');
 
-# CREATE EXTENSION must not replace an SQL engine that has another layout than the server.
+# CREATE EXTENSION must not replace an SQL version of snowflake that has another layout than the server.
 $c->start_with("snowflake.layout = 'twitter'");
 make_database($c, 'other');
 as_owner($c, 'other', 'pg_restore', '-e', $dump);

@@ -178,7 +178,7 @@ $news = says('the ids of layout 41/5\+8/10 run out in 6\d\.\d days', 'Minting st
 is(count_of('LOG:  the ids of layout'), 1, 'the log reports the end of the layout once');
 $node->stop;
 $node->append_conf('postgresql.conf', "snowflake.max_lead = 60s\n");
-$clock->set(2_835_201_217 - time);    # ten seconds before the last time of the layout, 2059-11-04 19:53:47.776
+$clock->set(2_835_201_217 - time);    # about ten seconds before the layout ends at 2059-11-04 19:53:47.776
 $node->start;
 $node->refuses('SELECT count(*) FROM (SELECT snowflake.next_ids(1, 1000000) FROM generate_series(1, 20)) AS i', { sqlstate => '2200H',
 	message => 'the id layout has no time values left', detail => 'Ids of layout 41/5\+8/10', hint => 'Move the database' }, 'ids ahead of the clock cannot be after the end of the layout');
@@ -189,7 +189,8 @@ refused('SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the id layout has no time values left', '.*', 'Move the database .*', 'the log reports refusals because the layout is exhausted');
 is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|id layout has no time values left', 'health shows that the layout is exhausted');
 
-# Tests log messages about an unsynchronized clock, a slow flush of the high-water mark, and other refused calls.
+# Tests log messages about an unsynchronized clock, a slow flush of the high-water mark, and calls that fail, for
+# example in read-only transactions.
 begin('others', conf => <<~'CONF');
 	snowflake.clock_error = 200
 	snowflake.owned_shards = '0-9'

@@ -162,8 +162,8 @@ is($node->safe_psql('held', "SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef 
 	'held: adopt() succeeds after the writer has committed');
 $holder->quit;
 $session->quit;
-# Adopts all tables of an application while clients write. After a cancelled call of adopt_schemas() the application
-# must still work, and a second call must continue.
+# Calls adopt_schemas(), which converts all tables of an application to ids of snowflake, while clients write. After a
+# cancelled call of adopt_schemas() the application must still work, and a second call must continue.
 my ($plan, $whole) = @{ $page{'A whole application'} };
 $node->create_database('application');
 $node->add_tools('application');

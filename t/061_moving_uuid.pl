@@ -101,7 +101,7 @@ sub moves
 	my $node = Snowflake::Node->create_running($name, conf => "autovacuum = on\n$conf");
 	$node->add_tools;
 	my $sql = sub { $node->safe_psql('postgres', $_[0]) };
-	# Inserts rows into the table photos that have the same times as ids in the table likes.
+	# Some rows of the table photos have the same time as an id in the table likes.
 	$sql->(<<~"SQL");
 		CREATE TABLE photos (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), created_at timestamptz DEFAULT now(),
 		                     caption text UNIQUE, touched integer NOT NULL DEFAULT 0);
@@ -198,7 +198,7 @@ sub moves
 		SQL
 	is($sql->(q{SELECT count(*) FROM photos JOIN before USING (caption) WHERE old_id <> before.id}), '0', "$name: each row has kept its UUID");
 
-	# An id has the time of its row, or a later time if all ids of that time are used.
+	# An id has the time in created_at of the row, or a later time if all ids of that time are used.
 	is($sql->(<<~"SQL"), 't|t|t|t', "$name: the ids of old rows have the time at which the rows were made");
 		SELECT bool_and(snowflake.time_of(id) + $tick * interval '1 ms' > before.created_at),
 		       bool_and(snowflake.time_of(id) <= before.created_at) FILTER (WHERE caption LIKE 'old-%'),

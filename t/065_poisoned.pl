@@ -86,7 +86,8 @@ sub poisoned
 	return $sql;
 }
 my $minting = 'id bigint DEFAULT snowflake.next_id(5)';
-# Runs statements in a session of joe, because after SET ROLE joe his code could return to the superuser's role.
+# Runs statements after a login as the role joe. In a superuser's session after SET ROLE, joe's functions could run
+# RESET ROLE to become superuser.
 sub as_joe { return $node->safe_psql('postgres', 'SET client_min_messages = error; SET search_path = joe; ' . join("\n", @_), extra_params => [ '-U', 'joe' ]) }
 as_joe(
   q{CREATE DOMAIN joe.positive AS integer CHECK (VALUE >= joe.evil('domain'));},
@@ -143,7 +144,8 @@ $node->safe_psql('postgres', <<~"SQL");
 	SQL
 as_joe(poisoned('joe.refers_too', 'id integer REFERENCES super.narrow', integer => 1));
 
-# Checks that joe's code does run as superuser if a superuser runs plain statements on the tables.
+# Checks that the attack succeeds without routines of snowflake. If a superuser runs plain statements on tables of the
+# role joe, joe's functions run as superuser.
 call($_) foreach
   'ALTER TABLE joe.photos FORCE ROW LEVEL SECURITY; SET ROLE joe; SELECT FROM joe.photos; RESET ROLE; ALTER TABLE joe.photos NO FORCE ROW LEVEL SECURITY',
   'SELECT max(id) FROM joe.photos', 'INSERT INTO joe.bare DEFAULT VALUES', 'ANALYZE joe.old', 'SELECT FROM joe.viewed', 'INSERT INTO joe.keyed DEFAULT VALUES';
