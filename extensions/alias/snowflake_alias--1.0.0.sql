@@ -3,10 +3,11 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION snowflake_alias" to load this file. \quit
 
--- alias() is STABLE, not IMMUTABLE, because a reload of the configuration may change the keys. A query can find the row
--- of an alias by an index on the id, but an alias must not be stored. The function alias() is PARALLEL RESTRICTED,
--- because a parallel worker would read the key file again. If the key file had changed meanwhile, one statement would
--- use two versions of a key.
+-- alias() is STABLE, not IMMUTABLE, because a reload of the configuration may change the keys. To find the row of an
+-- alias, decode the alias with from_alias(), and use an index on the id. Do not store an alias, because the alias of an
+-- id changes with the keys. The function alias() is PARALLEL RESTRICTED, because a parallel worker would read the key
+-- file again. If the key file changed while a statement runs, a parallel worker and its leader would use different
+-- keys.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'
@@ -133,8 +134,9 @@ COMMENT ON FUNCTION snowflake.alias_keys() IS
   'Returns the keys that this session has read from the key file. If the check_value of a key is equal on two '
   'servers, both servers have the same key';
 
--- Functions that convert ids to texts for people, and to ULIDs. The texts need no key, and reveal everything that the
--- id reveals. The C functions are in the library of the extension snowflake, next to the functions of base62 and UUIDs.
+-- Functions that convert ids to texts for people, and to ULIDs. The functions to_base32() and to_ulid() need no key,
+-- and their results reveal everything that the id reveals. The C functions are in the library of the extension
+-- snowflake, next to the functions of base62 and UUIDs.
 
 CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
   AS 'snowflake', 'snowflake_to_base32'

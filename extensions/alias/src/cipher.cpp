@@ -15,9 +15,13 @@ namespace {
 
 constexpr size_t kBlock = 16;
 
-// Block P of FF1 (NIST SP 800-38G) for radix 2, n = 63, u = 31 and no tweak has these fields:
-// version 1, method 2, addition 1, radix (three bytes), ten rounds, u, n (four bytes), length of
-// the tweak (four bytes).
+// Block P of FF1 (NIST SP 800-38G) has these fields:
+//  - bytes 0 to 2: the constants 1, 2 and 1 (version, method and addition)
+//  - bytes 3 to 5: the radix, 2
+//  - byte 6: the number of rounds, 10
+//  - byte 7: the length of the first half (u), 31 bits
+//  - bytes 8 to 11: the length of the number (n), 63 bits
+//  - bytes 12 to 15: the length of the tweak, 0
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 
 void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
@@ -30,9 +34,9 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
   return value;
 }
 
-// Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). The text `purpose`
-// ends with the counter 1 of RFC 5869. The argument `hmac` must already be initialized with the key
-// from which derive() derives a key.
+// Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). The last byte of
+// `purpose` is 1, the number of the block T(1) in RFC 5869. The argument `hmac` must already be
+// initialized with the key from which derive() derives a key.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -107,7 +111,7 @@ class DecimalRoundFunction {
 
   const Cipher& cipher_;
   bool* failed_;
-  size_t bytes_;  // the number b of NIST SP 800-38G
+  size_t bytes_;  // bytes in which each half is stored (b of NIST SP 800-38G)
   uint8_t start_[kBlock] = {};
 };
 

@@ -3,8 +3,8 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The pseudorandom function returns NUM(S) of NIST SP 800-38G, which has at most 96 bits for a half
-// of up to ten digits.
+// The pseudorandom function returns the number NUM(S) of NIST SP 800-38G. A half has up to ten
+// digits (five bytes), so NUM(S) has at most 12 bytes.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@ namespace snowflake::alias {
 
 struct Form {
   const char* name;     // for example "an alias"
-  const char* written;  // describes the format of the text
+  const char* written;  // error detail about the format of an alias, a token or digits
   const char* maker;
 };
 

@@ -24,7 +24,7 @@ constexpr int kMaxKeys = kMaxFileSize / kShortestLine;
 
 constexpr char kKeyFile[] = "snowflake_alias.key_file";
 constinit char* key_file = nullptr;
-constinit bool key_file_lost = false;  // the session uses the default path instead
+constinit bool key_file_lost = false;  // PostgreSQL ignored the configured path of the key file
 constinit MemoryContext memory = nullptr;
 constinit KeyRing ring{};
 constinit TimestampTz read_at = 0;  // PgReloadTime when the keys were read
@@ -63,8 +63,8 @@ size_t read_file(const char* path, char* buffer) {
   error_key_file_size(path);
 }
 
-// Frees the memory of libcrypto when the memory context of the keys is freed. add() may have left a
-// rejected key in the entry after the last key.
+// Frees the memory of libcrypto when the memory context of the keys is freed. The loop includes the
+// entry after the last key, because add() may have left a rejected key in that entry.
 void release_keys(void* argument) {
   const auto old = static_cast<KeyRing*>(argument);
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();

@@ -24,7 +24,7 @@ struct Key {
 };
 
 struct KeyRing {
-  Key* keys;  // in the order of the key file
+  Key* keys;  // keys in the order of the lines of the key file
   int count;
 
   // Returns a key of the key file, or null if the key file does not contain the name or the

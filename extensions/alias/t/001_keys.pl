@@ -114,7 +114,7 @@ foreach my $lines (sort keys %wrong)
 	refused({ sqlstate => 'F0000', message => "line $number of the key file is invalid", detail => $reason, hint => 'Correct the line' }, $reason);
 }
 
-# A session uses the keys that it has read until the configuration is reloaded.
+# Until the configuration is reloaded, a session uses the keys that it has already read.
 write_keys("photos 0 $key{one}\n");
 my $session = $node->session;
 my ($old_alias, $old_token) = split /\|/, $session->query_safe("SELECT snowflake.alias(77, 'photos'), snowflake.token(77, 'photos')");
@@ -184,7 +184,7 @@ sub memory_of
 		my $error = $session->{stderr};
 		$session->{stderr} = '';
 		return pack 'H*', slurp_file($file) =~ tr/\n//dr if $error eq '';
-		note($error);    # the memory was freed after the session had read its memory map
+		note($error);    # the session freed memory after it had read /proc/self/maps
 	}
 	die 'the memory cannot be read';
 }
