@@ -41,7 +41,7 @@ constinit Target target{};
 constinit bool own_server = false;
 constinit char warning[256]{};  // a warning that makes the lease server's answer invalid
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // all other messages of the lease server
+constinit char remarks[kMostRemarks][256]{};  // messages of the lease server except the warning
 constinit int remark_count = 0;
 
 // If a wait for a synchronous standby was cancelled, SyncRepWaitForLSN() sends a warning. The name

@@ -1,7 +1,7 @@
 // An exchange with the lease server connects, sends a request, reads all results and disconnects.
 //
-// Each exchange with the lease server uses its own connection. Therefore the lease worker never
-// reads a late answer, and never needs an idle connection to stay open.
+// Each exchange with the lease server uses its own connection. A new connection never receives a
+// late answer to an earlier request. The lease worker does not keep idle connections open.
 //
 // The lease worker uses an answer only after the COMMIT of the lease server's transaction has
 // succeeded. The lease worker discards an answer if the lease server's wait for a synchronous

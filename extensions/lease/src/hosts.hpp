@@ -1,8 +1,8 @@
 // Chooses one address of one host from the connection string.
 //
 // libpq tries the next host only if it cannot connect, and blocks while it looks up a host name.
-// Therefore this code passes only one address to libpq for each request. The lease worker keeps
-// using a host that answers.
+// For each request, this code passes only one address to libpq, so that libpq never looks up a host
+// name. The lease worker keeps using a host that answers.
 #pragma once
 
 #include "resolver.hpp"

@@ -11,7 +11,7 @@ namespace snowflake::lease {
 
 namespace {
 
-constexpr int64_t kUrgentPauseMs = 1'000;  // the pause while sessions wait for a lease
+constexpr int64_t kUrgentPauseMs = 1'000;  // longest pause between requests while sessions wait
 
 // Returns true if the PostgreSQL server is shutting down, and false if only the lease worker must
 // end. The postmaster writes "stopping" to postmaster.pid before it ends its child processes.
@@ -140,7 +140,8 @@ void snowflake_lease_main(Datum) {
   pqsignal(SIGHUP, SignalHandlerForConfigReload);
   BackgroundWorkerUnblockSignals();
   // Makes the lease worker visible in pg_stat_activity, so that an administrator can end the lease
-  // worker. The column "state" stays null, because scripts often end sessions whose state is idle.
+  // worker. The column "state" of pg_stat_activity stays null for the lease worker, because scripts
+  // often end sessions whose state is idle.
   BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
   find_port();
   work();

@@ -2,10 +2,10 @@
 //
 // getaddrinfo() cannot be interrupted, and waits 20 s or more for a name server that does not
 // answer. A thread cannot call getaddrinfo(), because of PostgreSQL's signal handlers and
-// longjmp(). A background worker that looks up the host would delay the stop of the server. A child
-// process therefore calls getaddrinfo(), and the lease worker can kill the child at any time. The
-// child process detaches from shared memory and from the log's pipe, so that the server can stop
-// and start.
+// longjmp(). A background worker that looks up the host would delay the stop of the server. The
+// lease worker calls getaddrinfo() in a child process, which the lease worker can kill at any time.
+// The child process detaches from shared memory and from the log's pipe, so that the server can
+// stop and start.
 #pragma once
 
 #include "waiting.hpp"

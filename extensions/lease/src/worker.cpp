@@ -191,8 +191,8 @@ void receive(const Reply& reply) {
   due_in(std::max(renew_after(answer.until_ms - reply.sent_ms), kShortestPauseMs));
 }
 
-// Returns the timeout of a request to one host. A short lease makes the timeout shorter, so that
-// the lease worker can try several hosts before the lease ends.
+// Returns the timeout of a request to one host. If leases are short, the timeout of a request is
+// shorter, so that the lease worker can try several hosts before the lease ends.
 int timeout_ms() {
   return static_cast<int>(std::clamp(port->lease_ms / 3, kShortestTimeoutMs, kLongestTimeoutMs));
 }

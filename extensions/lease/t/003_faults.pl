@@ -85,7 +85,7 @@ $server->create_database('other');
 goes_on_when_recreated(0, 'ids of a database that was created again are above the old ones, with the clock set back');
 goes_on_when_recreated(1, 'ids of a database that was created again are above the old ones, over a crash restart');
 
-# Ends the process that renews the lease by SIGKILL, and later by pg_terminate_backend().
+# Kills the lease worker with SIGKILL, and ends the next lease worker with pg_terminate_backend().
 my $worker = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'snowflake lease'};
 my $first = $server->safe_psql('postgres', $worker);
 my $incarnation = $server->safe_psql('postgres', 'SELECT incarnation FROM snowflake.lease');

@@ -172,7 +172,7 @@ foreach my $message (@messages)
 	my $start = quotemeta(($message =~ /^(.*?)(?:: |\xe2|$)/)[0]);
 	ok((grep { /^(?:snowflake: )?$start/ } keys %formats), "the sources contain the message: $message");
 }
-# The error message of a wrong password must name the file in which the test corrects the password.
+# After ALTER ROLE changes a server's password, requests must fail until the test corrects the server's password file.
 $lease_server->safe_psql('fleet', q{ALTER ROLE north PASSWORD 'another'});
 ask_now($server{north});
 $server{north}->poll_query_until('app', q{SELECT last_message LIKE '%password authentication failed%' FROM snowflake.lease}) or die 'no error';
@@ -223,7 +223,8 @@ my $region = $west->safe_psql('app', 'SELECT region, incarnation FROM snowflake.
 $lease_server->safe_psql('fleet', 'UPDATE snowflake_fleet.region SET until_ms = floor_ms');
 ask_now();
 ok(waits(), 'after rows were changed the lease server waits for an operator');
-# Because max_skew is small, confirm_data_loss() keeps even the lease of a server that has just started.
+# confirm_data_loss() keeps a lease only if the lease ends more than two times max_skew after the call. A small max_skew
+# keeps even the short lease of a server that has just started.
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));

@@ -52,7 +52,7 @@ sub mints_through_lost_time
 	my ($node, $what) = @_;
 	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'no end of recovery';
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM photos'), '40000', "$what: some rows are lost");
-	$node->clock->set($marked / 1000 - time - 5);    # 5 s in which the test can start a session
+	$node->clock->set($marked / 1000 - time - 5);    # 5 s before the lost rows, because a session must start first
 	$twice += mint($node);
 	is($node->safe_psql('postgres', "SELECT snowflake.time_of(min(id)) < '$until' FROM photos WHERE snowflake.region_of(id) <> 0"), 't',
 		"$what: its first id is earlier than the last lost one");

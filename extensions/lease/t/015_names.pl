@@ -59,7 +59,7 @@ $server->start;
 ok(looked_up(), 'after a restart a child process of the worker looks up the name');
 stops('an immediate stop while a name is looked up', 'immediate');
 
-# The look-up of the lease server's host name must be repeated after a time limit.
+# If the look-up of the lease server's host name times out, the lease worker must repeat the look-up.
 $server->start;
 ok($server->poll_query_until('postgres', q{SELECT last_message LIKE '%the look-up of host name "fleet.example" did not answer in time' FROM snowflake.lease}), 'the view lease shows that the look-up did not answer in time')
   or diag $server->safe_psql('postgres', 'SELECT * FROM snowflake.lease');

@@ -41,7 +41,7 @@ is(count_in_log(qr/^WARNING:/m), 0, 'no line of the log begins with WARNING, wit
 sub missed { return $server->poll_query_until('postgres', "SELECT missed_renewals >= $_[0] FROM snowflake.lease"); }
 $lease_server->stop;
 missed(6) or die 'not missed';
-# The first renewal may fail with another error, because the lease server may not have stopped completely.
+# The first failed renewal may have another cause than later renewals, because the lease server may still be stopping.
 my @causes = $server->log_content =~ /WARNING:  (snowflake: could not connect.*)/g;
 my %said;
 $said{$_}++ foreach @causes;

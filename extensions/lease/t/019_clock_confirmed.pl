@@ -1,5 +1,5 @@
-# Tests steps of a server's clock, which an operator otherwise confirms by accept_clock(). If the clocks of the server
-# and of the lease server agree after the step, accept_clock() is not needed.
+# Tests when a server accepts a step of its clock without a call of accept_clock() by an operator. If the clocks of the
+# server and of the lease server agree after the step, accept_clock() is not needed.
 
 use strict;
 use warnings FATAL => 'all';
@@ -23,8 +23,8 @@ $server->start;
 $server->safe_psql('postgres', 'CREATE EXTENSION snowflake');
 my ($before) = $server->ids('SELECT snowflake.next_id(1)');
 
-# Steps the clock while a renewal of the lease waits for the lease server. A renewal that was sent before the clock step
-# must not confirm the time after the step.
+# Steps the clock while a renewal of the lease waits for the lease server. The answer to a renewal that was sent before
+# the clock step must not make the server accept the step.
 my $operator = $lease_server->background_psql('postgres');
 $operator->query_safe('BEGIN; LOCK TABLE snowflake_fleet.fleet');
 $lease_server->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'alpha' AND wait_event_type = 'Lock')})

@@ -63,7 +63,7 @@ like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: 
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],
 	qr/schema "snowflake_fleet" already exists/, 'the script fails if it runs a second time');
 
-# create_fleet() can be called again with another layout, until a server may have minted an id.
+# create_fleet() can replace a fleet and its bit layout of ids, unless a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
 like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
@@ -92,8 +92,8 @@ is(lines_of(qr/LOG:  snowflake_fleet: acquire of server alpha \(incarnation \d+,
 like(health(q{granting, reason, since > now() - interval '1 min'}), qr/^t\|no region of server (?:alpha|beta) is free\|t$/, 'health names a server without a free region');
 is(sql(q{SELECT refused FROM snowflake_fleet.servers WHERE server = 'alpha'}), 'full', 'the view servers shows the refusal');
 
-# A request for a lease waits for a lock while another transaction grants leases. The time of this wait must not count
-# as a difference between clocks.
+# A request for a lease waits for a lock while another transaction grants leases. The time that a request waits for the
+# lock must not count as a difference between clocks.
 rewrite('until_ms = 5, floor_ms = 5, incarnation = 0, state = $$given_back$$');
 my $holder = $lease_server->background_psql('postgres', on_error_stop => 0);
 $holder->query_safe('BEGIN; SELECT snowflake_fleet.lock_fleet()');

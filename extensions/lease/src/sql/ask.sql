@@ -1,7 +1,7 @@
 -- ask(), by which the lease worker of a server requests a lease, and the checks of its arguments.
 
--- Two server runs use the same region if the first run sends a report, then the second run, and then the first run
--- again.
+-- conflict_of() finds a conflict if two server runs report the same static region in turn. A restart is not a conflict,
+-- because the old run sends no more reports.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,

@@ -81,7 +81,8 @@ DECLARE
 BEGIN
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
-    -- If the region has no row and fresh_ms is not 0, bind_regions() creates a row with the state "lost".
+    -- If the table "region" has no row for the region, bind_regions() creates the row. After confirm_data_loss(),
+    -- fresh_ms is not 0, and the new row has the state "lost".
     IF NOT FOUND THEN
       RETURN fleet.fresh_ms <> 0;
     END IF;

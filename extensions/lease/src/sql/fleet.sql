@@ -7,31 +7,31 @@ COMMENT ON SCHEMA snowflake_fleet IS
 -- Times are ms since 1970.
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  id bigint NOT NULL CHECK (id > 0),             -- a random number, by which servers detect another lease server
+  id bigint NOT NULL CHECK (id > 0),             -- a random number that identifies the fleet
   -- A new term begins when an administrator calls confirm_data_loss() after the lease server was restored. The upper
   -- bits of `term` are the time of this call, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
   -- The clocks of a server and of the lease server were both past this time when the server sent a request.
   newest_ms bigint NOT NULL DEFAULT 0,
-  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest grant of a region, max_lead included
+  longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest lease of a region, plus max_lead of create_fleet()
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
   halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
   halted_by text,                                -- that server
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- After confirm_data_loss(), a server may keep its leased region only if the lease ends after adopt_ms. If adopt_ms
-  -- is 0, no server may keep its region.
+  -- confirm_data_loss() sets the time adopt_ms. A server may continue a lease that this database lost only if the lease
+  -- ends after adopt_ms. If the column adopt_ms is 0, no server may continue a lost lease.
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- If a region has no row, the first lease of the region begins at fresh_ms, because all lost leases have ended by
-  -- then.
+  -- After confirm_data_loss(), all lost leases have ended by the time fresh_ms. If a region has no row in the table
+  -- "region", the first lease of the region begins at fresh_ms.
   fresh_ms bigint NOT NULL DEFAULT 0,
   -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request of a
   -- server sets this column.
   seal bigint,
-  -- The next four columns contain the result of whereabouts() when the lease server last sent an answer. With these
-  -- values, the lease server detects later that the database was copied.
+  -- The next four columns contain the result of whereabouts() when the lease server last sent an answer. If the result
+  -- of whereabouts() differs from the four columns, the lease server detects that the database was copied.
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,
@@ -145,8 +145,8 @@ BEGIN
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
-  -- The fleet gets a new id. An earlier dump may have a shorter limit for leases, and no server must accept leases from
-  -- that dump.
+  -- Replaces the id of the fleet, so that servers reject a lease server that is restored from an earlier dump. The
+  -- limit for the length of leases (longest_ms) may be shorter in the dump.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

@@ -3,8 +3,9 @@
 CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
   server text REFERENCES snowflake_fleet.server, -- the server to which the region belongs; null: no server
-  -- The state "given_back" is also the state of a region that was never leased. The state "lost" means that a server
-  -- may keep its lease after confirm_data_loss().
+  -- The state "given_back" is also the state of a region that was never leased. The state "lost" means that this
+  -- database may lack the newest lease of the region. After confirm_data_loss(), the server that has the newest lease
+  -- may continue the lease.
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
   floor_ms bigint NOT NULL DEFAULT 0,            -- floor_ms decreases only after confirm_data_loss()
@@ -31,7 +32,7 @@ CREATE TABLE snowflake_fleet.static_region (
   incarnation bigint NOT NULL,
   server text NOT NULL,
   client_addr inet,
-  since timestamptz NOT NULL,                    -- the first report of this run of the postmaster
+  since timestamptz NOT NULL,                    -- the time of the first report of this server run (incarnation)
   last_request timestamptz NOT NULL,
   PRIMARY KEY (region, incarnation)
 );

@@ -1,5 +1,6 @@
--- Functions with which a DBA ends a lease, or confirms that leases were lost. An operator can repeat each call of these
--- functions. With dry_run => true, a function only returns the changes that it would make.
+-- Functions with which a DBA ends a lease, or confirms that leases were lost. A DBA can repeat a call of
+-- revoke_lease(), confirm_dead(), confirm_no_data_loss() or confirm_data_loss(). With dry_run => true, a function only
+-- returns the changes that it would make.
 
 CREATE FUNCTION snowflake_fleet.require_row(held snowflake_fleet.region, number integer) RETURNS void
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

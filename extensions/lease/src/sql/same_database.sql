@@ -25,9 +25,9 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   '`directory` contains the time at which the file PG_VERSION was changed. It is null if the owner of the extension '
   'may not read the file. Restoring a disk from a snapshot does not change the properties that whereabouts() returns';
 
--- The signature of a row includes the id of the transaction that wrote the row. Rows that COPY or replication has
--- written therefore have no valid signature. The signature also includes the contents of the row, because a transaction
--- can call a function and then change the row manually.
+-- The signature of a row includes the id of the transaction that wrote the row. A row that COPY or replication has
+-- written has another transaction id, so its signature is invalid. The signature also includes the contents of the row,
+-- because a transaction can call a function and then change the row manually.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$

@@ -5,7 +5,7 @@ CREATE TABLE snowflake_fleet.server (
   role oid NOT NULL,            -- the role of the server, to detect that the role was renamed
   added timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
   removed timestamptz,
-  last_request timestamptz,            -- the time of the last request of the server
+  last_request timestamptz,            -- the time of the server's last request about a lease
   signature bigint NOT NULL DEFAULT 0  -- as in snowflake_fleet.fleet
 );
 COMMENT ON TABLE snowflake_fleet.server IS

@@ -9,7 +9,8 @@ use parent 'Snowflake::Node';
 
 use PostgreSQL::Test::Utils ();
 
-# The layout 41/5+8/10 of ids, encoded as one number (seal) as in src/core/seal.hpp.
+# The id layout with 41 bits for the time, 5 for the region, 8 for the shard and 10 for the sequence. The layout is
+# encoded as one number (seal), as in src/core/seal.hpp.
 our $seal = 1735689600000 * 2012500 + 22 * 57500 + 5 * 2300 + 8 * 92 + 10 * 4;
 
 # Creates a server with fsync = on, because a lease server refuses requests without fsync.
