@@ -1,5 +1,6 @@
--- alter_shards() runs one statement in the schema of every shard. The statement names tables without a schema, and runs
--- with only the shard's schema in search_path. The statement does not find a table that exists only in another schema.
+-- alter_shards() runs one statement in the schema of every shard. A statement of alter_shards() names tables without a
+-- schema, and runs with only the shard's schema in search_path. A statement of alter_shards() does not find a table
+-- that exists only in another schema.
 
 CREATE FUNCTION snowflake.schemas_of_shards(shards int4range, prefix text, OUT shard integer, OUT schema name)
   RETURNS SETOF record
@@ -23,8 +24,8 @@ BEGIN
                     'schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
-  -- If the schemas of the shards had several owners, the statement could call a function of one owner with the rights
-  -- of another owner.
+  -- If the schemas of the shards had several owners, a statement of alter_shards() could call one owner's function with
+  -- another owner's rights.
   SELECT string_agg(DISTINCT nspowner::regrole::text, ', ') INTO owners
     FROM generate_series(lower(shards), upper(shards) - 1) AS s JOIN pg_namespace ON nspname = prefix || s
   HAVING count(DISTINCT nspowner) > 1;

@@ -42,8 +42,8 @@ BEGIN
   IF NOT has_schema_privilege(class.relowner, quote_ident(target)::regnamespace, 'CREATE') THEN
     home := snowflake.make_scratch(class.relowner);
   END IF;
-  -- The template's schema is in search_path, because with partial => true an expression can use an object that was not
-  -- copied.
+  -- The template's schema is in search_path, because an expression may use an object that create_shards(partial =>
+  -- true) has not copied.
   PERFORM snowflake.run_steps(source, shard, '{0,1,2}', true,
     concat_ws(', ', nullif(quote_ident(home), quote_ident(target)), quote_ident(target),
               class.relnamespace::regnamespace, 'pg_temp'));

@@ -156,6 +156,7 @@ BEGIN
       DETAIL = format('The start must be finite and not in the future. The clock shows %s.', clock_timestamp()),
       HINT = 'Pass the time of the oldest row as "since", or omit "since".';
   END IF;
+  -- A step of 2, 3, 4 or 6 months divides each year in the same way, from January 1 on.
   IF months > 0 THEN
     RETURN date_trunc('month', first) - make_interval(months =>
       ((extract(year FROM first) * 12 + extract(month FROM first) - 1)::integer % months));
@@ -187,7 +188,6 @@ BEGIN
   form := CASE WHEN months > 0 AND months % 12 = 0 THEN 'YYYY' WHEN months > 0 THEN 'YYYY_MM'
                WHEN seconds >= 86400 THEN 'YYYY_MM_DD' ELSE 'YYYY_MM_DD_HH24MI' END;
   LOOP
-    -- Partitions of several months are counted from January 1, so that each year is divided in the same way.
     stop := start + step;
     PERFORM snowflake.add_partition(parent, snowflake.partition_name(parent, to_char(start, form)),
       format('FOR VALUES FROM (%L) TO (%L)', snowflake.min_id(greatest(start AT TIME ZONE 'UTC', epoch)),

@@ -61,7 +61,7 @@ CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS 
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- The other steps, for foreign keys, owners, privileges and comments, are left out because they contain no
+  -- The steps 3 and 5 to 8, for example foreign keys, privileges and comments, are left out, because they contain no
   -- expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
@@ -101,7 +101,7 @@ BEGIN
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
                   WHERE attempt = 2) AS t USING (statement);
-    -- A second comparison is useless if the two tables have different owners.
+    -- If the two tables have different owners, the second attempt is not needed, because the tables cannot be equal.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;

@@ -1,4 +1,4 @@
--- Finds objects that create_shards() cannot copy. Each function finds one kind of object.
+-- Finds objects that create_shards() cannot copy.
 
 CREATE FUNCTION snowflake.odd_objects(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
@@ -13,8 +13,8 @@ BEGIN
    WHERE refclassid = 'pg_namespace'::regclass AND refobjid = template AND deptype IN ('n', 'a')
      AND classid <> 'pg_statistic_ext'::regclass
      AND NOT (classid = 'pg_class'::regclass AND objid = ANY (tab))
-     -- Members of an extension, and sequences of identity columns, need no copy. CREATE EXTENSION creates the members,
-     -- and CREATE TABLE creates the sequences.
+     -- Members of an extension, and sequences of identity columns, need no copy. CREATE EXTENSION creates the members
+     -- of an extension, and CREATE TABLE creates the sequences of identity columns.
      AND NOT EXISTS (SELECT FROM pg_depend AS m WHERE m.classid = d.classid AND m.objid = d.objid
                                                   AND m.objsubid = 0 AND m.deptype IN ('e', 'i'));
 END
