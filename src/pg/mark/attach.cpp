@@ -52,8 +52,8 @@ void check_clock_by_mark() {
 
 struct Attachment {
   bool to_claim;
-  // True if another session has checked the stored layout, fleet number and origin fingerprint
-  // within the last second.
+  // True if another session has made the checks of check_seal(), check_fleet() and
+  // check_fingerprint() within the last second.
   bool all_checked;
   Facts facts;
   StateSequences sequences;
@@ -128,7 +128,8 @@ Next adopt_mark(Attachment& a) {
 }
 
 // The region is checked before the shard counters are raised, because shard counters cannot be
-// lowered. After a recovery of the lease server, a leased region may begin far in the future.
+// lowered. After a recovery of the lease server, the earliest allowed time of ids in a leased
+// region may be far in the future.
 Next bind_to_mark(Attachment& a) {
   if (a.facts.highest_mark_ms == 0) log_first_mark(a.facts.mark_ms, a.facts.clock_ms);
   if (!a.all_checked) record_clone(*a.state, a.facts.moved);

@@ -5,8 +5,9 @@
 namespace snowflake::pg {
 
 // Makes all checks that must pass before a session mints, and attaches the session to the
-// high-water mark (bind_mark()). If the high-water mark is new in this server run, attach() raises
-// the shard counters to the mark. The function attach() never writes the high-water mark.
+// high-water mark (bind_mark()). If the high-water mark exceeds all marks that were read or written
+// since server start, attach() raises the shard counters to the mark. The function attach() never
+// writes the high-water mark.
 //
 // If the session is still not attached to the high-water mark when attach() returns, the caller
 // must call attach() again. If `to_claim` is true (the caller mints) and no lease covers the

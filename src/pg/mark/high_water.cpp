@@ -42,8 +42,8 @@ struct MarkUpdate {
   bool lowered;
 };
 
-// Raises the stored high-water mark to `wanted` if the stored high-water mark is less than `needed`
-// + `least`.
+// Raises the stored high-water mark to `wanted` if the mark is less than `least` milliseconds after
+// the time `needed`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -70,17 +70,18 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// If the high-water mark is less than half of "snowflake.reserve" above `position`, writes a mark
-// that is one reserve above `position`. The new high-water mark is not later than the end of the
-// lease.
+// Writes a new high-water mark if the mark is less than half of "snowflake.reserve" after the time
+// of `position`. The new high-water mark is "snowflake.reserve" after the time of `position`, but
+// not after the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Returns whether the session is still attached to the high-water mark. REQUIRES a relation lock,
-// because locking a relation processes invalidation messages.
+// Returns whether the session's published limit is still valid and the sequence
+// snowflake.high_water still has the same storage. REQUIRES a relation lock, because locking a
+// relation processes invalidation messages.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
@@ -94,8 +95,10 @@ bool flush_mark(XLogRecPtr lsn) {
   return true;
 }
 
-// Writes and flushes the next high-water mark if necessary, publishes a limit, and returns 0. If
-// the stored mark is far ahead of the clock, returns the stored mark and publishes no limit.
+// Publishes a limit of ids above `position`, after writing and flushing the next high-water mark if
+// necessary. If the stored high-water mark is far ahead of the clock, extend_and_publish()
+// publishes no limit of ids, and returns the mark. The normal return value of extend_and_publish()
+// is 0.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
@@ -116,8 +119,7 @@ int64_t extend_and_publish(Relation mark, uint64_t position) {
   return 0;
 }
 
-// record_minting() is called without locks, once or twice while ids use up the time of
-// "snowflake.reserve".
+// record_minting() is called without locks, at the end of extend_limit() and of extend_early().
 void record_minting() {
   end_refusals(*hold.state);
   check_clock_error();
@@ -131,7 +133,8 @@ void give_up_mark() {
   reset_hold();
 }
 
-// The next high-water mark is written when ids have used half of the time of "snowflake.reserve".
+// Returns half of the time interval "snowflake.reserve" as a number of positions (tick and sequence
+// number).
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -178,7 +181,7 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have published a greater limit since this session last read the limit.
+  // Another session may have raised the published limit of ids since this session read the limit.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;
@@ -204,8 +207,8 @@ void extend_limit(uint64_t position, WaitBudget& budget) {
       ahead_ms = extend_and_publish(mark, position);
     }
   }
-  // The limit is published before the relation lock is released, so that a waiting DROP EXTENSION
-  // sees the last limit.
+  // The limit of ids is published before the lock on the sequence snowflake.high_water is released,
+  // so that a waiting DROP EXTENSION sees the limit.
   relation_close(mark, RowExclusiveLock);
   if (ahead_ms != 0) wait_for_mark(ahead_ms, budget);
   if (hold.good()) record_minting();

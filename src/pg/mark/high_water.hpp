@@ -1,10 +1,10 @@
 // The durable high-water mark of a database is a time in milliseconds since 1970. Every returned id
 // of the database has an earlier time than the high-water mark.
 //
-// The high-water mark is the value of sequence snowflake.high_water. Sessions claim positions only
-// below the *published limit*, which is a high-water mark whose WAL record is flushed. After a
-// crash, a promotion or a restore, the stored high-water mark is above every returned id. The first
-// session of a server run raises the shard counters to the high-water mark.
+// The high-water mark is the value of sequence snowflake.high_water. Sessions mint ids only below
+// the *published limit*, which is a high-water mark whose WAL record is flushed. After a crash, a
+// promotion or a restore, the stored high-water mark is above every returned id. The first session
+// of a server run raises the shard counters to the high-water mark.
 //
 // Invariants
 //  1. The stored high-water mark is never less than the published limit, because the mark is
@@ -13,9 +13,9 @@
 //     session that claims ids reads the limit (acquire) before the shard counter.
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. A
-//     session that finds a lowered value removes the published limit, and writes the old value
-//     again. When the published limit is removed, the generation number changes, so that all
-//     sessions attach again.
+//     session that finds a lowered value of the sequence removes the published limit of ids, and
+//     writes the old value again. When the published limit is removed, the generation number
+//     changes, so that all sessions attach again.
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to
@@ -31,16 +31,17 @@
 
 namespace snowflake::pg {
 
-// Publishes a limit above `position`, after writing and flushing the high-water mark if necessary.
-// After extend_limit(), the caller must try again to get an id, because extend_limit() may have
-// detached the session from the high-water mark.
+// Publishes a limit of ids above `position` (tick and sequence number). If necessary,
+// extend_limit() first writes and flushes a new high-water mark. After extend_limit(), the caller
+// must try again to mint, because the published limit may have been withdrawn in the meantime.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
-// Writes the next high-water mark when ids have used half of the time of "snowflake.reserve". The
-// WAL writer flushes the next high-water mark later. If a role has lowered the mark, extend_early()
-// writes the old mark again and flushes it. The function extend_early() never waits for a lock and
-// never fails. A session also calls extend_early() after its first claim, and after an error, to
-// record that the database mints.
+// Writes a new high-water mark if the mark is less than half of "snowflake.reserve" after the time
+// of `position`. The WAL writer flushes the new high-water mark later. If a role has lowered the
+// value of the sequence snowflake.high_water, extend_early() writes and flushes the old value
+// again. The function extend_early() never waits for a lock and never fails. A session also calls
+// extend_early() after its first id, and after an error, to record that calls are no longer
+// refused.
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

@@ -1,6 +1,6 @@
 // Records high-water marks that DROP EXTENSION, or a rollback of CREATE EXTENSION, removes. Ids
-// below a removed high-water mark may already have been returned. CREATE EXTENSION in the same
-// server run starts above every removed high-water mark.
+// below a removed high-water mark may already have been returned. The next CREATE EXTENSION in the
+// same server run stores a high-water mark that is not below any removed mark.
 #pragma once
 
 #include <cstdint>
