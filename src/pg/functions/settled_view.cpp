@@ -26,8 +26,8 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// If a transaction has locked the stored layout (seal), settled_before() reports that the
-// high-water mark is locked, because such a transaction also locks the high-water mark.
+// Every transaction that locks the stored layout (seal) also locks the high-water mark. If the
+// stored layout is locked, ask() reports that the high-water mark is locked (HeldBy::mark).
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

@@ -1,11 +1,11 @@
 // The hash support function of the operator class snowflake.by_shard, for PARTITION BY HASH (id
 // snowflake.by_shard).
 //
-// The hash function accepts any number, even if the number is not an id. The planner can pass
-// numbers that are not ids, for example in = ANY(...), joins or parameters. The partition of a row
-// depends on the layout of ids, so the hash function checks the stored layout (seal). If a restored
-// dump has another layout, INSERT and SELECT raise an error for tables partitioned by
-// snowflake.by_shard.
+// The hash function accepts any number, even if the number is not an id. The planner can call the
+// hash function with values of = ANY(...), joins or parameters, which need not be ids. The
+// partition of a row depends on the layout of ids, so the hash function checks the stored layout
+// (seal). If a restored dump and the database have different layouts of ids, INSERT and SELECT
+// raise an error for tables partitioned by snowflake.by_shard.
 
 #include "core/by_shard.hpp"
 #include "pg/errors/errors_routing.hpp"

@@ -22,8 +22,9 @@ void check_relation(const RangeVar* relation) {
   check_name(relation->relname);
 }
 
-// Checks a qualified name in a statement. The name must have `parts` parts and begin with the name
-// of a relation.
+// Raises an error if a name in a DROP or COMMENT statement contains a schema, or names a relation
+// of pg_catalog. The argument `parts` is the number of parts of a name without a schema, for
+// example 2 for a column of a table.
 void check_names(List* names, int parts) {
   if (list_length(names) != parts) error_statement_leads_out(NameListToString(names));
   check_name(strVal(linitial(names)));

@@ -25,8 +25,8 @@ Oid qualify(RangeVar* name) {
   }
 }
 
-// Returns true for the extensions whose tables are read by a session that mints, a server with
-// leases, or a router.
+// Returns true for the extensions whose tables are read to mint ids, to lease regions, or to route
+// queries to shards.
 bool is_guarded(const char* extension) {
   return extension != nullptr &&
          (strcmp(extension, "snowflake") == 0 || strcmp(extension, "snowflake_fleet") == 0 ||
@@ -123,8 +123,8 @@ void before_utility(PlannedStmt* planned, const char* query, bool read_only_tree
 }  // namespace
 
 // The first call of the event trigger snowflake_guard_commands loads the library, which installs
-// hooks for later commands. In the command that loads the library, the event trigger makes the
-// check, because the hook was installed too late.
+// hooks for later commands. The event trigger calls check_statement() for the command that loads
+// the library, because the hook is installed too late to check the command.
 SF_SQL_FUNCTION(guard_commands) {
   if (!CALLED_AS_EVENT_TRIGGER(fcinfo)) elog(ERROR, "not called as an event trigger");
   check_statement(reinterpret_cast<EventTriggerData*>(fcinfo->context)->parsetree);

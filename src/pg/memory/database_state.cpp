@@ -143,7 +143,8 @@ bool would_change_origin(const DatabaseState& state) {
 
 enum class Published { yes, try_again, no_room };
 
-// The argument `former` is null if the database has no shared state yet.
+// Publishes the shared state in `segment`, which replaces the shared state `former`. The member
+// former.state is null if the database has no shared state yet.
 Published publish_state(dsm_segment* segment, const KnownState& former) {
   DatabaseState& made = *state_in(segment);
   Published result{};
@@ -278,14 +279,14 @@ void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
 
 // Lets the newest session of the database choose region and shards. Returns the region, and the
 // earliest time for ids of the region, because another database may have used the region before.
-// Ids of the former region and shards stay below the old published limit, even if sessions are
-// still minting such ids. REQUIRES shared_state->lock in exclusive mode.
+// Other sessions may still mint ids of the former region and shards, but only below the old
+// published limit. REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
   if (leased()) return leased_region_under_lock();
-  // The call of left_ms() comes first, because a database may change its shards without leaving its
-  // region.
+  // left_ms() is called before record_region_mark(), because record_region_mark() can raise
+  // left_ms() to the database's own high-water mark.
   const int32_t region = state.origin.region();
   const RegionHold held{region, postmaster_memory->regions.left_ms(region)};
   record_region_mark(state, state.limits.highest_ms());
@@ -350,7 +351,8 @@ void withdraw_limit(DatabaseState& state) {
 
 namespace {
 
-// The array contains all mapped databases while lock_all_databases() holds the lock.
+// The array `all` contains the mapped shared state of every database between lock_all_databases()
+// and unlock_all_databases().
 constinit Mapping all[kMostDatabases]{};
 constinit size_t all_count = 0;
 

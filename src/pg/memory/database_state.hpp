@@ -1,10 +1,10 @@
 // The shared state of a database that mints contains shard counters, open transactions that have
 // minted, statistics, and the published limit. Two databases share only shared_state->lock.
 //
-// The shared state of a database is a pinned segment of dynamic shared memory, for one layout. The
-// segment of a database is freed after DROP DATABASE, or after CREATE EXTENSION with another
-// layout. Sessions that still use the layout of a replaced segment keep their mapping of the
-// segment.
+// The shared state of a database is a pinned segment of dynamic shared memory, for one layout of
+// ids. The segment of a database is freed after DROP DATABASE, or after CREATE EXTENSION with
+// another layout. Sessions that still use the layout of a replaced segment keep their mapping of
+// the segment.
 //
 // Locking rules
 //  - The server-wide lock in core/limits.hpp is shared_state->lock. The page lock in
@@ -51,7 +51,7 @@ struct alignas(64) MintSlot {
 // sessions and by the shard counters.
 struct alignas(64) DatabaseState {
   Limits limits;
-  std::atomic<int64_t> seal_checked_us;   // time of the last check on the monotonic clock, or 0
+  std::atomic<int64_t> seal_checked_us;   // monotonic time of the last check of the layout, or 0
   std::atomic<int64_t> fleet_checked_us;  // time of the last check of the fleet's identifier, or 0
   std::atomic<bool> cloned;
   Oid database;       // constant
@@ -62,8 +62,8 @@ struct alignas(64) DatabaseState {
   alignas(64) Settled settled;
   mutable Statistics statistics;
 
-  // After reset_checks(), the next session that calls attach() must check the stored layout and the
-  // fleet number again.
+  // After reset_checks(), the next call of attach() must check the stored layout and the fleet
+  // (group of servers) of the database again.
   void reset_checks() {
     seal_checked_us.store(0, std::memory_order_relaxed);
     fleet_checked_us.store(0, std::memory_order_relaxed);
@@ -74,10 +74,10 @@ struct alignas(64) DatabaseState {
 
 // find_database_state() returns null if the database has no shared state.
 //
-// find_or_take_database_state() returns null only if other databases use the shared state of all
-// most_databases() databases. The shared state of another layout is replaced, because the extension
-// may have been created again. REQUIRES a lock on the sequence snowflake.high_water of the
-// extension whose layout the session uses.
+// find_or_take_database_state() returns null only if most_databases() other databases have shared
+// state. If the shared state has another layout of ids, find_or_take_database_state() replaces the
+// shared state, because the extension may have been created again. REQUIRES a lock on the sequence
+// snowflake.high_water of the extension whose layout the session uses.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -98,7 +98,8 @@ bool has_or_may_take_state();
 inline Shard& shard_counter(Shard* counters, uint32_t shard) {
   return counters[shard % kMaxShardCounters];
 }
-// After raise_floor() returns, no session can claim a position below `position`.
+// After raise_floor() returns, no session can mint an id below `position` (tick and sequence
+// number).
 void raise_floor(const DatabaseState& state, uint64_t position);
 
 MarkIdentity mark_of(const DatabaseState& state);
@@ -108,7 +109,7 @@ MarkIdentity mark_of(const DatabaseState& state);
 extern ShardSet owned_shards;
 
 // Returns region and shards of the database. If the database has no id yet, returns the session's
-// settings.
+// values of "snowflake.region" and "snowflake.owned_shards".
 struct OriginInUse {
   int32_t region;  // kNoRegion: leased
   ShardSet shards;
@@ -117,8 +118,8 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns region and shards of a database. Returns no value if they were chosen by a session that
-// started before the time `than`.
+// Returns region and shards of a database. Returns no value if the session that chose the region
+// and shards started before the time `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
 // bind_mark() lets the newest session choose region and shards, and copies the shards to

@@ -24,7 +24,7 @@ struct LeaseReport {
 };
 
 struct LeasePort {
-  const char* version;  // The library snowflake_fleet must have the same version.
+  const char* version;  // The version must be equal to the version of the library snowflake_fleet.
 
   // Settings that a reload can change are pointers; other settings need a restart of the server.
   const char* conninfo;
@@ -43,7 +43,8 @@ struct LeasePort {
   // These function pointers call the member functions of LeaseMemory that have the same names.
   // begin() and forget() first withdraw the published limits of all databases. forget() returns a
   // lease, which the lease worker must then give back to the lease server. The argument
-  // `asked_offset_us` is the clock offset before the request; a granted lease confirms this offset.
+  // `asked_offset_us` is the clock offset (wall clock minus time since boot) before the request. A
+  // granted lease confirms a jump of the wall clock before the request, like accept_clock().
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

@@ -1,8 +1,9 @@
 // The lease of the region in which this server mints. Times are milliseconds since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
-//  - shared_state->lock is required to raise `highest` and to read a region. The lease worker
-//    changes the lease under shared_state->lock, after all published limits were withdrawn.
+//  - A process must hold shared_state->lock to raise the member `highest` of the lease, or to read
+//    the leased region. The lease worker changes the lease under shared_state->lock, after all
+//    published limits were withdrawn.
 //  - While the server holds a region, `until` of the lease never decreases, and can be read without
 //    a lock.
 #pragma once
@@ -20,9 +21,9 @@ bool reports_region();
 
 bool lease_worker_runs();
 
-// Returns the number of the fleet (group of servers) that a database stores before its first id, or
-// 0 without leases. Before a lease server has answered for the first time, fleet_to_remember()
-// returns kUnheardFleet.
+// Returns the number of the server's fleet (group of servers), or 0 if the server leases no region.
+// A database stores the fleet number before its first id. Before a lease server has answered for
+// the first time, fleet_to_remember() returns kUnheardFleet.
 int64_t fleet_to_remember();
 
 int64_t lease_age_ms();
@@ -34,8 +35,8 @@ LeaseReport lease_report();
 const char* region_conflict();
 int64_t lease_fleet();
 
-// The length of a lease is the age of the server's incarnation (server run), limited by a minimum
-// and a maximum.
+// The length of a lease grows with the age of the server's incarnation (server run), between a
+// minimum and a maximum.
 int64_t lease_length_ms();
 
 // Returns the time at which the lease ends, or INT64_MAX if the region is not leased.

@@ -121,7 +121,8 @@ void install_lease() {
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("The server could not generate a random number.",
                          "Start the server again.");
-  // The last argument does nothing, because shared memory does not exist yet at server start.
+  // The last argument of start_incarnation() withdraws no limits, because shared memory does not
+  // exist yet at server start.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,

@@ -15,7 +15,7 @@ struct MarkHold {
   uint32_t generation;
   uint32_t region;
   uint64_t limit;            // never decreases within a generation
-  uint64_t extend_early_at;  // the position at which to write the next mark
+  uint64_t extend_early_at;  // position (tick and sequence number) at which to write the next mark
 
   bool good() const { return attached && state->limits.is_current(generation); }
 };
@@ -23,8 +23,8 @@ struct MarkHold {
 extern MarkHold hold;
 void reset_hold();
 
-// record_next_claim() is called before an error is raised, so that the next claim records the end
-// of refusals.
+// After record_next_claim(), the session's next id calls extend_early(), which records that calls
+// are no longer refused. A session calls record_next_claim() before it raises an error.
 void record_next_claim();
 
 }  // namespace snowflake::pg

@@ -1,7 +1,7 @@
 // Records the tick (time unit) of the first id of each open transaction that has minted. Each
 // backend has an entry (slot) in the shared state of its database. The function settled() reads the
-// entries (slots) of all backends. The file core/settled.hpp describes how slots are written and
-// read.
+// entries (slots) of all backends. The file core/settled.hpp describes how backends write and read
+// their slots (class OpenMints).
 #pragma once
 
 #include "core/settled.hpp"
@@ -15,12 +15,15 @@ extern MintRecord mint_record;
 // transaction.
 OpenMints& own_mint_slot();
 
-// leave_mint_slot() must be called before the session uses the shared state of another layout.
+// leave_mint_slot() clears the session's slot. A session must call leave_mint_slot() before it uses
+// another shared memory segment for its database.
 void leave_mint_slot();
 
-// Clears the session's slot after the transaction has ended and new snapshots include its result.
-// If a session ends within a transaction, its slot is closed during the rollback, while the segment
-// is mapped. When callbacks of on_shmem_exit() run, the segment may already be unmapped.
+// Clears the session's slot (record of its first id) in shared memory. The function
+// end_open_mints() is called after the transaction has ended and new snapshots include the result
+// of the transaction. If a session ends within a transaction, the rollback clears the session's
+// slot. A callback of on_shmem_exit() runs too late to clear the slot, because the shared memory
+// segment may already be unmapped.
 void end_open_mints();
 
 // Among the open transactions of a database, finds the transaction that minted its first id

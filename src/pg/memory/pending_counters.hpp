@@ -1,8 +1,9 @@
 // Counts the ids of a session in private memory, and later adds the counts to the statistics in
 // shared memory. An addition in shared memory for each id would cost more than the id itself. The
-// counts of a session are added to shared memory at the end of the transaction. The counts of a
-// shard are added to shared memory at once if the session needs the table entry for another shard.
-// Up to 256 shards with consecutive numbers have different entries in the session's table.
+// counts of a session are added to shared memory at the end of the transaction. If two shards use
+// the same entry of the array `pending`, the session adds the first shard's counts to shared memory
+// at once. Up to 256 shards with consecutive numbers have different entries in the session's array
+// `pending`.
 #pragma once
 
 #include <algorithm>
@@ -27,9 +28,9 @@ extern PendingCounters pending[kPendingSlots];
 // "snowflake.commit_wait" needs this id.
 extern uint64_t highest_id_of_transaction;
 
-// Adds the counts in `slot` to the counters of their shard in shared memory. Afterwards `slot`
-// counts ids of the shard `counter`. REQUIRES that `slot` is empty or counts ids of a shard other
-// than `counter`.
+// Reserves `slot`, an entry of the array `pending`, for the shard whose statistics are in
+// `counter`. If `slot` contains counts of a previous shard, take_slot() first adds the counts to
+// shared memory. REQUIRES that `slot` is not yet reserved for `counter`.
 void take_slot(PendingCounters& slot, Shard& counter);
 
 void flush_pending_counters();

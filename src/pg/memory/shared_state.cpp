@@ -24,8 +24,9 @@ struct Form {
 };
 constinit const volatile Form form{"snowflake form:", 1, kMostDatabases};
 
-// The struct Header never changes (invariant 2). The pointer `state` is valid in all processes,
-// because PostgreSQL maps its shared memory at one address.
+// The struct Header must not change, so that every version of the library can read the ABI number
+// (shared_state.hpp, invariant 2). The pointer `state` is valid in all processes, because
+// PostgreSQL maps its shared memory at one address.
 struct alignas(PG_CACHE_LINE_SIZE) Header {
   uint32_t magic;
   uint32_t abi;

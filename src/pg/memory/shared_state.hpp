@@ -12,8 +12,8 @@
 //     the shared memory differ, calls fail.
 //  3. The shared memory is published when its initialization is complete. If the creation of the
 //     shared memory fails, the next call tries again.
-//  4. The shared state of a database begins at the stored high-water mark, never at a value in
-//     shared memory.
+//  4. When the shared state of a database is created, its ids begin at the high-water mark on disk,
+//     never at a value from shared memory.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ struct ClockWatch {
   std::atomic<int64_t> largest_backward_us;
   std::atomic<uint64_t> forward_steps;
   std::atomic<int64_t> largest_forward_us;
-  std::atomic<int64_t> behind_until_ms;  // the time at which the clock will have caught up
+  std::atomic<int64_t> behind_until_ms;  // the time that the clock showed before a step back, or 0
   Episode behind;
   Episode ahead;
   Episode unsynchronized;
@@ -50,7 +50,7 @@ struct ClockWatch {
   int64_t counter_cost_ns;
   bool counter_is_constant;
   LogLimit stepped_ahead;
-  LogLimit stepped_back;  // for small clock steps back, after which no shard has to wait
+  LogLimit stepped_back;  // for log messages about steps back by at most "snowflake.max_lead"
 };
 
 // All members of LeaseStatus REQUIRE shared_state->lock, except `urgent`.
@@ -102,7 +102,8 @@ void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 // minting) if the session must not use the extension's shared memory. Raises an error if
 // PostgreSQL's main shared memory has no room for the header.
 Blocker try_open_shared_state();
-// open_shared_state() raises an error if try_open_shared_state() returns a blocker.
+// open_shared_state() raises an error if try_open_shared_state() returns a blocker (state that
+// prevents minting).
 void open_shared_state();
 inline void require_shared_state() {
   if (shared_state == nullptr) [[unlikely]]

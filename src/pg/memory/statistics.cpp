@@ -17,8 +17,8 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// If several databases have no shared state, statistics_of_the_rest counts refused calls of only
-// one of them, for each cause. This database is the one that has last refused a call.
+// Returns the common statistics of all databases without shared state. For each cause, the common
+// statistics count only refused calls of the database with the most recent refused call.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }

@@ -55,8 +55,8 @@ bool accept(void** extra, GucSource source) {
   return true;
 }
 
-// Returns false during a reload, because a reload does not change the region and shards of running
-// sessions.
+// Returns whether a new value of a setting changes the session's region or shards. A reload of the
+// configuration does not change the region and shards of running sessions.
 bool counts_for_session(const void* extra) {
   const GucSource source = *static_cast<const GucSource*>(extra);
   return !IsUnderPostmaster || is_loaded_late() || source == PGC_S_GLOBAL ||

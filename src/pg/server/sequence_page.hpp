@@ -20,8 +20,8 @@ namespace snowflake::pg {
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
 // lower the value with setval(). The commands setval() and ALTER SEQUENCE write the whole tuple
-// again, with the witness as it was. The second copy therefore prevents that setval() lowers the
-// high-water mark.
+// again, but do not change the second copy of the mark (witness). The function mark() returns the
+// greater copy, so setval() cannot lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 

@@ -7,8 +7,8 @@ namespace snowflake::pg {
 struct SessionEvents {
   void (*before_commit)();  // may raise an error
   void (*at_end)();         // at COMMIT, ROLLBACK or PREPARE
-  // The callback runs after a relation was created, altered or dropped. If the argument of the
-  // callback is InvalidOid, any relation may have changed.
+  // The callback relation_changed() runs after a relation was created, altered or dropped. If the
+  // argument of the callback is InvalidOid, any relation may have changed.
   void (*relation_changed)(Oid oid);
   void (*before_prepare)();  // may raise an error
 };

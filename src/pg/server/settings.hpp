@@ -7,14 +7,15 @@
 namespace snowflake::pg {
 
 // After the session has read the stored layout (seal), `layout` is the layout of the database.
-// Before the session has read the stored layout (seal), `layout` is the layout of the settings.
-// Only checks/seal_check calls use_layout().
+// Before the session has read the stored layout (seal), `layout` is the layout that
+// "snowflake.layout", "snowflake.tick" and "snowflake.epoch" define. Only checks/seal_check calls
+// use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
-// Returns the layout of the settings, which the next CREATE EXTENSION will store. Raises an error
+// Returns the configured layout of ids, which the next CREATE EXTENSION will store. Raises an error
 // if the layout settings are inconsistent.
 Layout chosen_layout();
-extern int64_t server_seal;  // the layout of the settings at server start
+extern int64_t server_seal;  // the configured layout of ids at server start
 
 // A change of the following settings needs a restart of the server.
 extern const char* lease_conninfo;  // empty: no lease server

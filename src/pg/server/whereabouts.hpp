@@ -16,9 +16,10 @@
 
 namespace snowflake::pg {
 
-// If the library is preloaded, the postmaster calls find_whereabouts(), so that child processes
-// inherit the result. If the library is not preloaded, each session calls find_whereabouts() at the
-// first use.
+// Reads the identity of the machine, disk and files once. If the library is preloaded, the
+// postmaster calls find_whereabouts(), so that child processes inherit the identity of machine,
+// disk and files. If the library is not preloaded, each session calls find_whereabouts() when it
+// first needs the origin fingerprint (hash of machine, disk and files).
 void find_whereabouts();
 
 OriginFingerprint present_origin_fingerprint();
