@@ -90,7 +90,8 @@ constexpr ParsedBase32 read_base32_symbols(std::string_view text, size_t length,
 
 // Parses a base32 text of thirteen symbols without hyphens, the usual form of an id. Returns false
 // if one of the thirteen characters is not a base32 symbol. Thirteen base32 symbols contain 65
-// bits. The argument `value` receives the lower 64 bits, and `carry` receives the highest bit.
+// bits. The argument `value` receives the lower 64 of the 65 bits, and `carry` receives the highest
+// bit.
 constexpr bool read_thirteen(const char* text, uint64_t* value, uint8_t* carry) noexcept {
   uint8_t seen = 0;
   *carry = kBase32Values.of[static_cast<uint8_t>(text[0])] >> 4;

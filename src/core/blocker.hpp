@@ -1,6 +1,6 @@
 // Decides whether a database may mint ids. The decision is Blocker::none if the database may mint
-// ids, or else the state (blocker) that prevents minting. Calls that mint ids and the view `health`
-// use the same decision.
+// ids, or else the state (blocker) that prevents minting. The functions that mint ids and the view
+// `health` call blocker() to decide whether the database may mint.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -42,7 +42,7 @@ enum class Blocker : uint8_t {
   other_extension,  // another extension is named snowflake
   state_missing,
   state_locked,  // another session alters or drops a sequence of the extension
-  seal_gone,     // the sequence that stores the layout of ids was dropped during the check
+  seal_gone,     // the stored layout was dropped while a session checked the layout of ids
   seal_unset,
   seal_restored,
   seal_not_carried,

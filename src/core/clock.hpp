@@ -42,10 +42,10 @@ inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// Returns the difference between the wall clock and the time since boot, in microseconds. Only
-// steps of the wall clock change the difference between the clocks, because rate corrections apply
-// to both clocks. If the process is interrupted between the readings of the two clocks, both clocks
-// are read again.
+// Returns the difference between the wall clock and the time since boot, in microseconds. Only a
+// step of the wall clock changes its difference from the time since boot. A correction of the clock
+// rate applies to both the wall clock and the time since boot. If the process is interrupted
+// between the readings of the two clocks, both clocks are read again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

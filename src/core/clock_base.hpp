@@ -6,10 +6,11 @@
 // A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
 // is far ahead of a clock that was not stepped since the server started, an earlier server run
 // wrote the mark. A high-water mark far ahead of the clock therefore shows that the clock was
-// behind at server start. ClockBase then marks the recorded clock offset as unreliable (*void*). A
-// void clock offset is recorded again when the clock reaches the high-water mark. While the
-// recorded clock offset is void, a clock step ahead makes calls fail (jump) in two cases:
-//  - After the step, the clock is still before the high-water mark.
+// behind at server start. ClockBase then marks the recorded clock offset as unreliable (*void*). An
+// unreliable (void) clock offset is recorded again when the wall clock reaches the high-water mark.
+// After the recorded clock offset was marked as unreliable (void), a clock step ahead makes calls
+// fail with the error clock_jumped in two cases:
+//  - The wall clock is still before the high-water mark after the clock step.
 //  - The server minted ids before the clock step, so the clock may be right and the high-water mark
 //    wrong.
 //
@@ -41,8 +42,8 @@ class ClockBase {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted with the present clock. After record_use() was called, no
-  // high-water mark can make the recorded clock offset void.
+  // Records that ids were minted with the present clock. After record_use(), the function
+  // record_mark() can no longer mark the recorded clock offset as unreliable (void).
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -74,8 +75,8 @@ class ClockBase {
   }
 
   // Records the present offset of the wall clock if may_be_replaced() is true. If the process is
-  // killed in the middle of replace(), the old clock offset stays valid. A call of accept_clock()
-  // or a granted lease must then confirm the step of the clock.
+  // killed in the middle of replace(), the old clock offset stays valid. After a kill in replace(),
+  // a call of accept_clock() or a granted lease must confirm the step of the wall clock.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;

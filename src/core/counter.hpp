@@ -10,14 +10,13 @@
 //    and nonstop_tsc guarantee a constant rate that continues in sleep states.
 //  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
 //
-// If the kernel uses a clock source that is not in this list, the processor's counter (TSC) may
+// If the kernel uses an unlisted clock source, such as "hpet", the processor's counter (TSC) may
 // have failed the kernel's tests.
 //
 // A live migration can change the rate or the value of the processor's counter. TickClock discards
 // a clock reading if the processor's counter goes back. TickClock measures the rate again if the
-// processor's counter has become slower than the kernel's clock. A hypervisor or an emulator can
-// make the processor's counter slow to read. For this reason, the cost of reading the counter is
-// measured first.
+// processor's counter has become slower than the kernel's clock. The time to read the processor's
+// counter is measured first, because the counter can be slow on a hypervisor or an emulator.
 #pragma once
 
 #ifdef POSTGRES_H

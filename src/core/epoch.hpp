@@ -22,7 +22,7 @@ struct ParsedEpoch {
 namespace detail {
 
 // Removes exactly `digits` digits from the front of a text. Returns the value of the digits, or -1
-// if the text has fewer digits.
+// if the text does not begin with `digits` digits.
 constexpr int take_digits(std::string_view& text, size_t digits) noexcept {
   if (text.size() < digits) return -1;
   int value = 0;

@@ -16,14 +16,15 @@
 // id up to `max_lead_ms` ahead of the clock is free. A call of next_ids() also waits if the clock
 // is behind the last id or the stored mark. A call of next_ids() fails if it would wait for more
 // than `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, the generator no
-// longer raises the mark. Calls of next_ids() then fail as soon as ids reach the mark. Calls of
-// next_ids() succeed again if the clock is corrected or the program is restarted. A failed call of
-// next_ids() returns no id. Ids that a failed call of next_ids() has claimed are lost.
+// longer raises the time limit (mark) in the file. After a clock jump, calls of next_ids() fail as
+// soon as ids reach the time limit (mark) in the file. Calls of next_ids() succeed again if the
+// clock is corrected or the program is restarted. A failed call of next_ids() returns no id. Ids
+// that a failed call of next_ids() has claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
-// `reserve_ms` milliseconds, one thread writes the mark to the file, and the other threads wait.
-// After fork(), calls in the child process fail, because these calls would repeat ids of the parent
-// process. A child process needs its own region and mark file.
+// `reserve_ms` milliseconds, one thread writes the time limit (mark) to the file, and the other
+// threads wait. After fork(), calls in the child process fail, because these calls would repeat ids
+// of the parent process. A child process needs its own region and mark file.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -86,8 +87,9 @@ template <class Clocks>
 class BasicGenerator {
  public:
   // Creates the mark file of a region. Call create() once for each region, before you construct the
-  // first generator of the region. The time limit (mark) in a new file is after every id that a
-  // program with the same clock can have minted.
+  // first generator of the region. The time limit (mark) in a new file is more than `max_lead_ms`
+  // ahead of the clock. If an earlier program used this clock and these options, all its ids are
+  // before the time limit (mark).
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};

@@ -42,7 +42,8 @@ struct Layout {
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
   // If the four fields of an id have 64 bits in total, ids are minted only in the lower half of the
-  // ticks (time units). Ids of the upper half would be negative bigints.
+  // ticks (time units). A 64-bit id with a tick in the upper half of the ticks would be a negative
+  // bigint.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
@@ -107,7 +108,7 @@ struct Layout {
     return epoch_ms + static_cast<int64_t>(tick * tick_ms);
   }
   // tick_at() rounds a time down to the start of a tick (time unit), and tick_from() rounds the
-  // time up. Both functions REQUIRE ms >= epoch_ms.
+  // time up. The functions tick_at() and tick_from() REQUIRE ms >= epoch_ms.
   constexpr uint64_t tick_at(int64_t ms) const noexcept {
     const auto since = static_cast<uint64_t>(ms - epoch_ms);
     if (tick_ms == 1) [[likely]]

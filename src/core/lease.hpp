@@ -9,8 +9,8 @@
 // cause equal ids. A wrong clock of a server can only change how long the server waits for its
 // lease. All times in the messages are in ms since 1970.
 //
-// test/core/lease_server.hpp models the lease server's decisions, which the extension
-// snowflake_fleet makes.
+// The extension snowflake_fleet implements the lease server. The file test/core/lease_server.hpp is
+// a model of the lease server for tests.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -73,7 +73,7 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // the number of the answer in its term; 0 if the request was refused
+  int64_t number;  // number of the answer in the lease server's term (period); 0: request refused
   int32_t region;
   int64_t grant;  // the number of the answer that granted the lease
   int64_t floor_ms;
@@ -91,9 +91,10 @@ constexpr int64_t renew_after(int64_t length_ms) noexcept {
   return length_ms / 3;
 }
 
-// Returns the least number of milliseconds by which the server's clock can be ahead of the lease
-// server's clock. The result is negative if the server's clock can be behind. The lease server read
-// its clock between the times `sent_ms` and `received_ms` of this server's clock.
+// Returns the least possible difference between the server's clock and the lease server's clock, in
+// ms. The function clocks_apart() returns a negative difference if the server's clock is behind the
+// lease server's clock. The lease server read its clock between the times `sent_ms` and
+// `received_ms` of this server's clock.
 constexpr int64_t clocks_apart(int64_t sent_ms, int64_t lease_server_ms,
                                int64_t received_ms) noexcept {
   if (lease_server_ms < sent_ms) return sent_ms - lease_server_ms;

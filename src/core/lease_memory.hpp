@@ -78,7 +78,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
     // If the region or the start (floor) in an answer differs from the held lease, the answer is
-    // out of date. Another server may have held the region since that answer.
+    // out of date. After the lease server sent an out-of-date answer, another server may have held
+    // the region.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -117,15 +118,15 @@ class BasicLeaseMemory {
   }
 
   // Begins a new incarnation (server run) and clears the lease state of the old incarnation. The
-  // argument `newest` is the answer of the lease server that ended the old incarnation. The
+  // argument `newest` is the lease server's answer that ended the old incarnation (server run). The
   // function `end_limits` withdraws the published limits of all databases. REQUIRES the server-wide
   // lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
-    // cleared. If the worker were killed after it had cleared these members first, it could lease
-    // the same region again, and ids could repeat.
+    // cleared. If `highest_` were cleared before `incarnation_` is stored, a worker killed in
+    // begin() could lease the region again. Ids of the region could repeat.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

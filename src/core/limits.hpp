@@ -44,10 +44,10 @@ class BasicLimits {
  public:
   // Connects a session with the high-water mark of its database. The argument `mark` is a number
   // other than 0 that identifies the high-water mark, and `stored_ms` is the stored value of the
-  // mark. The function bind() calls withdraw() if the published limit was computed from another
-  // mark or from a value after `stored_ms`. The first call of bind() after a region was leased sets
-  // the start of the region. Later calls of bind() do not change the start of the region. REQUIRES
-  // the server-wide lock.
+  // mark. The function bind() withdraws a published limit if `mark` differs from the last call, or
+  // if the stored high-water mark was lowered. The first call of bind() after a region was leased
+  // sets the start of the region. Later calls of bind() do not change the start of the region.
+  // REQUIRES the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // A lowered high-water mark changes the generation number only while a limit is published. If a
     // lowered mark always changed the generation number, each session that calls bind() would
@@ -148,7 +148,8 @@ class BasicLimits {
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
   // The function highest_ms() returns the greatest high-water mark that was written or passed to
   // adopt(). The function floor_ms() returns the greatest high-water mark that was passed to
-  // adopt(). Both functions return 0 if no high-water mark was written or passed.
+  // adopt(). Before the first high-water mark is written or passed to adopt(), highest_ms() and
+  // floor_ms() return 0.
   int64_t highest_ms() const noexcept { return highest_ms_.load(std::memory_order_relaxed); }
   int64_t floor_ms() const noexcept { return floor_ms_.load(std::memory_order_relaxed); }
   // Returns the time from which this database mints ids in its region, or 0 if the time is not set.

@@ -1,10 +1,10 @@
 // A high-water mark that is stored durably in a file outside PostgreSQL, as one line of text. Only
 // one process at a time can lock the mark file.
 //
-// The line in the mark file is overwritten in place. Overwriting the line is safe, because the line
-// is shorter than a disk sector, which a disk writes as a whole. The function open() refuses a mark
-// file whose checksum does not match. The lock of the mark file belongs to the open file, so the
-// lock ends with the process.
+// The line in the mark file is overwritten in place. A disk writes the line of the mark file as a
+// whole, because the line is shorter than a disk sector. The function open() refuses a mark file
+// whose checksum does not match. The lock of the mark file belongs to the open file, so the lock
+// ends with the process.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -73,8 +73,8 @@ class MarkFile {
 
   int64_t mark_ms() const noexcept { return mark_ms_; }
 
-  // Returns true after the new mark was flushed to disk. If write() fails, `errno` shows the
-  // reason.
+  // Returns true after the new high-water mark was flushed to disk. If write() fails, `errno` shows
+  // the reason.
   bool write(int64_t mark_ms) noexcept { return is_in_place() && put(mark_ms); }
 
  private:

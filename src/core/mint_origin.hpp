@@ -18,7 +18,7 @@
 namespace snowflake {
 
 // The start time of a session. The time since boot is never stepped, but has a coarse unit. If two
-// sessions have the same time since boot, the wall clock shows which session started later.
+// sessions have equal start times since boot, the wall clock shows which session started later.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;
@@ -39,8 +39,8 @@ class MintOrigin {
 
   // Adopts the region and shards of a session if the session started last, and returns whether the
   // region or shards of the database changed. The start time of the newest session is stored even
-  // if its region and shards are those of the database. Sessions that started earlier can therefore
-  // no longer change the region and shards.
+  // if its region and shards are those of the database. Sessions that started before the newest
+  // session can no longer change the database's region and shards.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -1,6 +1,7 @@
 // The origin fingerprint shows where a database last minted: hashes of the system identifier, the
 // machine, the disk and the files. A copied data directory still contains the fingerprint of the
-// original server. The server that runs in the copy has another fingerprint.
+// original server. A server that runs in a copied data directory has a different fingerprint than
+// the original server.
 //
 // If a part of the fingerprint is not available, the part is stored as 0 and not compared. For
 // example, a container may have no machine id, and a disk may have no name.

@@ -1,10 +1,10 @@
 // Records for each database of a server its region, its shards and the time up to which the
-// database mints ids. If a database stops minting ids of a shard in a region, ids of other
-// databases in the region must begin after this time.
+// database mints ids. After a database has left a region or shard, ids of other databases in the
+// region must begin after its recorded time.
 //
-// The caller must exclude concurrent calls of record() and leave(). A process may be killed between
-// two stores. Later calls then use the values that were stored before the kill. Memory that is
-// filled with zeros is a valid, empty RegionMarks object.
+// The caller must exclude concurrent calls of record() and leave(). If a process is killed between
+// two stores, later calls use the values that were already stored. Memory that is filled with zeros
+// is a valid, empty RegionMarks object.
 #pragma once
 
 #include <cstddef>
@@ -82,8 +82,8 @@ class RegionMarks {
     entry.place.store(0, std::memory_order_release);
   }
 
-  // If every entry of the table is in use, the database of the first entry counts as having left
-  // its region.
+  // If all entries for databases are in use, free_entry() reuses the first entry, as if its
+  // database had left its region.
   Entry* free_entry() noexcept {
     if (Entry* const unused = find(0)) return unused;
     leave(entries_[0]);

@@ -8,7 +8,7 @@
 //
 // Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
 // monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no
-// layout is stored, because no valid layout has 19 time bits.
+// layout is stored. A valid layout has at least 20 time bits, so its seal is not 0.
 #pragma once
 
 #include "core/layout.hpp"

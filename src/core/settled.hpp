@@ -1,5 +1,6 @@
 // settle() returns the settled tick: a time unit (tick) of ids before which no new id can become
-// visible. Consumers can read the rows with earlier ids in the order of the ids, and miss no row.
+// visible. Consumers can read all rows with ids before the settled tick in id order, without
+// missing a row.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // The settled tick is the earlier of two ticks:
@@ -13,9 +14,11 @@
 // an id of an earlier tick. The guarantee of settle() requires that the transaction that inserts a
 // row also claims the row's id.
 //
-// Proof for a session that claims an id whose tick is before the settled tick:
-//  1. The floor is not before the settled tick, so the claim changed the shard counter before
-//     settle() raised the shard counter.
+// Proof of the guarantee of settle(), for a session that claims an id whose tick is before the
+// settled tick:
+//  1. The id's tick is before the settled tick, and the settled tick is not after the floor. A
+//     session can claim an id below the floor only before settle() raises the shard counter to the
+//     floor.
 //  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
 //     release operation, and raising the counter is an acquire operation. The function settle()
 //     therefore sees everything that the session stored before the claim, including the tick in its
@@ -24,11 +27,11 @@
 //     the session's tick in its slot, the settled tick would not be after the claimed id. The
 //     session had therefore cleared its slot before settle() read it. A session clears its slot
 //     with release, after its commit is visible. settle() reads the slot with acquire.
-//  4. Every snapshot after settle() therefore contains the commit of the transaction that claimed
-//     the id.
-//  5. The proof also holds if settle() uses a floor or a result that another call of settle() has
-//     stored. The atomic variables `raised_` and `settled_` are written with release and read with
-//     acquire.
+//  4. If a session cleared its slot before settle() read the slot, later snapshots contain the
+//     commit of the session's transaction.
+//  5. The guarantee of settle() also holds if settle() uses a floor or a result that another call
+//     of settle() has stored. The atomic variables `raised_` and `settled_` are written with
+//     release and read with acquire.
 //
 // The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.
@@ -72,8 +75,8 @@ class OpenMints {
 
 static_assert(sizeof(OpenMints) == 8 && std::atomic<uint64_t>::is_always_lock_free);
 
-// A session's private copy of its slot in shared memory. The private copy avoids a write to shared
-// memory for each claim.
+// A session's private copy of its slot in shared memory, which avoids a write to shared memory for
+// each claim.
 class MintRecord {
  public:
   constexpr MintRecord() noexcept = default;

@@ -19,10 +19,11 @@
 //    before the limit was published. A session that publishes a limit stores the limit with release
 //    (see pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
 //    loads the shard counter.
-//  - The caller of raise_floor() must see all stores that a session made before a claim below the
-//    floor (see core/settled.hpp). A claim is therefore a release, and raise_floor() is an acquire.
-//    Only read-modify-write operations change the shard counter. For this reason, raise_floor()
-//    synchronizes with every earlier claim.
+//  - A session stores data in shared memory before it claims a position. If the position is below
+//    the floor, the caller of raise_floor() must see the stored data (see core/settled.hpp). A
+//    claim is therefore a release, and raise_floor() is an acquire. The function raise_floor()
+//    synchronizes with every earlier claim, because only read-modify-write operations change the
+//    shard counter.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +40,8 @@ struct Bounds {
   uint64_t now;    // clock reading, in ticks
   uint64_t lead;   // greatest number of ticks (time units) by which ids may be ahead of the clock
   uint64_t limit;  // first position (time and sequence number) that must not be claimed
-  // The sequence numbers of a new tick begin at (last + 1) % spread, or at 0 if `spread` is 0.
+  // The first sequence number of a new tick (time unit) is (previous sequence number + 1) % spread,
+  // or 0 if `spread` is 0.
   uint64_t spread;
 };
 
@@ -47,14 +49,14 @@ enum class Outcome : uint8_t {
   claimed,
   ahead_of_clock,  // the caller must wait until the clock advances
   at_limit,        // the caller must first raise the high-water mark
-  exhausted,       // the layout of ids has no later time
+  exhausted,       // the next id is after the last time that the layout of ids can encode
 };
 
 struct Claim {
   Outcome outcome;
   uint64_t first;  // the first claimed position, or the position that could not be claimed
   uint64_t count;
-  uint64_t borrowed;  // how many ticks the id's lead over the clock has grown by this claim
+  uint64_t borrowed;  // number of ticks ahead of the clock that this claim was the first to use
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
@@ -131,8 +133,8 @@ class alignas(64) Shard {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
 
-  // Raises the shard counter to the first position of a tick, which depends on `spread` in the same
-  // way as in claim().
+  // Raises the shard counter to the start of a tick (time unit). The argument `spread` has the same
+  // meaning as Bounds::spread.
   void raise_to_tick(const Layout& layout, uint64_t tick, uint64_t spread) noexcept {
     raise(layout.first_position(tick),
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
@@ -145,9 +147,9 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // Returns the reason why a session could not claim a position. The lead (the greatest distance
-  // from the clock) is checked before the published limit, because a claim that waits for the clock
-  // must not raise the high-water mark.
+  // Returns the reason why a session could not claim a position. If a position exceeds both the
+  // greatest lead over the clock and the published limit, why() returns ahead_of_clock. The caller
+  // waits for the clock, and does not raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

@@ -9,8 +9,8 @@
 //
 // The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
 // from an id. A random UUID passes the check with a probability of at most 2^-30. If `rest` has 23
-// bits, as in the default layout, the probability is 2^-51. The check bits of a UUID are not a
-// signature, because anyone can compute check bits.
+// bits, as in the default layout, a random UUID passes the check with a probability of 2^-51. The
+// check bits of a UUID are not a signature, because anyone can compute check bits.
 #pragma once
 
 #include "core/base32.hpp"
@@ -35,10 +35,9 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 }
 
 // True if every change of a single bit of an id changes the check bits of its UUID. The check bits
-// are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. If one bit of the id
-// changes, the product changes by plus or minus `change`, which is kUuidMultiplier shifted by the
-// number of the bit. The check bits change if the product changes by at least the value of the
-// lowest check bit.
+// are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. A change of one bit of the
+// id changes id * kUuidMultiplier by plus or minus `change`, which is kUuidMultiplier << bit. The
+// check bits change if id * kUuidMultiplier changes by at least the value of the lowest check bit.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
