@@ -71,8 +71,8 @@ bool check_layout(char** value, void**, GucSource) {
   return parsed.error == LayoutError::none || refuse(describe(parsed.error));
 }
 
-// An integer setting would round "100us" to 0 ms. A floating-point setting reads "100us" as 0.1 ms,
-// and check_tick() refuses fractions.
+// An integer setting would round "100us" to 0 ms. As a floating-point setting, "100us" is 0.1 ms,
+// and check_tick() rejects fractions of a millisecond.
 bool check_tick(double* value, void**, GucSource) {
   if (*value == 0) return true;
   const auto ms = static_cast<uint32_t>(*value);
@@ -105,9 +105,9 @@ void assign_sequence_spread(int value, void*) {
 }
 
 // If a configured value is invalid when a setting is defined, PostgreSQL only warns and uses the
-// default. With the default layout or the default owned_shards, a server could mint duplicate ids.
-// The function define_strictly() assigns a configured value again at level ERROR, so that an
-// invalid value stops the server start.
+// default. If a server used the default layout or owned_shards instead of the configured value, it
+// could mint duplicate ids. The function define_strictly() assigns a configured value again at
+// level ERROR, so that an invalid value stops the server start.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {

@@ -24,7 +24,7 @@ void record_clone(DatabaseState& state, const Moved& moved);
 bool clone_may_mint(const DatabaseState& state);
 
 // Compares the stored origin fingerprint with this server, and returns the parts that differ. The
-// comparison never waits and raises no error. REQUIRES a lock on the sequence
+// function moved_since() never waits and raises no error. REQUIRES a lock on the sequence
 // snowflake.origin_fingerprint.
 Moved moved_since(const StateSequences& sequences);
 

@@ -27,7 +27,7 @@ struct DatabaseHealth {
   DatabaseState* state;  // null before the first id
   int64_t clock_ms;
   int64_t lead_ms;       // the time of the newest id minus the clock
-  int64_t mark_ms;       // 0: the mark could not be read
+  int64_t mark_ms;       // 0: the high-water mark could not be read
   int64_t sealed;        // 0: the layout was not read
   int64_t covered_ms;    // time of the published limit
   const char* conflict;  // null: no conflict is known

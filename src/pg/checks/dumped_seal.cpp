@@ -28,8 +28,8 @@ bool keeps_restored_rows(const FormData_pg_class& relation) {
 
 // If a layout in snowflake.dumped_seal differs from the layout of the database, minting stops
 // permanently. Only a role that may restore dumps can insert a layout that differs from the layout
-// of the database. A role with only the INSERT privilege on tables may not insert a different
-// layout, because an application probably uses the role.
+// of the database. A role with only INSERT privileges on tables probably belongs to an application,
+// so may_have_restored() returns false for the role.
 bool may_have_restored() {
   if (may_create_in_database() || has_privs_of_role(GetUserId(), ROLE_PG_WRITE_ALL_DATA))
     return true;

@@ -1,6 +1,7 @@
 // Gathers the facts that need no lock and that decide whether the database can mint ids
-// (core/blocker.hpp). The functions attach() and health() gather the facts that need a lock. The
-// function attach() waits for a lock, but health() does not.
+// (core/blocker.hpp). The functions attach() and health() gather the facts for which a lock is
+// needed, such as the high-water mark. The function attach() waits for a lock, but health() does
+// not.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -13,7 +14,7 @@ Facts facts_of_server();
 void gather_server_facts(Facts& facts);
 
 // Raises the error of the first blocker (state that prevents minting), or waits for a lease or the
-// clock. If is_in_the_way() returns true, the call has waited, and the caller must gather all facts
+// clock. If is_in_the_way() returns true, the call has waited, and the caller must fill `facts`
 // again. The function is_in_the_way() closes `mark`, the sequence of the high-water mark, before
 // the wait or the error.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);

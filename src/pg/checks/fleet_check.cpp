@@ -35,7 +35,7 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
     }
     page.close();
     // The number of the fleet (group of servers) is flushed to disk before the first id is
-    // returned. A clone of the database that is made later contains this number too.
+    // returned. Every clone that is made after the first id contains the fleet number.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

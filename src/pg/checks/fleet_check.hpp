@@ -1,7 +1,7 @@
 // The sequence snowflake.fleet stores the identifier of the fleet (group of servers) whose leases
-// cover the database's ids, or 0. A base backup contains the sequence, so a clone that starts
-// without lease settings does not mint. A dump of pg_dump does not contain the sequences fleet and
-// seal_local.
+// cover the database's ids, or 0. A base backup contains the sequence snowflake.fleet, so a clone
+// that starts without lease settings does not mint. A dump of pg_dump does not contain the
+// sequences fleet and seal_local.
 #pragma once
 
 #include "pg/checks/state_sequences.hpp"

@@ -72,8 +72,8 @@ int64_t highest_region() {
 }
 
 // If two databases mint the same ids, their log messages contain the same ALTER DATABASE statement.
-// It changes the database with the greater OID. The ALTER DATABASE statement contains a region that
-// no database of this server uses.
+// The ALTER DATABASE statement changes the database with the greater OID. The ALTER DATABASE
+// statement contains a region that no database of this server uses.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

@@ -15,8 +15,8 @@ struct SameIds {
   bool found() const { return database != nullptr; }
 };
 
-// Compares the regions and shards of the ids that the databases of this server have minted and may
-// still mint.
+// Finds another database of this server that mints in the same region and shard as the database of
+// `state`.
 SameIds find_same_ids(const DatabaseState& state);
 
 // Searches for two databases of this server that mint the same ids, and writes their names to the

@@ -42,10 +42,9 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 }
 
 // Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. If
-// snowflake.dumped_seal has several rows, the function returns a layout that differs from `local`,
-// the layout of CREATE EXTENSION. If another session has locked snowflake.dumped_seal, the function
-// returns the layout of CREATE EXTENSION (`local`), so that the result of an earlier check stays
-// valid.
+// snowflake.dumped_seal has several rows, carried_seal() returns the first layout that differs from
+// the layout of CREATE EXTENSION (`local`). If another session has locked snowflake.dumped_seal,
+// carried_seal() returns `local`, so that the check of the layout neither waits nor fails.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -188,9 +187,10 @@ void require_seal_slowly(SealUse use) {
   install_session_events();
 
   // pg_upgrade rebuilds the catalogue first, and restores the sequences' values last. Before
-  // pg_upgrade restores the sequences, no stored layout (seal) is valid. Functions may run even
-  // then, for example when ATTACH PARTITION compares CHECK constraints. No function needs the
-  // stored layout, because pg_upgrade fills no table and computes no column.
+  // pg_upgrade restores the sequences, no stored layout (seal) is valid. During pg_upgrade,
+  // functions of the extension may run, for example when ATTACH PARTITION compares CHECK
+  // constraints. During pg_upgrade, no function needs the stored layout, because pg_upgrade fills
+  // no table and computes no column.
   if (IsBinaryUpgrade) {
     seal_is_good = true;
     return;
@@ -211,8 +211,8 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // If the extension was created again, the shared state may still belong to the old extension.
-    // In this case the check of the layout is not recorded.
+    // If the extension was created again, the shared state may still belong to the old extension. A
+    // check of the new layout is not recorded in the shared state of the old extension.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

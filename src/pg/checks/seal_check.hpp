@@ -2,9 +2,10 @@
 // epoch.
 //
 // A database can have two layouts: one from CREATE EXTENSION, and one from a restored dump. If the
-// two layouts of a database differ, every function raises an error. The program pg_restore restores
-// rows before the layout, so rows may already have been decoded with the wrong layout. Without an
-// error, users would not notice that rows were decoded with the wrong layout.
+// layout of the restored dump differs from the layout of CREATE EXTENSION, every function raises an
+// error. The program pg_restore restores rows before the layout, so rows may already have been
+// decoded with the wrong layout. Without an error, users would not notice that rows were decoded
+// with the wrong layout.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -24,16 +25,17 @@ Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 // stored layout was used. A change of is_called needs no flush, because the WAL record of this
 // change precedes the rows with the new ids.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
-// Returns false if the sequence snowflake.seal_local was dropped or contains another layout (seal).
+// Returns false if the sequence snowflake.seal_local was dropped or contains a layout other than
+// `seal`.
 bool record_seal_use(Oid seal_local, int64_t seal);
 
 // Checks the stored layout like seal_blocker(), but without waiting. Returns false if the stored
 // layout (seal) is locked or invalid.
 bool try_go_by_seal();
 
-// Checks the stored layout without waiting. seal_still_holds() returns false only if the two
-// layouts of the database differ. A transaction that has locked the stored layout (seal) may drop
-// the layout, but does not change the layout.
+// Checks the stored layout without waiting. seal_still_holds() returns false only if a stored
+// layout (seal) differs from the layout of the session. A transaction that has locked the stored
+// layout (seal) may drop the layout, but does not change the layout.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last

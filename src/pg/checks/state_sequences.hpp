@@ -21,8 +21,8 @@ struct StateSequences {
   Blocker blocker() const {
     if (complete()) return Blocker::none;
     if (!installed) return Blocker::not_installed;
-    // An extension with the name snowflake, but without any of these sequences and tables, is
-    // another product.
+    // An extension named snowflake that lacks every sequence and table of StateSequences is another
+    // product.
     return count() != 0 ? Blocker::state_missing : Blocker::other_extension;
   }
 

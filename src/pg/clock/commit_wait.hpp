@@ -1,12 +1,12 @@
 // Implements "snowflake.commit_wait". A transaction that minted ids waits before its commit until
-// all servers mint greater ids. A session that sees rows of a committed transaction therefore mints
-// greater ids on any server. The setting "snowflake.max_clock_error" must be at least as large as
-// the clock error of each server.
+// all servers mint greater ids. If a session sees rows of a committed transaction, the session
+// mints ids greater than the transaction's ids, on any server. The setting
+// "snowflake.max_clock_error" must be at least as large as the clock error of each server.
 //
 // Before a commit, a session waits until its clock is after the id's tick (time unit) by the sum of
 // two errors: the maximum error of its own clock, and the maximum error of any other server's
-// clock. The true time is then after the tick by the second error, so the clock of every other
-// server is also after the tick.
+// clock. At the commit, the true time is after the id's tick by at least the maximum clock error of
+// any other server. At the commit, the clock of every server is after the id's tick.
 #pragma once
 
 namespace snowflake::pg {

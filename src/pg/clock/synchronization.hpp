@@ -11,9 +11,9 @@ namespace snowflake::pg {
 bool lacks_synchronization();
 
 // If "snowflake.unsynchronized" is wait_at_start, each call of wait_for_synchronization() sleeps
-// for up to 100 ms. When a statement has slept for "snowflake.max_wait", the function raises an
-// error. If "snowflake.unsynchronized" is refuse, wait_for_synchronization() raises the error at
-// once. The wait can be cancelled.
+// for up to 100 ms. When a statement has slept for "snowflake.max_wait", wait_for_synchronization()
+// raises an error. If "snowflake.unsynchronized" is refuse, wait_for_synchronization() raises the
+// error at once. The wait can be cancelled.
 void wait_for_synchronization(WaitBudget& budget);
 
 }  // namespace snowflake::pg

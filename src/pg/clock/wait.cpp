@@ -53,8 +53,8 @@ void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t 
   if (wait.too_long()) {
     counter.statistics.refusals.fetch_add(1, std::memory_order_relaxed);
     const int64_t next_ms = layout.ms_of_tick(layout.tick_of_position(position));
-    // Unless the clock was set back, an id is at most max_lead plus one tick (time unit) ahead of
-    // the clock.
+    // Unless the clock was set back, an id is at most "snowflake.max_lead" plus one tick (time
+    // unit) ahead of the clock.
     if (wait.needed_ms > max_wait_ms && next_ms > wait.clock_ms + max_lead_ms + layout.tick_ms) {
       error_clock_behind(shard, next_ms, wait.clock_ms, wait.needed_ms);
     }

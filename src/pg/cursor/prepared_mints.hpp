@@ -3,10 +3,11 @@
 // A prepared transaction is not connected to any session. The locks of a prepared transaction
 // survive a restart of the server. PostgreSQL releases the locks of a prepared transaction only
 // after new snapshots show the result of the transaction. A transaction that has minted takes two
-// advisory locks before PREPARE TRANSACTION. All prepared transactions of a database share the
-// first advisory lock, so a reader finds out quickly whether any prepared transaction has minted.
-// The key of the second advisory lock contains the tick of the transaction's first id. No session
-// ever waits for the advisory locks of prepared transactions.
+// advisory locks before PREPARE TRANSACTION. All prepared transactions of a database that have
+// minted hold the advisory lock kAnyMint. A reader of kAnyMint finds out quickly whether any
+// prepared transaction has minted. The key of the advisory lock kMintSince contains the tick (time
+// unit) of the transaction's first id. No session ever waits for the advisory locks of prepared
+// transactions.
 #pragma once
 
 #include "core/settled.hpp"
@@ -15,8 +16,9 @@
 namespace snowflake::pg {
 
 // hold_prepared_mint() must be called before PREPARE TRANSACTION, while the shared memory still
-// contains the time of the transaction's first id (open_mints.hpp). The shared memory keeps the
-// time of the first id until the locks belong to the prepared transaction.
+// contains the time of the transaction's first id (open_mints.hpp). The time of the first id stays
+// in shared memory until PREPARE TRANSACTION transfers the transaction's locks to the prepared
+// transaction.
 void hold_prepared_mint();
 
 // Finds the prepared transaction of the current database that minted first. The member `since` is

@@ -37,9 +37,9 @@ int64_t durable_mark_ms() {
   return mark_ms;
 }
 
-// The returned tick (time unit) is at most the stored high-water mark. If a session has copied a
-// high-water mark to its shared state, the returned tick is not below this mark. The settled id
-// does not decrease if the server starts again with an earlier clock.
+// The returned tick (time unit) is at most the stored high-water mark. The returned tick can be
+// ahead of the clock, up to the high-water mark of an earlier server run. The settled id, below
+// which no new row can appear, does not decrease if the server starts again with an earlier clock.
 uint64_t target_tick(const DatabaseState* state) {
   const uint64_t limit = state == nullptr ? 0 : state->limits.read();
   const int64_t mark_ms = limit == 0 ? durable_mark_ms() : 0;

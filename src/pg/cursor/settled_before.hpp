@@ -2,10 +2,10 @@
 // transaction that prevents a greater settled id.
 //
 // The function settled() raises the shard counters to the time of the clock, but at most to the
-// durable high-water mark. After a crash, ids begin at the high-water mark, so a settled id stays
-// settled even if the clock is wrong. In a database that does not mint, the settled id is the
-// high-water mark, above all ids. The function settled() does not wait for transactions, clocks or
-// disks.
+// durable high-water mark. After a crash, ids begin at the high-water mark, so no new row can
+// appear below a settled id, even if the clock is wrong. In a database that does not mint,
+// settled() returns the first id at the high-water mark. All existing ids are below the high-water
+// mark. The function settled() does not wait for transactions, clocks or disks.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct SettledAnswer {
   int64_t since_ms;           // the time of the transaction's first id
 };
 
-// The settled id is valid for snapshots that are taken after settled() has returned.
+// No new row can appear below the settled id in a snapshot that is taken after settled() has
+// returned.
 SettledAnswer settled();
 
 SettledAnswer no_answer(HeldBy reason);

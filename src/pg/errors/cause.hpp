@@ -32,7 +32,7 @@ inline constexpr int kCauses = static_cast<int>(Cause::none);
 struct CauseText {
   const char* label;    // the label in the view `refusals`
   const char* what;     // describes the refused calls in the log message
-  bool is_of_database;  // the refusals end with the next minted id
+  bool is_of_database;  // the next minted id shows that the cause of the refused calls has ended
 };
 
 const CauseText& text_of(Cause cause);

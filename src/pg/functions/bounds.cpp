@@ -57,8 +57,9 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   if (bound.infinite) return result;
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
-  // An inclusive lower bound and an exclusive upper bound are the first id of their time. An
-  // exclusive lower bound and an inclusive upper bound are the first id after their time.
+  // For an inclusive lower bound or an exclusive upper bound, id_bound() returns the first id at or
+  // after the bound's time. For an exclusive lower bound or an inclusive upper bound, id_bound()
+  // returns the first id after the bound's time.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

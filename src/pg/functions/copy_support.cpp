@@ -13,18 +13,19 @@
 //  - The field `root` of the planner's support request is null. When PostgreSQL plans a query,
 //    `root` is not null, so no query plan can contain next_id_for_copy().
 //  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
-//    context of COPY; BeginCopyTo() only plans queries there. PostgreSQL prepares all other
-//    expressions in other memory contexts: those of ADD COLUMN, triggers, CHECK constraints,
-//    indexes, partitions, EXECUTE, CALL, and the apply worker of logical replication.
+//    context of COPY; BeginCopyTo() only plans queries there. PostgreSQL does not use COPY's memory
+//    context for expressions of ADD COLUMN, triggers, CHECK constraints, indexes, partitions,
+//    EXECUTE, CALL, or the apply worker of logical replication.
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any
 // state behind. COPY, file_fdw and the initial copy of logical replication call BeginCopyFrom(), so
 // next_id() is replaced in all three.
 //
-// The planner inlines SQL functions whose arguments are neither volatile nor expensive. If an
-// inlined SQL function used its argument twice, each use would mint another id. The planner does
-// not inline calls with an infinite cost. next_id_for_copy() therefore has an infinite cost.
+// The planner inlines SQL functions whose arguments are neither volatile nor expensive. If the
+// planner inlined f(next_id_for_copy()) and f used its argument twice, each use would mint another
+// id. The planner does not inline calls with an infinite cost. next_id_for_copy() therefore has an
+// infinite cost.
 //
 // If a later PostgreSQL version renames the memory context of COPY, then COPY inserts rows one by
 // one, and t/033_copy.pl fails.
@@ -69,8 +70,8 @@ bool run_the_same(Oid original, Oid replacement) {
   return one.fn_addr == other.fn_addr && one.fn_strict == other.fn_strict;
 }
 
-// If the role may not execute next_id(), the call is not replaced, so that the executor raises the
-// privilege error.
+// If the role may not execute next_id(), for_copy() does not substitute next_id_for_copy(), so that
+// the executor raises the privilege error.
 Node* for_copy(const FuncExpr& original) {
   if (!may_execute(original.funcid)) return nullptr;
   const Oid replacement = replacement_of(original.funcid);

@@ -33,8 +33,8 @@ bool has_subscription() {
   return found;
 }
 
-// Other servers may have the same tables, for example if this database has a subscription. Returns
-// a text with the reason to think so, or null.
+// Returns the reason why other servers may have the same tables, for example a subscription, or
+// null.
 const char* sign_of_others() {
   if (citus_preloaded) return "Citus is preloaded";
   if (has_subscription()) return "a subscription exists";
@@ -63,8 +63,8 @@ void reset_new_seal() {
 }
 
 // Returns the first values of the extension's sequences: layout (seal), high-water mark, fleet
-// number and origin fingerprint. CREATE EXTENSION writes these values before the first id is
-// minted, so that a clone of the server contains them.
+// number and origin fingerprint. CREATE EXTENSION writes the initial sequence values before the
+// first id is minted, so that every clone contains the values.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();
@@ -91,7 +91,8 @@ SF_SQL_FUNCTION(initial_state) {
 }
 
 // Writes a value to a sequence in the same way as a high-water mark, and returns the old value. The
-// script of CREATE EXTENSION then checks that SQL can read this value.
+// script of CREATE EXTENSION checks that SQL can read the value that check_sequence_page() has
+// written.
 SF_SQL_FUNCTION(check_sequence_page) {
   require_shared_state();
   Relation sequence = relation_open(PG_GETARG_OID(0), RowExclusiveLock);

@@ -71,8 +71,8 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   return psprintf("another server, which owns shard %u", ids.shard_of(id));
 }
 
-// Collects the reasons why an id cannot be valid. Returns the name of the server that would mint
-// the id.
+// Collects the reasons why an id cannot be valid. Returns a description of the PostgreSQL server to
+// which the region and shard of the id belong.
 const char* judge_minted(const DatabaseHealth& health, const Layout& ids, uint64_t id,
                          Contradictions& all) {
   const uint32_t shard = ids.shard_of(id);

@@ -1,6 +1,6 @@
-// Normally, next_id() needs only a clock reading and one compare-and-swap. All other conditions
-// were checked earlier, and next_id() reads cached results. If next_id() cannot get an id at once,
-// it checks the conditions again.
+// Normally, next_id() needs only a clock reading and one compare-and-swap. The conditions for
+// minting, such as the stored layout, were checked earlier, and next_id() reads cached results. If
+// next_id() cannot get an id at once, it checks the conditions for minting again.
 
 #include <algorithm>
 
@@ -51,8 +51,8 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  // Before the session has called attach(), the owned shards are unknown, so claim() checks the
-  // shard again.
+  // Before the session calls attach(), the owned shards are unknown. The function claim() checks
+  // the shard after attach().
   if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
     error_shard_not_owned(shard, owned_shards);
 }
@@ -95,8 +95,8 @@ struct Source {
 
 // Takes at least one new id and at most `wanted` new ids of a shard. If necessary, claim() waits
 // for the clock or raises the high-water mark. Claimed ids may be ahead of the clock by at most
-// max_lead / `lead_parts`. The argument `source` is an out-parameter, because a larger return value
-// would be passed on the stack.
+// "snowflake.max_lead" divided by the argument `lead_parts`. The argument `source` is an
+// out-parameter, because a larger return value would be passed on the stack.
 inline Claim claim(uint32_t shard, uint64_t wanted, uint64_t lead_parts, Reading clock,
                    Source& source) {
   WaitBudget budget;
@@ -151,7 +151,8 @@ void remember(uint64_t id) {
   return last.id;
 }
 
-// A batch of ids may use only half of max_lead, so that single calls can use the other half.
+// Ids of a batch are at most half of "snowflake.max_lead" ahead of the clock. Calls of next_id()
+// can use all of "snowflake.max_lead".
 void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
   auto left = static_cast<uint64_t>(count);

@@ -1,8 +1,8 @@
 // The trigger function snowflake.set_id('user_id') mints a row's id in the shard of the id in
 // column user_id. A column default cannot choose a shard by another column, because defaults cannot
-// refer to columns. With the argument 'hash', set_id() chooses the shard by a hash of the other
-// column. Without arguments, set_id() evaluates the default of the id column for rows with a NULL
-// id.
+// refer to columns. With the argument 'hash', set_id() chooses the shard by a hash of the key
+// column, such as user_id. Without arguments, set_id() evaluates the default of the id column for
+// rows with a NULL id.
 
 #include "pg/functions/set_id.hpp"
 
