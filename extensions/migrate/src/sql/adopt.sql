@@ -1,5 +1,5 @@
 -- adopt(): the values of existing key columns came from a sequence or the application, and are minted from now on. A
--- plan of adopt() is a list of steps of one transaction.
+-- plan of adopt() is a list of SQL statements for one transaction.
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
@@ -169,7 +169,7 @@ AS $$
 DECLARE
   steps snowflake.step[];
 BEGIN
-  -- The end of the block releases the locks of the checks, so that a caller that waits for a lock holds no other lock.
+  -- The error SFOK0 releases the locks that the checks have taken, before adopt() waits for the locks of the plan.
   BEGIN
     columns := coalesce(columns, ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r));
     columns := ARRAY(SELECT k FROM unnest(columns) AS k
@@ -257,8 +257,8 @@ COMMENT ON FUNCTION snowflake.run_plan(snowflake.step[], boolean, timestamptz) I
   'would have to wait for a lock after the given time';
 
 -- A relation can change until the relation is locked, so the plan is made again after all relations are locked. If a
--- writer and the transaction of adopt() wait for each other, the writer may fail after deadlock_timeout. So one
--- deadline for all locks ends the wait of this transaction before deadlock_timeout.
+-- writer and the transaction of adopt() wait for each other, the writer may fail after deadlock_timeout. The deadline
+-- for all locks of adopt() is earlier than deadlock_timeout, so adopt() gives up before a writer fails.
 CREATE PROCEDURE snowflake.carry_out(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                      rewrite boolean, drop_sequence boolean, published boolean, timeout interval)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' SET row_security = off

@@ -18,8 +18,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS
   'Internal: for procedures: raises an error unless a relation is a plain table';
 
--- If a partition key contains a column, also in an expression, pg_depend has a row for the column and its own table.
--- ALTER TABLE enables the triggers of a foreign key again.
+-- If a partition key contains a column, also in an expression, pg_depend has a row for the column and its own table. If
+-- ALTER TABLE changes the type of a foreign key's column, PostgreSQL enables the foreign key's disabled triggers.
 CREATE FUNCTION snowflake.column_hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -45,9 +45,9 @@ COMMENT ON FUNCTION snowflake.column_hindrances IS
   'Internal: for adopt(): returns the properties of columns and their foreign keys that prevent the columns from '
   'becoming wider. If a column can become wider, the result is null';
 
--- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. adopt() creates the
--- objects from dependents() again. hindrances() returns the remaining objects that use the columns, the row types, or
--- the views.
+-- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. The procedure adopt()
+-- drops the objects that dependents() returns, such as views, and creates them again. The function hindrances() returns
+-- the remaining objects, which neither PostgreSQL nor adopt() can adapt.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -82,11 +82,12 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'Internal: for adopt(): returns the objects that prevent columns from becoming wider: functions, generated '
   'columns, partition keys, domains, uses of the row type, and views that cannot be created again';
 
--- A check or an index may call a function that exists only for integer, not for bigint. To test whether the function
--- accepts bigint, try_wide() creates an empty table with the same checks and indexes in the same schema. try_wide()
--- then makes the columns of the empty table wider. The name of the empty table is random, so that no role can take the
--- name before. Child tables that have checks or indexes are also tested. If the owner may not create a table in the
--- schema, the test is skipped, and the real statements raise the error.
+-- A check or an index may call a function that exists only for integer, not for bigint. To test the checks and indexes
+-- of a table, try_wide() creates an empty table with copies of them. The function try_wide() then makes the columns of
+-- the empty table wider. The empty table has a random name, so that no other role can create a table with the name
+-- first. The function try_wide() also tests child tables that have their own checks, or their own indexes with
+-- expressions or conditions. If the owner may not create a table in the schema, the test is skipped, and the real
+-- statements raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -109,7 +110,7 @@ BEGIN
               snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN
-      NULL;   -- no fault was found; the exception has removed the empty table
+      NULL;   -- The error has rolled back CREATE TABLE for the empty table.
     WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition
       OR feature_not_supported OR wrong_object_type OR undefined_object THEN
       relation := this.relation;
@@ -148,9 +149,9 @@ COMMENT ON FUNCTION snowflake.foreign_keys_of IS
   'Internal: for adopt(): returns the foreign keys that contain these columns, as referencing or as referenced '
   'columns';
 
--- If the type of a foreign key's column changes, PostgreSQL compares the rows of the two tables again. The comparison
--- runs as the owner of the changed table. If an id does not fit into a subscriber's integer column, the subscription
--- stops.
+-- If the type of a foreign key's column changes, PostgreSQL checks the foreign key again. PostgreSQL checks the foreign
+-- key with the rights of the changed table's owner. If an id does not fit into a subscriber's integer column, the
+-- subscription stops.
 CREATE FUNCTION snowflake.refuse_connected(columns snowflake.key_column[], published boolean) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -274,8 +275,7 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers, or ids whose time is in the future';
 
--- If a function has filled the column until now, the function continues to fill columns of other tables. That function
--- and next_id() could then produce the same ids.
+-- After adopt(), a function that filled the column before may give other columns ids that next_id() has minted.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

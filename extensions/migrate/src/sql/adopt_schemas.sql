@@ -1,5 +1,6 @@
 -- adopt() for all keys of some schemas. All columns become wider first, so that every id that is minted later fits into
--- each column. A foreign key between an integer and a bigint column is valid in the meantime.
+-- each column. PostgreSQL supports foreign keys between integer and bigint columns, so one column can become wider
+-- before the other.
 
 CREATE FUNCTION snowflake.keys_of_schemas(schemas name[], leave_out regclass[], filled_by text[])
   RETURNS snowflake.key_column[]

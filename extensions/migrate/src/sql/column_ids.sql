@@ -1,6 +1,6 @@
 
 -- Planning a query can run code of a table's owner, in index predicates and check constraints. The functions of this
--- file therefore run no query to read a column.
+-- file read tables without a query, so that no code of a table's owner runs.
 CREATE FUNCTION snowflake.ends_of(relation regclass, id_column name, OUT lowest bigint, OUT highest bigint)
   AS 'MODULE_PATHNAME', 'snowflake_ends_of'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE SET row_security = off;

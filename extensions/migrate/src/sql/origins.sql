@@ -1,9 +1,9 @@
 -- Reserves a region and a shard for ids of old rows. An origin is a pair of region and shard that contains only ids of
--- old rows. The functions backfill() and late_id() never share an origin.
+-- old rows. The functions backfill() and late_id() never use the same pair of region and shard.
 --
--- Each id of a reserved origin has a time before "until". The high-water mark is first raised to "until", so ids that
--- are minted later are greater in every region. Existing ids of the origin are searched only after the high-water mark
--- is raised.
+-- Each id in a reserved region and shard has a time before the time in the column backfills.until. The high-water mark
+-- is first raised to "until", so ids that are minted later are greater in every region. The search for existing ids in
+-- the region and shard begins after the high-water mark is raised.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -143,8 +143,8 @@ BEGIN
   -- The start of a tick.
   upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
   PERFORM snowflake.observe(snowflake.last_id_before(upto));
-  -- Reads the region of the database. If another session changes the region later, ids of the new region are greater
-  -- than "upto".
+  -- Reads the region of the database. After observe(), the high-water mark is at `upto`, so new ids are later, even if
+  -- a session changes the region.
   own := coalesce((SELECT d.region FROM snowflake.databases AS d WHERE d.database = current_database()),
                   nullif(current_setting('snowflake.region')::integer, -1));
 
@@ -160,8 +160,8 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- A row with last_position -1 has given no id. A row for late_id() begins with last_position 0, because late_id()
-      -- uses its first id at once.
+      -- A row with last_position -1 has given no id. A row for late_id() begins with last_position 0, because the call
+      -- that inserts the row returns an id.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)
@@ -211,7 +211,7 @@ BEGIN
     IF NOT FOUND THEN
       SELECT r.chosen, r.upto INTO origin.region, origin.until
         FROM snowflake.reserve_origin(NULL, NULL, shard, region) AS r;
-      -- If `at` is in the current time unit (tick), the id gets the last tick before `until`.
+      -- Reserved ids have times before `until`, so a later time `at` becomes the last time unit (tick) before `until`.
       at := least(at, snowflake.time_of(snowflake.last_id_before(origin.until)));
     END IF;
     first := snowflake.make_id(at, shard, 0, origin.region);
@@ -224,7 +224,7 @@ BEGIN
     IF FOUND THEN
       RETURN first;
     END IF;
-    -- The tick has no free id, or another session has taken the same id.
+    -- INSERT added no row, because the time unit (tick) is full, or because another session has inserted the id.
     IF EXISTS (SELECT FROM snowflake.late_ids WHERE id = last) THEN
       at := at + tick;
     END IF;

@@ -28,8 +28,8 @@ $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
   'Internal: for decoder_sql() and generator_sql(): returns a template of the printed scripts';
 
--- Replaces each {{NAME}} by its value, in the order of `words`. A value can contain a {{NAME}} that comes later in
--- `words`.
+-- Replaces each {{NAME}} by its value, in the order of `words`. A value in `words` can contain the placeholders that
+-- come later in `words`.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -54,7 +54,7 @@ AS $$
     'SHARD_BITS', l.shard_bits, 'SEQUENCE_BITS', l.sequence_bits, 'TICK_MS', l.tick_ms, 'TICK_US', l.tick_ms * 1000,
     'EPOCH_MS', epoch_ms, 'END_MS', epoch_ms + ticks * l.tick_ms,
     'LAYOUT', format('%s, tick %s ms, epoch %s UTC', l.bits, l.tick_ms, to_char(l.epoch, 'YYYY-MM-DD HH24:MI:SS.MS')),
-    -- In a layout of 64 bits, the number after the last id exceeds bigint, so the templates receive the last id.
+    -- The templates use LAST_ID, not LAST_ID + 1, because LAST_ID + 1 exceeds bigint in a layout of 64 bits.
     'LAST_ID', (ticks - 1) << below | mask, 'TICKS', ticks, 'BELOW_BITS', below, 'BELOW_MASK', mask,
     'REGION_SHIFT', l.shard_bits + l.sequence_bits, 'LAST_REGION', l.regions - 1, 'LAST_SHARD', l.shards - 1,
     'NO_SHARD', -l.shards, 'SHARDS', l.shards, 'LAST_SEQUENCE', (1::bigint << l.sequence_bits) - 1)

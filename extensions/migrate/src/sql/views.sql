@@ -114,9 +114,9 @@ COMMENT ON FUNCTION snowflake.recreate_statements IS
   'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again. Indexes, '
   'states of triggers, comments and privileges are included';
 
--- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. Like in
--- pg_dump, the next statements are in the order of the view's list of privileges. In this order a role receives the
--- grant option before it grants a privilege.
+-- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. As in
+-- pg_dump, the GRANT statements keep the order of the view's list of privileges. Each role gets its grant option before
+-- the role grants a privilege.
 CREATE FUNCTION snowflake.grants_on_view(view oid, OUT n integer, OUT role oid, OUT statement text)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 5 SET search_path = pg_catalog, pg_temp

@@ -235,8 +235,8 @@ COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns by how much the '
   'clock is ahead of the high-water mark';
 
--- The views of the SQL engine have the same columns as the views of the extension. Columns that the SQL engine cannot
--- fill are null.
+-- The views of the SQL version of snowflake have the same columns as the views of the extension. If the SQL version of
+-- snowflake has no value for a column of a view, the column is null.
 
 CREATE OR REPLACE FUNCTION snowflake.layout(
     OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,

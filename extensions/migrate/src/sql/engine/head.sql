@@ -9,25 +9,25 @@
 -- Unlogged sequences write no WAL. PostgreSQL resets unlogged sequences when their values could be stale: at crash
 -- recovery, at a promotion, and in a base backup.
 --
---  1. Between two resets, each time unit (tick) is opened at most once. The session that opens a tick locks the table
---     "gate", reads the position of the counter, and opens only a later tick. The lock on "gate" ends with a
---     subtransaction that is always rolled back, so neither a cancel nor a prepared transaction can keep the lock. A
---     rollback does not undo setval().
+--  1. Between two resets of the unlogged sequences, each time unit (tick) is opened at most once. The session that
+--     opens a tick locks the table "gate", reads the position of the counter, and opens only a later tick. The lock on
+--     "gate" ends with a subtransaction that is always rolled back, so neither a cancel nor a prepared transaction can
+--     keep the lock. A rollback does not undo setval().
 --  2. A session first reads the open tick, and then calls nextval(). The session uses the number from nextval() only if
---     the number belongs to the tick that the session has read. A used number was drawn after the setval() that opened
---     its tick, and before the setval() that opened the next tick. Between two calls of setval(), the values of
+--     the number belongs to the tick that the session has read. Each number in an id was drawn after setval() opened
+--     the tick of the number, and before setval() opened the next tick. Between two calls of setval(), the values of
 --     nextval() only increase.
---  3. The numbers of a tick above {{PER_TICK}} are the overflow of the tick, and are not used. A session calls
---     nextval() once after it has read a tick with free numbers, so it draws at most one number of the overflow. A
---     server has fewer than 2^18 sessions, and the overflow has at least 2^18 numbers.
+--  3. The numbers of a tick above {{PER_TICK}} are not used for ids. Each session draws at most one unused number of a
+--     tick, because the session calls nextval() only after it has read free numbers. A tick has at least 2^18 numbers
+--     above {{PER_TICK}}, and a server has fewer than 2^18 sessions.
 --  4. A session opens a tick only if the tick is before the time in "published". A time is written to "published" only
 --     after high_water with the same time is flushed to disk. After a reset, the counters begin at high_water. Every
 --     number that a counter gave out before the reset is smaller, whatever time the clock shows.
---  5. A dump can restore the counters, high_water and "published" with values that do not match. A number is used only
---     if the tick of the number is also before high_water. Before a session opens a tick, the session sets high_water
---     and "published" to the later of their two times.
+--  5. A dump can restore the counters, high_water and "published" with values that do not match. A session uses a
+--     number of a counter only if the tick of the number is before high_water. Before a session opens a tick, the
+--     session sets high_water and "published" to the later of their two times.
 --
--- Before PostgreSQL 17, SQL cannot flush the high-water mark before the transaction commits. An id can be minted again
--- if the server crashes before this commit, and its clock is behind the lost high-water mark after the restart. Only an
--- id whose transaction did not commit can be minted again. The commit of a row flushes the high-water mark, so ids of
--- committed rows are never minted again.
+-- Before PostgreSQL 17, SQL cannot flush the high-water mark before the transaction commits. If the server crashes
+-- before the commit, the new high-water mark can be lost. If the clock is behind a lost high-water mark after the
+-- restart, the server can mint an id again. Only an id whose transaction did not commit can be minted again. The commit
+-- of a row flushes the high-water mark, so ids of committed rows are never minted again.

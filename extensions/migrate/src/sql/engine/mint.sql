@@ -12,8 +12,8 @@ DECLARE
 BEGIN
   LOOP
     -- To prevent duplicate ids, a session first reads the open time unit (tick), and then calls nextval(). The tick
-    -- must lie between the clock and the clock plus max_lead. One comparison with abs() checks both limits, because the
-    -- tick may differ from the middle of the limits by at most half of max_lead.
+    -- must lie between the clock and the clock plus max_lead. The condition abs(tick - (clock + max_lead / 2)) <=
+    -- max_lead / 2 checks both limits of the tick.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -104,7 +104,7 @@ BEGIN
       MESSAGE = pg_catalog.format('shards %s are out of range', shards),
       DETAIL = 'Layout {{BITS}} has shards 0 to {{LAST_SHARD}}.', HINT = 'Pass a range of shards, such as ''[0,16)''.';
   END IF;
-  -- Each session always uses the same shard of the range.
+  -- A hash of the process id selects the shard, so that all calls of a session use one shard.
   RETURN snowflake.next_id((first OPERATOR(pg_catalog.+) (pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.*) 2654435769
     OPERATOR(pg_catalog.%) 4294967296 OPERATOR(pg_catalog.*) many OPERATOR(pg_catalog.>>) 32))::pg_catalog.int4);
 END
@@ -132,8 +132,8 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Mint the ids in several calls.' END);
   END IF;
-  -- A call for few ids draws them one by one. A call for at least as many ids as a time unit (tick) has takes whole
-  -- ticks.
+  -- A call for fewer than {{PER_TICK}} ids draws the ids one by one. A call for {{PER_TICK}} or more ids takes whole
+  -- time units (ticks).
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

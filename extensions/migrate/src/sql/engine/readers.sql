@@ -60,7 +60,7 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_base62(encoded text) RETURNS bigint
                  strpos('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz' COLLATE "C",
                         substr(encoded COLLATE "C", 12 - place::integer, 1)) AS at, CAST(at - 1 AS numeric) AS digit);
 
--- Hashes a key that is not an id to a shard number below `shards`.
+-- Hashes a key, such as an email address, and returns a shard number below `shards`.
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.shard_for(key text, shards integer) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN CASE WHEN shards BETWEEN 1 AND {{SHARDS}}

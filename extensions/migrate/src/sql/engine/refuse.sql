@@ -124,8 +124,9 @@ END
 $$;
 
 -- refuse_base62() is VOLATILE, so that the planner does not call it. In CASE WHEN condition THEN f(constant) END, the
--- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). The other functions of this file may
--- be IMMUTABLE, because they are called only after a constant condition, which the planner evaluates first.
+-- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). Functions such as refuse_id() can be
+-- IMMUTABLE, because the conditions before their calls contain no aggregate. The planner evaluates a condition without
+-- an aggregate first.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

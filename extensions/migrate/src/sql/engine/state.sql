@@ -9,8 +9,8 @@ BEGIN
 END
 $check$;
 
--- The value of a counter is tick << {{TICK_SHIFT}} | n. A tick is a time unit, and n is how many of its {{PER_TICK}}
--- numbers are used. If n is greater than {{PER_TICK}}, the number is not used for an id.
+-- The upper bits of a counter contain a time unit (tick). The lower {{TICK_SHIFT}} bits of a counter contain how many
+-- numbers of the tick have been drawn. Only the first {{PER_TICK}} numbers of a tick are used for ids.
 --
 -- If the SQL engine already exists, the script keeps its state and replaces its functions. Sessions that mint during
 -- the script use the same counters as before, so no id is minted twice.

@@ -1,5 +1,5 @@
--- Functions that decoder_sql() prints in addition to readers.sql. The SQL engine instead uses the functions of api.sql,
--- which raise an error where these functions return null.
+-- Functions that decoder_sql() prints in addition to readers.sql. For invalid input, the functions of this file return
+-- null. The function generator_sql() prints the functions of api.sql, which raise an error for invalid input.
 
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                              OUT shard integer, OUT sequence integer)
@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_base32(encoded text, check_symbol boo
                                         << 5 * (13 - n))
                             FROM generate_series(1, 13) AS n) AS s (number));
 
--- Reads an id from the time in ms, the remaining bits and the check bits of a UUID.
+-- A UUID from to_uuid() contains the time in milliseconds, the other bits of the id, and a hash of the id.
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.from_uuid(encoded uuid) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
   RETURN (SELECT CASE WHEN hex ~ '^.{12}7...[89ab]' AND ms >= 0 AND ms % {{TICK_MS}} = 0
                        AND ms / {{TICK_MS}} < {{TICKS}} AND rest >> {{BELOW_BITS}} = 0

@@ -84,8 +84,8 @@ AS $$
     | {{PER_TICK}}
 $$;
 
--- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. Writes the same time to the sequence
--- "published" only after the flush, because CASE evaluates its condition first. REQUIRES the lock on the table "gate".
+-- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. CASE evaluates its condition first, so
+-- write_mark() writes the high-water mark to the sequence "published" last. REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -183,10 +183,10 @@ BEGIN
 END
 $$;
 
--- Takes the time units (ticks) after the newest tick of the counter, while the table "gate" is locked. If the ticks
--- reach the high-water mark, stores a later high-water mark first. Returns 0 ticks if the clock does not allow the
--- `first` tick yet, which begins at `next_ms`. `at_mark` is true if the counter has issued no id since it was set to
--- the high-water mark.
+-- Reserves one or more time units (ticks) of the counter, while the table "gate" is locked. If the reserved ticks end
+-- after the high-water mark, take_ticks() first stores a later high-water mark. Returns 0 ticks if the clock does not
+-- allow the `first` tick yet, which begins at `next_ms`. `at_mark` is true if the counter has issued no id since it was
+-- set to the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, mark bigint, now_ms bigint,
                                                     lead_ms bigint, OUT first bigint, OUT ticks bigint,
                                                     OUT next_ms bigint, OUT at_mark boolean)
