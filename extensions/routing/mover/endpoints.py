@@ -168,7 +168,7 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        # After the move has renamed the schema, the row of the move is in the list of kept schemas.
+        # After the move has renamed the schema on the source, kept_rows() returns the record of the move.
         if here is None and not self.has_schema(self.source, self.schema):
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)

@@ -130,8 +130,7 @@ def abort(move):
         raise Refused(f"shard {move.shard} is already on the target\n  Run without --abort to finish the move. Then "
                       "move the shard back.")
     here, there = move.source_row(), move.target_row()
-    # If the server of this name has no record of the move, it is a new server, and the original server no longer
-    # exists.
+    # If the target has no record of the move, the target is a new server that has replaced the original target.
     if there is not None or here is not None and here.other != move.to_name:
         for sentence in of_rows(move):
             raise Refused(sentence)

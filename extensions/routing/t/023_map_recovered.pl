@@ -125,8 +125,8 @@ is(push_map('--recover', $conninfo)->{status}, 0, '--recover corrects the change
 is(home($_, 2), 'b', 'the map of ' . $_->name . ' has the server of the moved shard') foreach $control, $a, $b, $router;
 is($fleet->control('SELECT count(*) FROM snowflake_fleet.map WHERE shard = 21'), '0', 'changes of the old map are lost by --recover');
 
-# A server that was stopped during a move accepts an old, changed shard map. If two copies of the shard map were changed
-# independently, an operator must decide which copy is right.
+# The router is stopped during a move, and later accepts an old shard map that was changed after a restore. If two
+# copies of the shard map were changed independently, an operator must decide which copy is right.
 $control->stop;
 $control->command_ok([ 'sh', '-c', 'rm -r "$2" && cp -a "$1" "$2"', '-', $control->data_dir, $control->basedir . '/old' ], 'the data directory is copied');
 $control->start;

@@ -30,8 +30,8 @@ sub hold
 sub release { $_->quit foreach splice @sessions; return; }
 sub rows_of { my ($node, $shard) = @_; return { map { split /\|/ } split /\n/, $node->safe_psql('postgres', "SELECT id, name FROM shard_$shard.users") }; }
 
-# Lists the steps of a move, each with a lock that delays the step, and with the output that shows the step. The
-# constraint trigger held_up delays only the commit of a change of the shard map.
+# Lists the steps of a move. For each step, the list has a lock that delays the step, and the output of
+# snowflake-move-shard at the step. The constraint trigger held_up delays only the commit of a change of the shard map.
 my $map_lock = 'SELECT * FROM snowflake_fleet.map_state FOR UPDATE';
 my $commit_lock = 'SELECT pg_advisory_xact_lock(1)';
 $fleet->control(<<~'SQL');
@@ -63,7 +63,8 @@ foreach my $moment (@moments)
 	else { $north->poll_query_until('postgres', "SELECT snowflake_fleet.fenced('shard_1')") or die; }
 	if ($lock)
 	{
-		# The copy of rows begins when the replication slot exists, so the table on the target is locked before.
+		# The copy of rows begins when the replication slot exists. The test locks the table on the target before the slot
+		# exists.
 		my $slot = pop @sessions;
 		hold($south, $lock);
 		$slot->quit;

@@ -46,8 +46,8 @@ my %refusal = (sqlstate => 55006, message => 'schema shard_1 is being moved to a
 $north->refuses($_, \%refusal, "refused: $_") foreach @ddl;
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE shard_2.more (id int PRIMARY KEY)', 'CREATE TABLE public.more (id int)', 'CREATE TEMPORARY TABLE x ()', 'VACUUM FULL shard_1.users', 'ANALYZE shard_1.users', 'REINDEX TABLE shard_1.users',
   'TRUNCATE shard_1.photos', "DROP TABLE public.more", 'CREATE INDEX CONCURRENTLY ON shard_2.users (name)';
-# If ALTER TABLE rewrites a table, logical replication does not send the changed rows. In some minor versions of
-# PostgreSQL the event trigger snowflake_move_guard would refuse the rewrite.
+# If ALTER TABLE rewrites a table, logical replication does not send the changed rows. The test disables the event
+# trigger snowflake_move_guard, which refuses a table rewrite in some minor versions of PostgreSQL.
 $north->safe_psql('postgres', 'ALTER EVENT TRIGGER snowflake_move_guard DISABLE');
 $north->refuses("ALTER TABLE shard_1.users ALTER name TYPE text USING name || '!'", \%refusal, 'a rewrite of a table of the moving schema is refused');
 $north->safe_psql('postgres', $_) foreach 'CREATE TABLE public.other (n int)', 'ALTER TABLE public.other ALTER n TYPE int USING n + 1', 'DROP TABLE public.other', 'ALTER EVENT TRIGGER snowflake_move_guard ENABLE ALWAYS';

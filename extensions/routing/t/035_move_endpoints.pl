@@ -76,8 +76,8 @@ like(join('', map { $_->{output} } @ends), qr/the target has 4 workers for subsc
 is($south->safe_psql('postgres', join ' UNION ALL ', map { "SELECT count(*) FROM shard_$_.users" } 4 .. 8), join("\n", (5000) x 5), 'each shard has its rows after concurrent moves');
 is($mover->leftovers, '', 'nothing is left over');
 
-# An unfinished move still occupies a worker for logical replication. Another move that waits for a worker must name the
-# unfinished move.
+# An unfinished move still occupies a worker for logical replication. If another move waits for a free worker, the
+# program must print which unfinished move uses the worker.
 $south->safe_psql('postgres', 'ALTER SYSTEM SET max_logical_replication_workers = 2');
 $south->restart;
 $mover->run('--shard' => 9, '--to' => 'b', '--until' => 'copied')->{status} == 0 or die;

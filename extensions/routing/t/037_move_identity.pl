@@ -75,7 +75,7 @@ sub killed_at_the_fence
 }
 
 # Restores the source and its replication slots from a snapshot of the disk. After the move, the target must not contain
-# rows that were lost in the restore.
+# rows that the restored source has lost.
 copied(0);
 my $copy = snapshot($north);
 insert(0, 'undone', 300);
@@ -87,8 +87,8 @@ is($result->{status}, 0, 'a move from a restored source succeeds') or diag($resu
 like($result->{output}, qr/the source was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the source was restored');
 is(names($south, 0), 'old 1 since 200', 'after the second copy the target has the rows of the source');
 
-# The target fails over to an asynchronous standby, which lacks some rows. The source does not repeat changes that the
-# old target has confirmed.
+# The target fails over to an asynchronous standby, which lacks some rows. The source does not send changes again that
+# the target confirmed before the failover.
 copied(1);
 $copy = snapshot($south);
 copied(1);
@@ -101,8 +101,8 @@ is($result->{status}, 0, 'a move to a promoted target succeeds');
 like($result->{output}, qr/the target was restarted, promoted or restored after the copy began: the copy starts again/, 'the program detects that the target was promoted');
 is(names($south, 1), 'new 100 old 1', 'after the second copy the target has all rows');
 
-# Restores the target after the change of the shard map. The program snowflake-move-shard must not drop the rows of the
-# source.
+# Restores the target from an older snapshot of its disk after the shard map has changed. The program
+# snowflake-move-shard must not drop the rows of the source.
 copied(2);
 $copy = snapshot($south);
 insert(2, 'new', 100);

@@ -1,5 +1,5 @@
-# Moves a shard between servers that lease their regions, while clients write to the shard. The source of the move has a
-# synchronous standby.
+# Moves a shard between servers that get their regions from a lease server, while clients write to the shard. The source
+# of the move has a synchronous standby.
 
 use strict;
 use warnings FATAL => 'all';

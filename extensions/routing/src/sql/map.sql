@@ -117,9 +117,9 @@ COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
 
 -- The operator calls the following functions in the control database, to change the map.
 
--- If the control database was restored, recovered or promoted, its map may be from before the move of a shard. A change
--- of an old map would give it a higher version than the copies have. Routers would accept the old map, and look for
--- rows on the wrong server.
+-- If the control database was restored, recovered or promoted, its map may be from before the move of a shard. If the
+-- operator changed an old map, the map would get a higher version than its copies on other servers. Routers would
+-- accept the old map, and look for rows on the wrong server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -190,8 +190,8 @@ COMMENT ON FUNCTION snowflake_fleet.begin_version(bigint, bigint[]) IS
   'Internal: for change_map() and map_recovered(): gives the map of shards a version number above `after`, and '
   'records the earlier version numbers';
 
--- Lists the options that a connection string may contain. All other options are refused, because a later libpq may add
--- options that contain secrets.
+-- Lists the options that a connection string may contain. Options that are not in the list are refused, because a later
+-- libpq may add options that contain secrets.
 CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT '{host,hostaddr,port,dbname,user,passfile,service,options,application_name,connect_timeout,client_encoding,

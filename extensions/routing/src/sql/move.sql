@@ -21,7 +21,7 @@ CREATE TABLE snowflake_fleet.moving (
   CHECK (side OPERATOR(pg_catalog.=) 'source' AND state OPERATOR(pg_catalog.~) '^(copying|fenced|kept)$'
       OR side OPERATOR(pg_catalog.=) 'target' AND state OPERATOR(pg_catalog.~) '^(arriving|level|here)$')
 );
--- In a database, a shard has at most one open move as the source, and at most one as the target.
+-- For each shard, a database is the source of at most one open move, and the target of at most one.
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
@@ -45,8 +45,8 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The sessions of snowflake-move-shard that move a shard. A row is valid while the backend of the session runs';
 
--- The identity of a server changes when the server is promoted, restored, copied or restarted. A server must restart if
--- its disk is restored, so the identity changes after that too.
+-- The identity of a server changes when the server is promoted, restored, copied or restarted. A server must restart
+-- after a restore of its disk, so the restore changes the identity of the server.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),

@@ -1,7 +1,7 @@
 -- Removes the records of a move, and the copied rows, from one server.
 
--- Drops a schema without CASCADE. If an object outside the schema depends on it, the error names the object, and all
--- tables stay.
+-- Drops a schema without CASCADE. If an object outside the schema depends on a table in the schema, PostgreSQL raises
+-- an error and drops no table.
 CREATE FUNCTION snowflake_fleet.drop_schema(schema name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -53,8 +53,8 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
 
 -- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. Event
 -- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move. The
--- function fence_shard() detects REINDEX CONCURRENTLY and such transactions. No command is refused because of schemas
--- that an earlier command has altered.
+-- function fence_shard() detects REINDEX CONCURRENTLY, and DDL in transactions that began before the move. The function
+-- refuse_ddl() refuses a command only for schemas that the command itself has altered.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -81,7 +81,8 @@ BEGIN
     CREATE SCHEMA plproxy;
   END IF;
   -- PL/Proxy calls the cluster functions with the rights of its caller, so all roles get USAGE on the schema plproxy.
-  -- If the schema contains other objects, or has privileges already, its privileges stay.
+  -- If the schema plproxy has privileges, or contains objects that use_plproxy() did not create, its privileges do not
+  -- change.
   IF NOT EXISTS (SELECT FROM pg_depend
                   WHERE refclassid = 'pg_namespace'::regclass AND refobjid = 'plproxy'::regnamespace
                     AND NOT (classid = 'pg_proc'::regclass AND objid IN
@@ -127,7 +128,7 @@ BEGIN
       HINT = 'Run CREATE EXTENSION plproxy and CREATE EXTENSION snowflake.';
   END IF;
   PERFORM snowflake_fleet.check_plproxy(mark), snowflake_fleet.open_plproxy(mark);
-  -- PL/Proxy only compares two versions for equality, so a remainder of the version is enough.
+  -- PL/Proxy only compares versions for equality, so the function returns the map version modulo 2147483647.
   EXECUTE format('CREATE OR REPLACE FUNCTION plproxy.get_cluster_version(cluster_name text) RETURNS integer '
     'LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS %L',
     format(body, cluster, 'RETURN snowflake_fleet.map_version() % 2147483647;'));

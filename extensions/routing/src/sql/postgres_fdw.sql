@@ -2,9 +2,10 @@
 -- partition, which is a foreign table. For a query by id, PostgreSQL contacts only the server that has the row.
 --
 -- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
--- foreign server change. A change of options locks no table, and sessions reconnect with their next transaction. One
--- foreign server for each real server would need fewer connections. But a foreign table cannot change its foreign
--- server, and creating a new foreign table would wait for all readers of the whole table.
+-- foreign server change. ALTER SERVER, which changes the options, locks no table, and sessions reconnect with their
+-- next transaction. One foreign server for each real server would need fewer connections, but PostgreSQL cannot assign
+-- a foreign table to another foreign server. Replacing the foreign table of a shard would wait for all readers of the
+-- partitioned table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -47,7 +48,7 @@ BEGIN
     IF changes IS NOT NULL THEN
       EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
     END IF;
-    -- Only the user mapping of the foreign server's owner gets the user of the map. User mappings of other roles stay.
+    -- Only the user mapping of the foreign server's owner gets the user of the map.
     IF this.mapped ->> 'user' <> this.login THEN
       EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;

@@ -1,5 +1,5 @@
--- Revokes the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES, and then grants all privileges. A role that can
--- write the map can direct other roles to a server of its choice.
+-- Revokes the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES on the new objects. Then grants all roles the right
+-- to read the map. A role that can write the map can direct other roles to a server of its choice.
 
 DO $$
 DECLARE

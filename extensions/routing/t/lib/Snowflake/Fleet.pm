@@ -62,7 +62,7 @@ sub node { return $_[0]{node}{ $_[1] } // croak "no server $_[1]"; }
 
 sub nodes { my ($self) = @_; return map { $self->node($_) } @{ $self->{names} }; }
 
-# Returns the connection string that a client or another server uses.
+# Returns the connection string of a server.
 sub conninfo
 {
 	my ($self, $name) = @_;
