@@ -24,8 +24,8 @@ sub read_all {
 
 sub has { my ($self, $part) = @_; return exists $self->{$part} }
 
-# Returns the measured values of a subject as a hash from the number of the run to the value. If a subject was not
-# measured, the hash is empty.
+# runs PART, SUBJECT, METRIC: returns a hash that maps the number of each run to the measured value. The hash of values
+# is empty if the benchmark has not measured SUBJECT (for example a generator of ids).
 sub runs {
   my ($self, $part, $subject, $metric) = @_;
   my $subjects = $self->{$part} // {};    # prevents the next expression from adding missing keys to the hash
@@ -45,8 +45,9 @@ sub of { my $self = shift; my %runs = $self->runs(@_); return summary(values %ru
 
 sub median { my $self = shift; my ($median) = $self->of(@_); return $median }
 
-# ratio PART, ABOVE, BELOW: divides the value of one subject by the value of another subject in the same run. Returns
-# the median, the minimum and the maximum of the ratios of all runs. ABOVE and BELOW are lists [subject, metric].
+# ratio PART, ABOVE, BELOW: divides the measured value ABOVE by the measured value BELOW of the same run. Returns the
+# median, the minimum and the maximum of the ratios of all runs. ABOVE and BELOW are lists of the names of a subject
+# (for example a generator of ids) and a metric.
 sub ratio {
   my ($self, $part, $above, $below) = @_;
   my %above = $self->runs($part, @$above);

@@ -48,7 +48,7 @@ sub sum_of {
   return ($sum) x 3;
 }
 
-# Returns those of the given subjects that were measured in a part, in the given order.
+# subjects PART, METRIC, NAME...: returns each NAME for which the part PART of the benchmark has values of METRIC.
 sub subjects {
   my ($part, $metric, @order) = @_;
   return grep { my %runs = $samples->runs($part, $_, $metric); %runs } @order;
@@ -211,8 +211,8 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call for each subject (a generator of ids). Each line of the
-# result also contains the quotient of this cost and the cost of the subject FLOOR.
+# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call of each measured function SUBJECT. Each line of the result
+# also contains the cost of SUBJECT divided by the cost of the function FLOOR.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }

@@ -92,9 +92,9 @@ busy_cpus() {
     END { printf "%.2f", cpus * (1 - (idle - idle0) / (all - all0)) }'
 }
 
-# note_when PART BUSY SECONDS: stores when and how a part of the benchmark was measured, because parts can be measured
-# separately. Stores the commit, the date, whether the run is full or quick, the number of CPUs that other programs use
-# (BUSY), and the duration (SECONDS).
+# note_when PART BUSY SECONDS: writes a line about PART to results/when.tsv, because parts of the benchmark can be
+# measured separately. Stores the commit, the date, whether the run is full or quick, the number of CPUs that other
+# programs use (BUSY), and the duration (SECONDS).
 note_when() {
   local when=$out/results/when.tsv
   touch "$when"

@@ -1,13 +1,13 @@
 // Measures the core without PostgreSQL. Measures the two operations that every generator of ids
-// needs: a clock read and a compare-and-swap. The benchmarks mint ids with the time of TickClock,
-// as in next_id().
+// needs: a clock read and a compare-and-swap. The benchmarks that mint ids read the clock through
+// the class TickClock, as next_id() does.
 //
 // The benchmark `kernel_id` reads the kernel's clock for every id. On a machine without a usable
-// time stamp counter, the server reads the kernel's clock for every id, too.
+// time stamp counter, next_id() reads the kernel's clock for every id.
 //
 // Every benchmark counts an id as one item. All threads share one shard counter (`_shared`), or
-// each thread has its own shard counter (`_own`). The sums over all threads are computed here,
-// because releases of the benchmark library divide different values by the number of threads.
+// each thread has its own shard counter (`_own`). The class Meter measures times itself. Some
+// releases of the benchmark library divide a time by the number of threads, other releases do not.
 
 #include <benchmark/benchmark.h>
 
@@ -122,15 +122,15 @@ void bare_id(benchmark::State& state) {
   meter.report(state, state.iterations());
 }
 
-// The function has the attribute "flatten", like next_id(). Without "flatten" the compiler would
-// return the result of Shard::claim() in memory instead of registers.
+// The function one_id() has the attribute "flatten", as next_id() has. Without "flatten" the
+// compiler would return the result of Shard::claim() in memory instead of registers.
 template <class Clock, bool own>
 [[gnu::flatten]] void one_id(benchmark::State& state) {
   Shard& counter = counter_of(state, own);
   Clock clock;
   Layout layout = kLayout;
-  benchmark::DoNotOptimize(layout);  // prevents the compiler from using kLayout as a constant,
-                                     // because the server reads its layout at run time
+  // Hides kLayout from the compiler, because the server reads its id layout at run time.
+  benchmark::DoNotOptimize(layout);
   const Meter meter;
   for (auto _ : state) {
     const Claim claim = counter.claim(layout, bounds_at(layout, clock.ms()), 1);

@@ -59,8 +59,9 @@ CREATE FUNCTION bench.nanoid() RETURNS text
   AS 'MODULE_PATHNAME', 'bench_nanoid' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION bench.nanoid() IS 'Returns a NanoID of 21 characters';
 
--- Each function for time measurements calls a C function in a C loop. The C function has one argument, an integer or
--- the OID of a sequence. The measured times do not include the cost of the executor, the protocol and the client.
+-- Each function for time measurements calls the measured C function in a C loop. The measured C function has one
+-- argument: an integer, as in next_id(int), or a sequence's OID, as in nextval(regclass). The measured times do not
+-- include the cost of the executor, the protocol and the client.
 
 CREATE FUNCTION bench.cpu_ns() RETURNS bigint
   AS 'MODULE_PATHNAME', 'bench_cpu_ns' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

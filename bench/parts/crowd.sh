@@ -39,8 +39,8 @@ for run in $(seq "$(by_form 5 1)"); do
   together 'nextval cache 100' 'nextval(regclass)' "$hundred" "$hundred"
 done
 
-# Runs pgbench with statements that mint 1000 ids each, ten per row. The measurement is short: many clients use up the
-# ids of one shard for the next 60 s (max_lead) in a few seconds.
+# Runs pgbench with statements that mint 1000 ids each, ten per row. The measurement is short, because ids may run at
+# most 60 s (max_lead) ahead of the clock. In one shard, many clients reach the limit "max_lead" in a few seconds.
 calls=$(sql -c "SELECT 'no generator', 'i' UNION ALL SELECT 'next_id, one shard', 'snowflake.next_id(:shard::int)'
                 UNION ALL SELECT 'next_id, own shards', 'snowflake.next_id(:shard::int + :client_id::int)'
                 UNION ALL SELECT name, made_by FROM bench.key

@@ -9,8 +9,9 @@ slices=$((endure / 10))
 [ "$slices" -ge 10 ] || slices=10
 seconds=$(awk "BEGIN { print $endure / $slices }")
 
-# memory_of PID: prints the memory use of the process PID as two numbers in KiB. The first number (Pss) contains only
-# this process's share of each shared memory page. The second number (Rss) contains each shared memory page completely.
+# memory_of PID: prints the memory use of the process PID as two numbers in KiB, Pss and Rss. The first number (Pss)
+# contains only this process's share of each shared memory page. The second number (Rss) contains each shared memory
+# page completely.
 memory_of() { as_root awk '/^Pss:/ { pss = $2 } /^Rss:/ { rss = $2 } END { print pss, rss }' "/proc/$1/smaps_rollup"; }
 measure_memory() {  # WHEN
   local pid pss rss all=0 leader

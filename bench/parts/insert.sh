@@ -21,7 +21,7 @@ for run in $(seq "$(by_form 4 1)"); do
   if [ "$run" -gt "$(by_form 2 1)" ]; then load INSERT "$close" "$run"; continue; fi
   load INSERT "$all" "$run"
   load COPY "$copied" "$run"
-  # Repeats the measurement of loads with the default value of "snowflake.max_lead".
+  # Repeats the bulk INSERT with the default value of "snowflake.max_lead".
   sql -c "ALTER SYSTEM SET snowflake.max_lead = '1s'" -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null
   sql -c "CALL bench.load('INSERT', 'next_id', ', default max_lead', $rows, $run, '$work/files')"
   sql -c 'ALTER SYSTEM RESET snowflake.max_lead' -c 'ALTER SYSTEM SET snowflake.use_tsc = off' -c 'SELECT pg_reload_conf()' -c 'SELECT pg_sleep(0.2)' >/dev/null

@@ -62,7 +62,8 @@ for run in $(seq 0 "$(by_form 30 8)"); do
 done
 
 # Measures the time to the first id after a restart, a crash and a failover. After a start, the first call on both
-# servers waits until the clock has passed the high-water mark, at most for "snowflake.reserve".
+# servers waits until the clock has passed the stored time limit (high-water mark). The setting "snowflake.reserve" is
+# the longest duration of the wait for the high-water mark.
 make_pair 12s 'wal_level = replica'
 for run in $(seq "$(by_form 4 2)"); do
   for server in "${minting_servers[@]}"; do

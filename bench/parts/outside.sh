@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
-# Measures conversions of ids to text, to UUIDs and to aliases, and for comparison id::text and gen_random_uuid().
+# Measures conversions of ids to text, to UUIDs and to aliases (encrypted ids). For comparison, measures id::text and
+# gen_random_uuid().
 begin_results outside
 start_server
 echo "bench 0 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f" |

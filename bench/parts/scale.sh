@@ -5,7 +5,7 @@
 begin_results scale
 start_server 'snowflake.max_lead = 60s' 'snowflake.layout = instagram'  # 8,192 shards
 
-# rate FUNCTION ARGUMENTS: prints the CPU time of a call in one session, in ns.
+# rate FUNCTION ARGUMENTS: prints the CPU time of one call of FUNCTION in ns, measured by bench.rate() in one session.
 rate() {
   sql -c "SELECT round(cpu_ns::numeric / calls, 2) FROM bench.rate('$1', $2, now(), $(by_form 0.3 0.05))"
 }
