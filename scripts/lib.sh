@@ -200,7 +200,7 @@ stage_sources() {
 }
 
 # private_postgres DIRECTORY: copies the server of $pg_config into DIRECTORY, and sets $pg_config to the copy's
-# pg_config. PostgreSQL finds its files relative to its programs, so `make install` changes only the copy.
+# pg_config. `make install` changes only the copied server, because PostgreSQL finds its files relative to its programs.
 private_postgres() {
   local tree=$1 dir entry
   for dir in $("$pg_config" --bindir) $("$pg_config" --pkglibdir) $("$pg_config" --sharedir); do

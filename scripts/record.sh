@@ -60,7 +60,7 @@ count() {
   failed=$(grep -Ec "$3" "$1" || true)
 }
 count_tap() { count "$1" '^ok [0-9]+( (- )?[^#]*)?$' '^(not ok |ok [0-9]+.*#|1\.\.0)'; }
-count_regress() {  # matches the output of pg_regress up to PostgreSQL 15, and from PostgreSQL 16 on
+count_regress() {  # each pattern matches two formats of pg_regress: up to PostgreSQL 15, and since 16
   count "$1" '^(test +[^ ]+|     [^ ]+) +\.\.\. ok|^ok [0-9]' '^(test +[^ ]+|     [^ ]+) +\.\.\. FAILED|^not ok [0-9]'
 }
 count_gtest() {

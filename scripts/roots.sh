@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 #
 # Makes Debian roots (directories for chroot) in which scripts build and test. A script must source lib.sh before
-# roots.sh. Each Debian suite has a minimal root, which is created once and never changed. A work root is a copy of the
-# minimal root, in which packages are installed. Later runs of the script use the same work root again.
+# roots.sh. Each Debian suite has a minimal root, which is created once and never changed. A script installs packages in
+# a copy of the minimal root (chroot directory without added packages). Later runs of the script use the copied chroot
+# directory again.
 
 roots=${SNOWFLAKE_ROOTS:-/var/cache/snowflake/roots}
 versions_of_debian=(15 17 18)
@@ -22,9 +23,9 @@ choose_suite() {
   esac
 }
 
-# Sets $pristine to the minimal root of $suite. A new minimal root is renamed to this path only when it is complete, so
-# that an interrupted run leaves no incomplete root. The mounts of debootstrap are in a separate mount namespace,
-# because a root that still has mounts cannot be removed.
+# Sets $pristine to the chroot directory of $suite without added packages (minimal root). A new chroot directory is
+# renamed to $pristine only when it is complete, so that $pristine is never incomplete. The mounts of debootstrap are in
+# a separate mount namespace, because a root that still has mounts cannot be removed.
 choose_pristine() {
   pristine=$roots/$suite
   [ ! -d "$pristine" ] || return 0
@@ -37,9 +38,10 @@ choose_pristine() {
   mv "$pristine.part" "$pristine"
 }
 
-# copy_root NAME: sets $root to a copy of the minimal root. In the copied root, the installation of a package starts no
-# services. In the copied root, apt ignores the age of package lists, because a mirror of Debian unstable may be late.
-# copy_root() replaces a root in which the installation of packages was interrupted.
+# copy_root NAME: sets $root to a copy of the chroot directory $pristine. In the copied root, the installation of a
+# package starts no services. In the copied chroot directory, apt ignores the age of package lists, because a mirror of
+# Debian unstable may be out of date. The function copy_root() makes the copy again if the installation of packages in
+# the copy was interrupted.
 copy_root() {
   root=$roots/$suite-$1
   [ ! -e "$root.installing" ] || { say "$suite: the last run was interrupted, so $root is made again"; rm -rf "$root" "$root.installing"; }

@@ -5,8 +5,8 @@ CREATE TABLE template.users (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
 CREATE TABLE template.photos (
   id bigint PRIMARY KEY DEFAULT snowflake.next_id(0),
   user_id bigint NOT NULL REFERENCES template.users);
--- Citus distributes tables that a client creates by a statement, but not tables that a procedure creates. The schemas
--- of the shards are distributed after a procedure has created them.
+-- Citus distributes tables that a client creates by a statement, but not tables that a procedure creates. The script
+-- calls citus_schema_distribute() for each schema that the procedure create_shards() has created.
 CALL snowflake.create_shards('template', '[0,8)', commit_each => true);
 SELECT format('SELECT citus_schema_distribute(%L)', 'shard_' || s) FROM generate_series(0, 7) AS s \gexec
 SELECT format('INSERT INTO shard_%s.users (name) SELECT ''user '' || n FROM generate_series(1, 500) AS n', s)

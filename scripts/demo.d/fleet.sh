@@ -51,8 +51,8 @@ mint() {
   for server in "${clients[@]}"; do wait "$server" || die "a client failed"; done
 }
 
-# begins TEXT: prints what the next step of the demo does. Later, counted() adds the numbers of ids and duplicates to
-# the end of this line.
+# begins TEXT: prints what the next step of the demo does, without a line end. The function counted() adds the numbers
+# of new ids and duplicates to the printed line.
 begins() { printf '  %-66s' "$1"; }
 counted() {
   local ids again

@@ -19,7 +19,8 @@ my $high = $until - $from + 0.5;
 sub across { return $frame{left} + ($frame{width} - $frame{left} - $frame{right}) * ($_[0] - $from) / ($until - $from); }
 sub up { return $frame{height} - $frame{bottom} - ($frame{height} - $frame{top} - $frame{bottom}) * $_[0] / $high; }
 
-# Returns the server's clock, or the time of the newest id, in seconds since the start of the recording.
+# The functions clock() and newest() return the server's clock and the time of the newest id. The two functions count
+# seconds from the left edge of the picture.
 sub clock { return $_[0]{offset} + $_[0]{at} - $from; }
 sub newest { return max(map { $_->{last} // 0 } @{ $_[0]{shards} }) - $recording->{began} - $from; }
 

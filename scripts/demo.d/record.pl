@@ -66,7 +66,7 @@ while ((my $now = time - $began) < $END)
 {
 	while (@EVENTS && $EVENTS[0]{at} <= $now)
 	{
-		push @samples, sample();    # the last sample before the event
+		push @samples, sample();    # the last sample before the event (a clock step or a burst of ids)
 		my $event = shift @EVENTS;
 		$event->{at} = time - $began;
 		$clock->step($event->{by}) if $event->{what} eq 'step';

@@ -56,8 +56,8 @@ sub of_shard
 	return $row ? $row->{$what} : undef;
 }
 
-# Returns the longest time in seconds without a new id. The error of the result is at most the interval between two
-# samples.
+# Returns the longest time in seconds without a new id. The returned time without a new id differs from the real time by
+# at most the interval between two samples.
 sub longest_pause
 {
 	my ($last, @inside) = @_;
@@ -208,7 +208,7 @@ sub marks
 	return $svg;
 }
 
-# draw LABEL HEIGHT CODE: draws a chart in both widths by calling CODE.
+# draw LABEL HEIGHT CODE: draws a chart twice by calling CODE, once for wide screens and once for narrow screens.
 sub draw
 {
 	my ($label, $height, $code) = @_;
@@ -219,9 +219,9 @@ sub draw
 	} [ 'wide', 860 ], [ 'narrow', 330 ];
 }
 
-# Draws how far the server's clock and the time of the newest id differ from the true time. In the chart, a correct
-# clock is drawn as a horizontal line, like ids that follow a correct clock. The line of the newest id falls while no
-# greater id is minted.
+# Draws how far the server's clock and the time of the newest id differ from the true time. A correct clock is a
+# horizontal line in the chart, because its difference from the true time is always 0. While the server mints no greater
+# id, the newest id's difference from the true time decreases.
 sub clock_drawing
 {
 	my $low = min(map { ($_->{offset}, newest($_) // 0) } @samples) - 0.2;

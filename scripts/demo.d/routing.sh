@@ -1,8 +1,8 @@
 # shellcheck shell=bash disable=SC2154
 #
-# Runs scripts/demo --routing, which sources this file. The demo runs four servers, of which three have 16 shards. The
-# demo sends queries to the server of their id with PL/Proxy and postgres_fdw, and moves a shard while clients write to
-# it. When the demo ends, it leaves no files or processes.
+# Runs scripts/demo --routing, which sources this file. The demo runs four servers, of which three have 16 shards. With
+# PL/Proxy and postgres_fdw, the demo sends each query to the server that stores the row with the queried id. The demo
+# moves a shard while clients write to the shard. When the demo ends, it leaves no files or processes.
 
 names=(control north west south)   # the server "control" has the shard map, and routes queries
 build_and_install "$demo/source/extensions/lease"

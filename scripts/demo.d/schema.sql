@@ -15,7 +15,7 @@ CREATE TABLE template.likes (
   photo_id bigint NOT NULL REFERENCES template.photos);
 CALL snowflake.create_shards('template', '[0,16)');
 
--- Stores the same rows in one partitioned table, as an alternative to schemas, with a partition for every two shards.
+-- Creates a table with one partition for every two shards, as an alternative to one schema for each shard.
 CREATE TABLE messages (id bigint PRIMARY KEY DEFAULT snowflake.next_id(0), text text NOT NULL)
   PARTITION BY HASH (id snowflake.by_shard);
 SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (MODULUS 8, REMAINDER %1$s)', r)
