@@ -28,7 +28,7 @@ BEGIN
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'max_lead, reserve or max_forward_jump of the SQL engine is out of range',
+      MESSAGE = 'max_lead, reserve or max_forward_jump is out of range',
       DETAIL = format('max_lead is %s (0 to 1 minute), reserve is %s (100 ms to 1 minute), max_forward_jump is %s (at '
                       'least 1 second).', max_lead, reserve, max_forward_jump),
       HINT = 'Omit these arguments to use the defaults.';
@@ -36,7 +36,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_engine(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): raises an error if the SQL engine does not support a layout, a region or a time';
+  'Internal: for generator_sql(): raises an error if a script cannot support a layout, a region or a time';
 
 -- The SQL version of snowflake has 1, 2, 4, 8, 16 or 32 counters. The function counter_words() chooses the smaller of
 -- two numbers: one counter per shard, or enough counters for a million ids per second.

@@ -43,7 +43,7 @@ BEGIN
   CREATE SCHEMA snowflake;
   COMMENT ON SCHEMA snowflake IS '64-bit time-sortable ids: mint, decode (SQL engine)';
   CREATE SCHEMA snowflake_sql;
-  COMMENT ON SCHEMA snowflake_sql IS 'State and internal functions of the SQL engine behind schema snowflake';
+  COMMENT ON SCHEMA snowflake_sql IS 'State and internal functions of schema snowflake';
 {{CREATE_COUNTERS}}
   CREATE UNLOGGED SEQUENCE snowflake_sql.published AS bigint MINVALUE 0 START 0;
   COMMENT ON SEQUENCE snowflake_sql.published IS

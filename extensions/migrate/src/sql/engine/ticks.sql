@@ -144,7 +144,7 @@ BEGIN
                                         snowflake_sql.time_at({{END_MS}})));
   END IF;
   PERFORM snowflake_sql.refuse('clock_jumped', snowflake_sql.span(now_ms - mark),
-    format('The clock shows %s. The high-water mark is %s. The SQL engine allows a difference of %s.',
+    format('The clock shows %s. The high-water mark is %s. The clock may be at most %s ahead.',
            snowflake_sql.time_at(now_ms), snowflake_sql.time_at(mark), snowflake_sql.span({{JUMP_MS}})));
 END
 $$;
