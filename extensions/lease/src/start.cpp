@@ -90,7 +90,7 @@ void snowflake_lease_install(void) {
              errmsg("the libraries snowflake and snowflake_lease have different versions"),
              errdetail("The version of snowflake is %s. The version of snowflake_lease is %s.",
                        port == nullptr ? "none" : port->version, SNOWFLAKE_VERSION),
-             errhint("Install both libraries from the same release.")));
+             errhint("Install snowflake and snowflake_lease from the same release.")));
   check_conninfo();
   BackgroundWorker worker = describe_worker();
   RegisterBackgroundWorker(&worker);

@@ -107,8 +107,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigint, bigint, bigint) IS
-  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or has received an answer with a '
-  'greater number of the term';
+  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or if the request contains a '
+  'greater term number than this database';
 
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -152,8 +152,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.decide_and_sign(snowflake_fleet.request, bigint, bigint) IS
-  'Internal: answers the request of a server, records the server''s address and the time, and signs the rows. The '
-  'argument `arrived` is the time when the request arrived, by the clock of this database';
+  'Internal: answers the request of a server, and records the server''s address and the time. Writes the signatures '
+  'of all changed rows. The argument `arrived` is the time when the request arrived, by the clock of this database';
 
 -- The function ask() is SECURITY DEFINER, because servers have no privileges to write the tables of leases. Locks the
 -- fleet before reading rows, because a concurrent request may change the rows.
@@ -199,7 +199,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.ask(text, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint, bigint,
                                         bigint, integer[], integer, bigint, bigint, bigint, bigint) IS
-  'Internal: only the lease worker of a server calls this function. The request is one of four words. "acquire" '
+  'Internal: only the lease worker of a server calls this function. The first argument names the request. "acquire" '
   'leases a free region of the server, or the region that this run of the server holds already. "renew" extends the '
-  'lease. "give_back" ends the lease at highest_ms, the first time for which the server has issued no id. "report" '
+  'lease. "give_back" ends the lease at highest_ms, because no id of the server has this or a later time. "report" '
   'records a static region';

@@ -27,8 +27,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.halt_if_behind(snowflake_fleet.request) IS
-  'Internal: stops granting leases if a server has received an answer that this database has not recorded, because '
-  'this database has then lost leases';
+  'Internal: stops granting leases if a server has received an answer that this database does not contain. In this '
+  'case the database lacks leases that it has granted';
 
 CREATE FUNCTION snowflake_fleet.bind_regions(request snowflake_fleet.request, now_ms bigint) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -63,8 +63,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.bind_regions(snowflake_fleet.request, bigint) IS
-  'Internal: gives the requested regions to a server, and takes from the server its other regions that are free. If a '
-  'requested region belongs to another server, returns the reason and gives no region';
+  'Internal: assigns the requested regions to a server. Other regions of the server that are not leased no longer '
+  'belong to the server. If a requested region belongs to another server, returns the reason and gives no region';
 
 CREATE FUNCTION snowflake_fleet.holds_region(request snowflake_fleet.request) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -139,8 +139,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.give_back_region(snowflake_fleet.request, snowflake_fleet.region,
                                                      snowflake_fleet.answer) IS
-  'Internal: ends a lease that the server gives back. The lease ends at the first time for which the server has '
-  'issued no id';
+  'Internal: ends a lease that the server gives back. The lease ends when no id of the server has a later time';
 
 CREATE FUNCTION snowflake_fleet.grant_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer
@@ -221,8 +220,8 @@ CREATE FUNCTION snowflake_fleet.next_number() RETURNS bigint
   UPDATE snowflake_fleet.fleet AS f SET newest = f.newest + 1 RETURNING f.newest
 $$;
 COMMENT ON FUNCTION snowflake_fleet.next_number() IS
-  'Internal: returns the number of the next answer to a server. Each call returns a greater number than the previous '
-  'call';
+  'Internal: returns the number that identifies the next answer to a server. Each call returns a greater number than '
+  'the previous call';
 
 CREATE FUNCTION snowflake_fleet.admit(request snowflake_fleet.request, now_ms bigint, OUT status text, OUT detail text)
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -244,9 +243,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.admit(snowflake_fleet.request, bigint) IS
-  'Internal: refuses a server that requests a region of another server, or whose clock is more than max_skew ahead of '
-  'the clock of this database. If the server is not refused, gives the requested regions to the server, and returns '
-  'the status null';
+  'Internal: refuses a server that requests a region of another server, or whose clock is more than max_skew ahead '
+  'of the clock of this database. Otherwise, assigns the requested regions to the server, and returns null as the '
+  'status';
 
 CREATE FUNCTION snowflake_fleet.decide(request snowflake_fleet.request, now_ms bigint) RETURNS snowflake_fleet.answer
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -138,8 +138,8 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases and cannot be replaced',
-      DETAIL = format('Region %s is or was leased until %s. The limits of the fleet cannot change, because after a '
-                      'restore of this database no lease may be longer than the recorded limit.',
+      DETAIL = format('Region %s is or was leased until %s. The limits of the fleet can no longer change. After a '
+                      'restore, this database relies on the recorded maximum length of leases.',
                       used.region, snowflake_fleet.from_ms(used.until_ms)),
       HINT = 'For shorter leases, set "snowflake.lease" of the servers. If no server has minted, you can also wait '
              'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';

@@ -104,8 +104,8 @@ CREATE VIEW snowflake_fleet.servers AS
        ORDER BY x.last DESC LIMIT 1) AS f ON true;
 COMMENT ON VIEW snowflake_fleet.servers IS
   'Shows the servers of the fleet: when each server was added and removed, and its last request. Other columns show '
-  'the regions of the server, and the regions in which the server or its clone mints. If the lease server refuses '
-  'requests of the server, the columns refused and refused_since show the cause and the time of the first refusal';
+  'the regions of the server, and the regions in which the server or its clone mints. If this database refuses '
+  'requests of a server, the column "refused" shows the cause, and "refused_since" shows when the refusals began';
 
 CREATE FUNCTION snowflake_fleet.why_not_usable(OUT reason text, OUT advice text)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -240,7 +240,7 @@ COMMENT ON FUNCTION snowflake_fleet.health() IS 'Internal: returns the row of th
 
 CREATE VIEW snowflake_fleet.health AS SELECT * FROM snowflake_fleet.health();
 COMMENT ON VIEW snowflake_fleet.health IS
-  'Shows whether this database grants leases. If the database grants no leases, shows the reason, the advice, and the '
-  'time when the problem was first detected. If the column granting is true and the column reason is not null, the '
-  'reason concerns only one server. Either another server mints in the same region, or no region of the server is '
-  'free, or the server requests a region of another server, or the server''s clock is ahead';
+  'Shows whether this database grants leases. If the database grants no leases, shows the reason, the advice, and '
+  'the time when the problem was first detected. If "granting" is true and "reason" is not null, the problem '
+  'concerns only one server. Either another server mints in the same region, or no region of the server is free, or '
+  'the server requests a region of another server, or the server''s clock is ahead';

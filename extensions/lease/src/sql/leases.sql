@@ -37,8 +37,8 @@ CREATE TABLE snowflake_fleet.static_region (
   PRIMARY KEY (region, incarnation)
 );
 COMMENT ON TABLE snowflake_fleet.static_region IS
-  'The servers with a static region (setting snowflake.region), by region and server run. A server with a static '
-  'region reports the region every 10 seconds, and holds no lease';
+  'The servers that have their region from the setting snowflake.region. Each run of a server has its own row. A '
+  'server with a static region reports the region every 10 seconds, and holds no lease';
 
 -- struct LeaseRequest, struct LeaseAnswer
 CREATE TYPE snowflake_fleet.request AS (

@@ -13,7 +13,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.require_row(snowflake_fleet.region, integer) IS
-  'Internal: raises an error (42704) if the region was never leased, because its row is then missing';
+  'Internal: raises an error (42704) if no row of the table snowflake_fleet.region has this region, because the '
+  'region was never leased';
 
 CREATE FUNCTION snowflake_fleet.revoke_lease(region integer, incarnation bigint DEFAULT NULL,
                                              dry_run boolean DEFAULT false) RETURNS text
@@ -101,9 +102,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
   'Ends the lease of a region if the server that holds the lease is stopped, for example after a power loss. The '
-  'region is free after the time `ahead` plus max_skew. `ahead` is the sum of max_lead and reserve of the server. '
-  'Duplicate ids are possible if this server still runs, or if its clock was ahead by more than max_skew. Duplicate '
-  'ids are also possible if the clock of this database is behind by more than max_skew';
+  'region is free after the interval `ahead` plus max_skew has passed. For `ahead`, pass the sum of max_lead and '
+  'reserve of the server. Duplicate ids are possible if this server still runs, or if its clock was ahead by more '
+  'than max_skew. Duplicate ids are also possible if the clock of this database is behind by more than max_skew';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -146,9 +147,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lose_leases(bigint, bigint, boolean) IS
-  'Internal: prevents new leases of every region until all leases that may exist have ended. If the argument '
-  '`silent` is true, this copy of the database has granted no lease since it was restored, and servers may continue '
-  'their leases that have not ended';
+  'Internal: prevents new leases of every region until all leases that may exist have ended. Pass true for `silent` '
+  'only if this database has granted no lease since it was restored. Servers may then continue leases that have not '
+  'ended';
 
 CREATE FUNCTION snowflake_fleet.confirm_no_data_loss(old_is_stopped boolean DEFAULT false,
                                                      dry_run boolean DEFAULT false) RETURNS text
@@ -166,8 +167,8 @@ BEGIN
   THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has lost a lease',
       DETAIL = format('Server %s has a lease that this database does not contain.', quote_ident(own.halted_by)),
-      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the server reports a '
-                    'false lease, run snowflake_fleet.remove_server(%L), and repeat this call.', own.halted_by);
+      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the report of the server '
+                    'is wrong, run snowflake_fleet.remove_server(%L), and repeat this call.', own.halted_by);
   ELSIF NOT own.halted AND NOT (snowflake_fleet.has_moved()).moved THEN
     RETURN 'Nothing to confirm: this database contains the newest leases.';
   END IF;
@@ -194,8 +195,8 @@ BEGIN
   IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE
   THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the clock of the lease server differs from '
-                                                                         'the time of the call',
-      DETAIL = format('The clock shows %s. The time of the call is %s. The two times may differ by at most 15 minutes.',
+                                                                         'the argument "now"',
+      DETAIL = format('The clock shows %s. The argument is %s. The difference may be at most 15 minutes.',
                       clock_timestamp(),
                       coalesce(now::text, 'null')),
       HINT = 'Correct the clock, or pass the correct time.';

@@ -21,9 +21,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: returns properties that change when this database is recovered, promoted or copied. The output argument '
-  '`directory` contains the time at which the file PG_VERSION was changed. It is null if the owner of the extension '
-  'may not read the file. Restoring a disk from a snapshot does not change the properties that whereabouts() returns';
+  'Internal: returns properties that change when this database is recovered, promoted or copied. One of these '
+  'properties is `directory`, the time at which the file PG_VERSION was changed. If the owner of the extension may '
+  'not read this file, `directory` is null. Restoring a disk from a snapshot does not change the properties that '
+  'whereabouts() returns';
 
 -- The signature of a row includes the id of the transaction that wrote the row. A row that COPY or replication has
 -- written has another transaction id, so its signature is invalid. The signature also includes the contents of the row,
@@ -54,7 +55,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.foreign_rows() IS
   'Internal: returns a table that contains rows which no function of this schema wrote, or from which rows were '
-  'deleted. Returns null if all rows are signed';
+  'deleted. Returns null if all rows have a valid signature';
 
 CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
@@ -135,4 +136,4 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.settle_here() IS
   'Internal: records that this copy of the database is the one that grants leases. Records the result of '
-  'whereabouts(), and writes the signature of every row';
+  'whereabouts(), and writes the signatures of all rows of the lease server''s tables';

@@ -144,5 +144,5 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.remove_server(text, boolean) IS
   'Removes a server: revokes its leases and those of its clones, and refuses new leases. The removed server may mint '
-  'until its leases end. After that, other servers may lease the regions of the removed server. The role is not '
+  'until its leases end. When these leases have ended, other servers may lease the same regions. The role is not '
   'dropped';

@@ -3,8 +3,8 @@
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
-  'Internal: for adopt(): a statement, and the role that runs the statement. The member "locks" is null, or a '
-  'relation that the statement only locks for later steps';
+  'Internal: for adopt(): a statement, and the role that runs the statement. If the statement only locks a relation '
+  'for the next steps, the attribute "locks" is this relation; otherwise it is null';
 
 CREATE FUNCTION snowflake.sequences_of(key snowflake.key_column) RETURNS SETOF regclass
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -41,7 +41,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.other_uses IS
   'Internal: for adopt(): returns the defaults and other objects that use a sequence, and the column that owns the '
-  'sequence. Leaves out the key columns. The result is null if no other object uses the sequence';
+  'sequence. The result does not contain the key columns themselves. The result is null if no other object uses the '
+  'sequence';
 
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. ALTER ...
 -- OWNER TO the present owner changes nothing. The statement locks a view, a sequence or a foreign table, and no other
@@ -224,7 +225,8 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.refuse_locked IS
   'Internal: for adopt(): raises the error that lists the sessions and prepared transactions that hold the locks. If '
-  'there is no plan, because its tables were locked, lists all sessions that hold an ACCESS EXCLUSIVE lock';
+  'adopt() found locked tables before it had made a plan, the error lists all sessions that hold an ACCESS EXCLUSIVE '
+  'lock';
 
 -- A statement after the deadline still gets locks that are free.
 CREATE FUNCTION snowflake.run_plan(steps snowflake.step[], that_lock boolean, until timestamptz) RETURNS void

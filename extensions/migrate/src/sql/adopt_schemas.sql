@@ -183,9 +183,9 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake.adopt_schemas(name[], integer, regclass[], boolean, boolean, boolean, boolean, boolean,
   interval) IS
-  'For all keys that a sequence fills, in the given schemas, does the same as adopt(). First, every column that '
-  'contains the values of these keys becomes bigint. These columns are found by foreign keys, and by the names of '
-  'columns unless by_name is false. The procedure uses one transaction for each table, or for all tables that a view '
-  'joins. Then the default of each key is changed, so that new rows get ids. Commits after each transaction. After '
-  'an interruption, a repeated call continues. With dry_run => true, the call only shows all transactions, how long '
-  'they hold locks, and what the application must change';
+  'For all keys that a sequence fills, in the given schemas, does the same as adopt(). First, the keys and all '
+  'columns that refer to them become bigint. Columns that refer to a key are found by foreign keys, and by their '
+  'names unless by_name is false. The procedure uses one transaction for each table, or for all tables that a view '
+  'joins. Then the default of each key is changed, so that new rows get ids. After an interruption, a repeated call '
+  'continues. With dry_run => true, the call only shows all transactions, how long they hold locks, and what the '
+  'application must change';

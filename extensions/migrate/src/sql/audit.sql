@@ -39,7 +39,7 @@ BEGIN
                 AND NOT pg_has_role(relowner, (SELECT relowner FROM pg_class WHERE oid = relation), 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('view %s reads tables of other owners', relation),
-      DETAIL = 'Reading the view would run code of these owners with the rights of the view''s owner.',
+      DETAIL = 'A query of the view would run code of the table owners with the rights of the view''s owner.',
       HINT = 'Pass the name of a table.';
   END IF;
 END
@@ -108,7 +108,7 @@ $$;
 COMMENT ON FUNCTION snowflake.audit(regclass, name, double precision) IS
   'Counts the ids of a bigint column, by default of the primary key. Each row of the result shows a region, a shard, '
   'and the number of ids with this region and shard. Other columns show the oldest and the newest of these ids, and '
-  'the server that mints ids with this region and shard. If explain_id() doubts the newest id, the column '
-  '"contradiction" shows the reason. The result has separate rows for ids ahead of the high-water mark, for small '
-  'numbers, for other numbers that are not ids, and for NULL. The call reads every row, or a percentage of the '
+  'the server that mints ids with this region and shard. If explain_id() finds that the newest id cannot be right, '
+  'the column "contradiction" shows why. The result has separate rows for ids ahead of the high-water mark, for '
+  'small numbers, for other numbers that are not ids, and for NULL. The call reads every row, or a percentage of the '
   'table''s pages, and changes nothing';

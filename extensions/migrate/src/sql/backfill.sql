@@ -56,8 +56,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean) IS
-  'Internal: for backfill(): raises an error unless the time zone of a column is known, and the column has an index '
-  'of the rows without an id';
+  'Internal: for backfill(): raises an error if the time zone of the time column is unknown, or if the time column '
+  'has no partial index for rows without an id';
 
 -- Checks the arguments of backfill(). Returns the region for the ids of old rows, and the time `upto`. Only rows whose
 -- time is before `upto` get ids from backfill().
@@ -250,7 +250,7 @@ BEGIN
       AS a (early bigint, future bigint, timeless bigint, late bigint);
   RAISE NOTICE USING MESSAGE = format('%s rows of table %s got ids with the times of the rows', done, relation),
     DETAIL = format('%s rows have no id: %s have a time before the epoch, %s have a time in the future, %s have no '
-                    'time, and %s were inserted or changed after backfill() had passed their time.',
+                    'time, and %s were inserted or changed too late for this call.',
                     early + future + timeless + late, early,
                     future, timeless, late),
     HINT = CASE WHEN early + future + timeless + late > 0

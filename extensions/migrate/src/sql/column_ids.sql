@@ -16,5 +16,5 @@ CREATE FUNCTION snowflake.audited(relation regclass, id_column name, sample doub
   AS 'MODULE_PATHNAME', 'snowflake_audited'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE ROWS 100 SET row_security = off;
 COMMENT ON FUNCTION snowflake.audited(regclass, name, double precision, bigint, bigint) IS
-  'Internal: for audit(): counts the ids of a column by kind, region and shard. Reads the column in the same way as '
-  'ends_of()';
+  'Internal: for audit(): counts the ids of a column by kind, region and shard. Like ends_of(), the function reads '
+  'the column without a query';

@@ -14,7 +14,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = format('schema name "%s" is not allowed', schema),
       DETAIL = 'PostgreSQL reserves "information_schema" and names that begin with "pg_". A name cannot be empty.',
-      HINT = 'Pass another name, or omit the name to use "snowflake".';
+      HINT = 'Pass another schema name, or omit the argument to use "snowflake".';
   END IF;
   RETURN format($decoder$-- Readers of ids of layout %2$s, tick %3$s ms, epoch %4$s, in plain SQL.
 -- Functions that read ids on PostgreSQL 14 or later, without the extension snowflake. If a number is not an id of this

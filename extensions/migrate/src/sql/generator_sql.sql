@@ -8,7 +8,7 @@ CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END
 $$;
 COMMENT ON FUNCTION snowflake.tick_shift(snowflake.layout) IS
-  'Internal: for generator_sql(): returns how many bits of a counter follow its time bits';
+  'Internal: for generator_sql(): returns how many bits of a shard counter follow the bits of the time';
 
 CREATE FUNCTION snowflake.refuse_engine(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS void
@@ -22,8 +22,8 @@ BEGIN
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('a script of generator_sql() cannot mint ids of layout %s', l.bits),
-      DETAIL = format('In the script, a counter has 63 bits. The bits after the time bits are too few for the %s ids '
-                      'and 262144 sessions of a tick.',
+      DETAIL = format('A shard counter has 63 bits: the time bits, and bits that count the ids in a tick. These bits '
+                      'cannot count to %s ids plus 262144.',
                       per_tick),
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN
@@ -31,7 +31,7 @@ BEGIN
       MESSAGE = 'max_lead, reserve or max_forward_jump is out of range',
       DETAIL = format('max_lead is %s (0 to 1 minute), reserve is %s (100 ms to 1 minute), max_forward_jump is %s (at '
                       'least 1 second).', max_lead, reserve, max_forward_jump),
-      HINT = 'Omit these arguments to use the defaults.';
+      HINT = 'Omit max_lead, reserve and max_forward_jump to use the defaults.';
   END IF;
 END
 $$;
@@ -58,8 +58,8 @@ CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
                     FROM generate_series(0, many - 1) AS n) AS c (counters)
 $$;
 COMMENT ON FUNCTION snowflake.counter_words(snowflake.layout) IS
-  'Internal: for generator_sql(): returns the SQL texts that contain the counters. The keys of the result are '
-  'placeholders in the templates';
+  'Internal: for generator_sql(): returns the SQL texts that contain the names of the shard counters. The keys of '
+  'the result are placeholders in the templates';
 
 CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_lead interval, reserve interval,
     max_forward_jump interval) RETURNS json
@@ -85,8 +85,8 @@ CREATE FUNCTION snowflake.engine_words(l snowflake.layout, region integer, max_l
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.engine_words(snowflake.layout, integer, interval, interval, interval) IS
-  'Internal: for generator_sql(): returns the numbers in the script. The keys of the result are placeholders in the '
-  'templates';
+  'Internal: for generator_sql(): returns the numbers that depend on the layout, the region and the time limits. The '
+  'keys of the result are placeholders in the templates';
 
 CREATE FUNCTION snowflake.engine_template(pg_tle boolean) RETURNS text
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -132,6 +132,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.generator_sql(integer, text, text, text, interval, interval, interval, boolean) IS
   'Returns a script of SQL and PL/pgSQL for servers where the extension cannot be installed. The script creates '
-  'functions that mint ids in the given region, and functions that decode ids. The layout is the layout of this '
-  'database, or another layout in the form that preview_layout() accepts. If pg_tle is true, the script installs the '
-  'functions as a trusted language extension';
+  'functions that mint ids in the given region, and functions that decode ids. By default, the script mints ids of '
+  'this database''s layout. To use another layout, pass it in the form that preview_layout() accepts. If pg_tle is '
+  'true, the script installs the functions as a trusted language extension';

@@ -9,8 +9,7 @@ COMMENT ON FUNCTION snowflake.refuse IS
 
 CREATE TYPE snowflake.key_column AS (relation regclass, attribute name);
 COMMENT ON TYPE snowflake.key_column IS
-  'Internal: for adopt(): a column that contains ids. If the column is inherited, this is the column of the topmost '
-  'table';
+  'Internal: for adopt(): a column that contains ids. For an inherited column, the value names the topmost table';
 
 -- If a column has a domain as its type, wide_type() uses the base type of the domain.
 CREATE FUNCTION snowflake.wide_type(type oid) RETURNS text

@@ -233,6 +233,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.late_id(timestamptz, integer, integer) IS
   'Returns an id of a past time, for a row that arrives late. If the layout has no regions, pass a shard that no '
-  'server uses for new ids. The id gets the first time unit (tick) at the passed time or later that has a free id. '
+  'server uses for new ids. If all ids of this time are used, the id gets the next time unit (tick) with a free id. '
   'The function never returns the same id twice';
 REVOKE ALL ON FUNCTION snowflake.late_id(timestamptz, integer, integer) FROM PUBLIC;

@@ -65,5 +65,5 @@ AS $$
          CAST(extract(epoch FROM l.epoch) * 1000 AS bigint) AS epoch_ms
 $$;
 COMMENT ON FUNCTION snowflake.layout_words(snowflake.layout, text, text) IS
-  'Internal: for decoder_sql() and generator_sql(): returns the numbers of a layout. The keys of the result are '
-  'placeholders in the templates';
+  'Internal: for decoder_sql() and generator_sql(): returns the numbers in a script that depend on the layout. The '
+  'keys of the result are placeholders in the templates';

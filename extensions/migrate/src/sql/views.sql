@@ -47,7 +47,7 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.narrow_calls IS
   'Internal: for adopt(): returns the functions with integer arguments that views, triggers, rules and policies of '
-  'these columns call. Also returns the calling objects';
+  'these columns call. Also returns the views, triggers, rules and policies that call such a function';
 
 CREATE FUNCTION snowflake.create_statement(class regclass, object oid) RETURNS text
   LANGUAGE sql STABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -111,8 +111,8 @@ AS $$
   SELECT g.n, g.role, g.statement FROM snowflake.grants_on_view(object) AS g WHERE class = 'pg_class'::regclass
 $$;
 COMMENT ON FUNCTION snowflake.recreate_statements IS
-  'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again. Indexes, '
-  'states of triggers, comments and privileges are included';
+  'Internal: for adopt(): returns the statements that create a view, a trigger, a rule or a policy again. The '
+  'statements also create indexes and comments, set the states of triggers, and grant privileges';
 
 -- A new view has the privileges of ALTER DEFAULT PRIVILEGES, so the statements first revoke these privileges. As in
 -- pg_dump, the GRANT statements keep the order of the view's list of privileges. Each role gets its grant option before
@@ -174,4 +174,4 @@ AS $$
 $$;
 COMMENT ON FUNCTION snowflake.view_hindrances(regclass[]) IS
   'Internal: for adopt(): returns the objects and properties that would be lost or changed if views were dropped and '
-  'created again. If there are none, the result is null';
+  'created again. If nothing would be lost or changed, the result is null';

@@ -214,8 +214,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.set_mark(timestamptz) IS
-  'Sets the high-water mark to a time after every id of this database. The call can lower the high-water mark. If '
-  'the time is too early, ids can be minted twice. Returns the new high-water mark';
+  'Sets the high-water mark to a time after every id of this database. The call can lower the high-water mark. If an '
+  'existing id has a later time than the high-water mark, ids can be minted twice. Returns the new high-water mark';
 
 CREATE OR REPLACE FUNCTION snowflake.accept_clock() RETURNS interval
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
