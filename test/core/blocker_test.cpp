@@ -140,7 +140,8 @@ TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   EXPECT_EQ(blocker(layout_from("fleet"), facts), Blocker::none);
 }
 
-// Calls that mint ids use blocker() before they have gathered all facts about the database.
+// The function blocker() returns the reason why a database cannot mint ids. A fact that was not
+// gathered yet is not a reason.
 TEST(Blocker, WhatIsNotKnownYetIsNoBlocker) {
   Facts facts{};
   facts.clock_ms = kNow;

@@ -1,5 +1,5 @@
-// Tests under which conditions the clock counts as wrong at server start, and a correction of the
-// clock is accepted.
+// Tests when a server treats its clock as wrong at server start, and when the server accepts a
+// corrected clock.
 #include "core/clock_base.hpp"
 
 #include <gtest/gtest.h>

@@ -173,8 +173,8 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks that the ids of all claimers are unique and ascending, and not in a gap, which must stay
-// unused.
+// Checks that the ids of all claimers are unique and ascending. No id may be in a gap between a
+// published limit of ids and the floor that was raised afterwards.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;

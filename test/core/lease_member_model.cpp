@@ -143,8 +143,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // Simulates a session that is killed while it publishes a limit. After that, other sessions may
-    // claim all ids below the published limit, because sessions read the limit without a lock.
+    // Simulates a session that is killed while it publishes a limit. After the kill, other sessions
+    // may claim all ids below the published limit, because sessions read the limit without a lock.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -256,8 +256,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A request contains the number (nonce) of the last granted request. If a request contains a
-  // different number, the lease server treats the server as a copy.
+  // A request contains the number (nonce) of the last granted request. If a request lacks the nonce
+  // of the last granted request, the lease server treats the sender as a copy.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -324,7 +324,8 @@ void World::receive(const SentAnswer& sent) {
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
       // Without the rule lost_is_new, a server that has lost its region keeps its incarnation
-      // (server run) and the later end of its old lease.
+      // (server run). If the server's old lease ends later than its new lease, the server uses the
+      // old end.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

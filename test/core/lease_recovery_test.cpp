@@ -86,8 +86,9 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery of the lease server, a renewal gets at most the longest grant. The next server
-// that leases the region mints ids only after the longest lease that can have been granted.
+// After a recovery of the lease server, a renewed lease lasts at most `longest_ms`, the limit for
+// all grants. The next server that leases the region mints ids only after the longest lease that
+// can have been granted.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;

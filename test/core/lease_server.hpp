@@ -13,10 +13,10 @@
 //     <= until. There are three exceptions. If a region is given back, the region's `until` becomes
 //     the highest limit of its holder. If the holder of a region is confirmed dead, the `until` of
 //     the region becomes the holder's clock plus "snowflake.max_lead" and "snowflake.reserve". If a
-//     holder continues after a recovery, the region's `floor` becomes the floor of the holder
-//     again.
-//  3. The lease of a new holder of a region begins (`floor`) at or after the end (`until`) or the
-//     highest limit of every earlier holder.
+//     server continues its lease after a recovery, the region's `floor` becomes the start of the
+//     continued lease.
+//  3. The lease of a new holder begins (`floor`) after all ids of the region's earlier holders. The
+//     ids of a holder end at its highest limit or at the end of its lease (`until`).
 //  4. The `until` of a region is at least the end of every grant of this region, even if the lease
 //     server has lost the grant: see confirm_data_loss(). No grant is longer than longest_ms.
 #pragma once
@@ -57,8 +57,9 @@ struct FleetState {
   int64_t adopt_ms;       // earlier leases ended; 0: all
 };
 
-// Each term is greater than all earlier terms. The 20 bits of `salt` distinguish two recoveries of
-// the lease server in the same millisecond.
+// Returns the number of a new term (the time since a recovery of the lease server). Later terms
+// have greater numbers. The 20 bits of `salt` distinguish two recoveries of the lease server in the
+// same millisecond.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
@@ -107,10 +108,11 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// Returns the time from which the lease server may grant a free region. If a region was given back,
-// its `until` may be ahead of the clock by the reserve of its holder. If `until` is ahead of the
-// clock by more than kGivenBackAheadMs, the clock of the region's holder was wrong. The lease
-// server does not yet grant such a region again.
+// Returns the time from which the lease server may grant a free region. After a server has given a
+// region back, the end (`until`) of the region may be ahead of the clock by the server's
+// "snowflake.reserve". If a returned region ends more than kGivenBackAheadMs ahead of the clock,
+// the clock of the last holder was probably wrong. The lease server grants a returned region only
+// when its end is at most kGivenBackAheadMs ahead of the clock.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
@@ -174,9 +176,10 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 }
 
 // Returns true if a lease that was granted before a recovery may continue. A lease that ends after
-// adopt_ms was the last lease of its region, because the region's next lease cannot have begun yet.
-// A renewal that names an earlier term may be late, and its region may have been given back since.
-// A lease that an operator has revoked does not continue.
+// `adopt_ms` (a time after the recovery) is the newest lease of its region. The region's next lease
+// begins only after the end of the newest lease. A renewal from before the recovery (an earlier
+// term) may arrive after the region was given back. A lease that an operator has revoked does not
+// continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -207,8 +210,8 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
 }
 
 // Gives a region back. If the lease server lost the grant in a recovery, giving the region back has
-// no effect. A lost grant has a higher number than the newest answer that its holder received in
-// the present term.
+// no effect. A lost grant has a higher number than every answer that the server has received since
+// the recovery.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)
@@ -246,14 +249,15 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 }  // namespace lease_detail
 
 // Returns the number of the newest answer that the lease server has stored for a term (the time
-// since a recovery). Lost answers of earlier terms do not matter, because servers ignore them.
+// since a recovery). Lost answers from before a recovery do not matter, because servers ignore
+// answers of an earlier term.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Stops all grants if a server has received a newer answer than the lease server has stored. In
-// this case the lease server was restored to an earlier state.
+// Stops all grants if the lease server was restored to an earlier state. A restored lease server
+// lacks the newest answer that a server has received.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -334,15 +338,16 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
 }
 
 // Continues all leases after a recovery in which the lease server has lost no decision. REQUIRES
-// that the lease server still grants leases, or stopped because of a false request.
+// that the lease server still grants leases, or has stopped because a server reported a lease that
+// does not exist.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
 // Lets the lease server grant leases again after a recovery that has lost decisions. New leases
-// begin after all grants that may have been lost. `silent` means that the lease server has granted
-// no lease since it was restored. REQUIRES that every lost grant was made no later than max_skew
-// after `now_ms`.
+// begin after the end of every lease that may have been lost. `silent` means that the lease server
+// has granted no lease since it was restored. REQUIRES that no lost grant was made later than
+// `now_ms` (the time of the call) plus max_skew.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -355,7 +360,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
   // When a lease was granted, the clocks of the server and of the lease server may have differed by
-  // max_skew. The earlier of them may differ from `now_ms` by max_skew.
+  // max_skew. The earlier clock of the server and of the lease server may differ from `now_ms` by
+  // max_skew.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -1,8 +1,8 @@
 // Simulates servers that lease regions, in small steps: databases, sessions, lease workers, a lease
 // server, and faults. In this simulation, the tested code makes the decisions of the lease server
-// and of the other servers. The extension's code in src/pg must make these steps in the same order
-// as the simulation. The structure `Rules` turns off single rules of the lease protocol, to show
-// that each rule is needed.
+// and of the other servers. The extension's code in src/pg must make the steps of sessions and
+// lease workers in the same order as the simulation. The structure `Rules` turns off single rules
+// of the lease protocol, to show that each rule is needed.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ struct Rules {
   bool old_is_stopped = true;        // old lease server is stopped
 };
 
-// Replaces an atomic variable whose writer may be killed. After the writer was killed, its stores
+// Simulates a process that is killed after `stores_left` stores to memory. Stores after the kill
 // have no effect.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed

@@ -207,8 +207,9 @@ void World::decide_one(size_t index) {
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // If files of the lease server are restored in place, its timeline does not change. Only a server
-  // with a newer lease than these files can detect that the files were restored. The model assumes
-  // that a server with a newer grant sends the first request, although no rule guarantees this.
+  // whose lease is newer than the restored files can detect the restore. In the model, the restored
+  // lease server ignores requests until a server with a newer lease sends a request. A real lease
+  // server answers all requests.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -267,8 +268,8 @@ void World::fail_lease_server() {
     return;
   }
   if (!recoveries_ || !random_.percent(10)) return;
-  // Promotes a standby that may lack commits while the old lease server may continue, or restores a
-  // backup.
+  // Promotes a standby of the lease server, or restores a backup. The promoted standby may lack
+  // commits, and the old lease server may still run.
   const LeaseServer before = lease_server_;
   if (random_.percent(60))
     lease_server_ = lease_server_backups_[random_.below(lease_server_backups_.size())];

@@ -75,7 +75,8 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // If no limit is published, a lower high-water mark does not change the generation number.
+  // A lowered stored time limit (high-water mark) changes the limits' generation number only while
+  // a limit is published.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -126,7 +127,8 @@ TEST_F(LeasedLimits, EndWithTheLease) {
 }
 
 // While a process publishes a limit, the test kills the process, once after each store to memory.
-// After that, highest_ms must be later than every id that sessions may have claimed.
+// After the kill, the value `highest_ms` in memory must be later than every id that sessions may
+// have claimed.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -205,7 +207,8 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
 }
 
 // While a session reads the published limit, another session publishes a limit with a new
-// generation number. The first session must not use the new limit.
+// generation number. The function take() must return no limit if the limit's generation number has
+// changed.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};

@@ -1,6 +1,6 @@
 // Tests the Feistel network that encrypts ids for aliases, with simple round functions. Tests
-// base62 texts of numbers with more than 64 bits. The cipher of real aliases, AES, is tested in
-// extensions/alias/sql/alias.sql.
+// base62 texts of numbers with more than 64 bits. The extension encrypts ids for aliases with the
+// cipher AES, which extensions/alias/sql/alias.sql tests.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>

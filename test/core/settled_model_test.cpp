@@ -13,8 +13,8 @@ constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
 constexpr size_t kMost = 8;  // transactions, readings
 
-// Stores when a transaction claimed its first id, in ticks (time units), and the number of its
-// commit.
+// Stores the tick (time unit) of the first id that a transaction claimed, and how many transactions
+// committed earlier.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
   uint64_t committed = UINT64_MAX;  // number of earlier commits
@@ -130,8 +130,8 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The writer's clock is ahead of or behind the reader's clock, and both are before or after the
-// time of the shard counter. Exchanges fail spuriously.
+// Varies the order of three times: the writer's clock, the reader's clock, and the shard counter.
+// Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})

@@ -3,8 +3,8 @@
 // on some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
-// not mix test code and real code. This file must include all standard headers that shard.hpp needs
-// before shard.hpp, but no core header.
+// not mix test code and real code. Before shard.hpp, this file must include the standard headers
+// that shard.hpp uses, and no core header.
 #include <gtest/gtest.h>
 
 #include <algorithm>

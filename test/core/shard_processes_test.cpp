@@ -1,5 +1,5 @@
-// Kills processes that claim ids at any point. Each process maps the shared memory at another
-// address.
+// Kills processes at random moments while the processes claim ids. Each process maps the shared
+// memory at another address.
 #include <gtest/gtest.h>
 
 #include <signal.h>

@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-// The layout has 16 ids per tick (time unit) and 64 bits, so the last tick in which ids are minted
-// is 2^40 - 1.
+// The layout has 16 ids per tick (time unit) and 41 time bits. An id is a positive 64-bit integer,
+// so its first time bit is 0, and the last tick is 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;
@@ -105,7 +105,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
 }
 
 // If there are several reasons why claim() cannot return an id, claim() returns the reason that
-// lasts longest. The end of the layout lasts for ever, and the published limit lasts shortest.
+// lasts longest. Claims fail permanently after the last id of the layout, and only for a short time
+// at the published limit.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);
@@ -169,8 +170,8 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// In layouts with the most time bits, the last time of an id plus a "snowflake.max_lead" of a
-// minute does not fit into the time bits.
+// Claims ids in the last tick (time unit) of each layout, with a lead of 60,000 ticks. Although the
+// lead extends past the end of the layout, claim() must return no id after the end.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

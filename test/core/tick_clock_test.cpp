@@ -30,8 +30,8 @@ struct Machine {
   static inline bool instant = false;  // a reading takes no time
   static inline std::deque<std::pair<int64_t, int64_t>> shown;
 
-  // Records the times that the simulated wall clock has shown recently. The record covers a little
-  // more than the 50 us for which TickClock may use a clock reading.
+  // Records the times that the simulated wall clock has shown in the last 40 ms. An interruption of
+  // the simulated process lasts at most 30 ms.
   static void watch() {
     const int64_t ms = wall_now() / 1'000'000;
     if (shown.empty() || shown.back().second != ms) shown.push_back({true_ns, ms});
@@ -146,7 +146,8 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
 }
 
 // TickClock measures the rate of the processor's counter with a time that is truncated to
-// microseconds. The test tries all fractions of a microsecond that the truncation can remove.
+// microseconds. The test measures the rate from 3000 random start times, because the truncation
+// removes a different fraction of a microsecond each time.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -211,8 +212,8 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
-// The session is moved to another processor. The counter of the other processor is behind by
-// exactly the idle time.
+// The session is idle, and then runs on another processor, whose counter is behind by exactly the
+// idle time.
 TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
   greatest_age(clock_, 10'000'000);
   for (int i = 0; i < 1000; ++i) {
@@ -246,8 +247,7 @@ TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
   for (int i = 0; i < 1000; ++i) {
     clock_.read_ms(true);
     clock_.read(true);
-    // The processor's counter jumps back to a value after or before the last clock reading, or
-    // jumps ahead.
+    // The processor's counter jumps back by about 100 ns, back by 400 ms, or ahead by 400 ms.
     Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -274,8 +274,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// Counts how often TickClock reads the kernel's clock in 10 ms. If the measured rate of the counter
-// is right, the kernel's clock is read 200 times.
+// Counts how often TickClock reads the kernel's clock in 10 ms. If the measured rate of the
+// processor's counter is right, TickClock reads the kernel's clock about 200 times in 10 ms.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -349,7 +349,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
           // TickClock cannot detect that a counter stopped while the machine was asleep, so the
-          // test reads the clock again. Linux never uses such a counter as its clock source.
+          // test reads the clock again. Linux never uses a counter that stops while the machine is
+          // asleep as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {
