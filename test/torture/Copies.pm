@@ -1,6 +1,6 @@
-# Copies the database during the torture test: with a standby, a backup, a dump or a template. A copy contains the ids
-# that were minted before a certain time. Each copy is recorded with its time, so that the checker of ids can take the
-# copy into account.
+# Copies the database during the torture test: with a standby, a backup, a dump or a template. A copy of the database
+# contains the ids that were minted before the time of the copy. Each copy is recorded with its time, so that the
+# checker of ids can take the copy into account.
 package Copies;
 
 use strict;
@@ -55,8 +55,8 @@ sub ask_standby
 	return;
 }
 
-# Makes another server the main server of the run, and restarts all clients there. The clock of the other server may be
-# wrong before the torture run corrects it.
+# Makes another server the main server of the run, and restarts all clients there. The clock of the new main server may
+# be wrong until the torture run corrects the clock.
 sub move
 {
 	my ($w, $to, $fork, $mode, $hold) = @_;
@@ -146,7 +146,7 @@ sub planned
 	my ($w, $standby, $behind, $hold) = @_;
 	my $old = $w->main;
 	ask_standby($w, $standby);
-	sleep 1;    # waits until the checks that a session caches for a second are out of date
+	sleep 1;    # sessions cache the results of their checks for a second
 	$old->stop;
 	$standby->promote;
 	move($w, $standby, undef, undef, $hold);
@@ -337,9 +337,9 @@ sub disk_full
 	return "the disk of the WAL full, clock $step s afterwards";
 }
 
-# Fills the disk of the shared memory. A database that already mints ids must continue while the disk is full. The first
-# call in another database must fail because the disk is full, without leaving shared memory behind. When the disk has
-# free space again, the first call in the other database must succeed.
+# Fills the file system that contains the server's shared memory (pg_dynshmem). A database that already mints ids must
+# continue while the disk is full. The first call in another database must fail because the disk is full, without
+# leaving shared memory behind. When the disk has free space again, the first call in the other database must succeed.
 sub memory_full
 {
 	my ($w) = @_;

@@ -166,8 +166,7 @@ sub clock_forward
 	  (pick(2, 2, 3599, 3601, 86400 * 3652, 86400 * 3652), 0.3 + rand 0.7, rand);
 	$confirm = $confirm < 0.2 && $step != 2 && ($step < 86400 || $w->{base} < 86400 * 3650);
 	$w->set_clock($w->main, $w->{base} + $step);
-	# Calls accept_clock() in each database. Without the library, on servers with the script of generator_sql(),
-	# accept_clock() applies to one database only.
+	# Calls accept_clock() in each database. In the SQL version of snowflake, accept_clock() applies to one database only.
 	my $accept = sub { $w->must($w->main, $_->{name}, 'SELECT snowflake.accept_clock()') for $w->groups; return; };
 	$accept->() if $confirm;
 	sleep $hold;

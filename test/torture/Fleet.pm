@@ -105,8 +105,8 @@ sub drop_standby
 
 sub pick { my (undef, @choices) = @_; return $choices[ rand @choices ]; }
 
-# Returns one of the given values at random. In a short torture run, returns the last value, so the last argument must
-# be the value that makes the hardest test.
+# Returns one of the given values at random, or the last value in a short torture run. The caller must pass the value of
+# the hardest test as the last argument.
 sub pick_hard { my ($self, @choices) = @_; return $self->{short} ? $choices[-1] : $self->pick(@choices); }
 
 sub some_member { my ($self) = @_; my @all = $self->members; return $self->pick(@all); }
@@ -115,8 +115,8 @@ sub others { my ($self, $member) = @_; return grep { $_ != $member } $self->memb
 
 # Starts the clients that mint ids in a database. The first client mints only few ids in each call, so that its ids
 # belong to many milliseconds. Two servers that mint in the same region can mint duplicates only in the same
-# millisecond. The first client keeps its session, because no session may continue to mint in a region that its server
-# has lost.
+# millisecond. The first client keeps its session after its server has lost a region. The session must not mint in the
+# lost region.
 sub start_clients
 {
 	my ($self, $group, $count) = @_;

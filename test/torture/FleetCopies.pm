@@ -115,8 +115,8 @@ sub clone_live
 	return "cp -a of $member->{title} while it runs, clock $step s: " . ($minted ? "$minted ids" : "no copy that starts and mints");
 }
 
-# Starts a copy of a leasing server with a static region instead of a lease. The copy must refuse to mint, because only
-# a lease could prevent duplicates.
+# Starts a copy of a leasing server with a static region instead of a lease. Without a lease, a copy of a leasing server
+# could mint duplicate ids, so the copy must refuse to mint.
 sub clone_static
 {
 	my ($w) = @_;

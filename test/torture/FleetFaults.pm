@@ -203,8 +203,8 @@ sub clock_jitter
 	return "clock jitter of $amplitude s on all servers";
 }
 
-# Passes an id of another server to observe(). All later ids of the server must be above the observed id, in every
-# region.
+# Passes an id of another server to observe(). After a server has passed an id to observe(), all its later ids must be
+# greater than the passed id, in every region.
 sub observe
 {
 	my ($w) = @_;

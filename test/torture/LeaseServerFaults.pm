@@ -153,8 +153,8 @@ sub lease_server_moved
 	return sprintf 'the lease server restored in place%s from a dump of %d lives ago, confirm_data_loss() after %s s', $data_only ? ', its data only,' : '', $lives, $wait;
 }
 
-# Starts a base backup of the lease server next to the lease server. The copy of the lease server must refuse all
-# requests, although its address is in the connection string of all servers.
+# Starts a second lease server from a base backup of the first, while the first lease server runs. The copy of the lease
+# server must refuse all requests, although its address is in the connection string of all servers.
 sub lease_server_copied
 {
 	my ($w) = @_;
@@ -310,7 +310,7 @@ sub lease_server_clock
 	return sprintf "the lease server's clock %s s for %.1f s", $step, $hold;
 }
 
-# Changes a row of the lease server by hand. The lease server must detect the row that was changed by hand, and grant no
+# Changes a row of the lease server by hand. The lease server must detect that a row was changed by hand, and grant no
 # more leases.
 sub lease_server_by_hand
 {

@@ -309,16 +309,17 @@ sub connections
 	return "out of connections for $hold s";
 }
 
-# Observes a generated id that is slightly ahead of the clock, within "snowflake.max_lead". Every later id must be
-# greater than the observed id, even after a crash.
+# Calls observe() with a generated id that is slightly ahead of the clock, within "snowflake.max_lead". Every later id
+# must be greater than the id that observe() received, even after a crash.
 sub observe
 {
 	my ($w) = @_;
 	my ($crash, $step) = (pick(0, 1, 1), Crashes::step($w, -0.5, -30, -30));
 	my $group = first($w);
-	# Stops the clients, because their calls would extend the high-water mark past the observed id.
+	# Stops the clients, because their calls would extend the high-water mark too. The test must detect if observe() did
+	# not extend the high-water mark.
 	$w->stop_clients($group) if $crash;
-	# Chooses an observed id above the last id of the shard, because the shard may already be ahead of the clock.
+	# The argument of observe() must be above the last id of the shard, which may be ahead of the clock.
 	my $next = 0;
 	for (1 .. 100)
 	{
@@ -332,8 +333,9 @@ sub observe
 		return $w->must($w->main, $group->{name},
 			"SELECT id FROM (SELECT greatest($next, snowflake.make_id(clock_timestamp() + least(interval '$w->{max_lead} ms', interval '1 s') / 2, $w->{hot}, 3, $w->{region})) AS id) s, snowflake.observe(id)");
 	});
-	# If a crash follows, records the observed id for the checker as if it was returned to a client. If no crash follows,
-	# the observed id must not be recorded, because a client may have minted the same id earlier.
+	# Before a crash, the test records the argument of observe() for the checker, as if a client had received the id.
+	# Without a crash, the test does not record the argument of observe(), because a client may have minted the same id
+	# earlier.
 	$w->record($group->{line}, $sent, $observed) if $crash;
 	Crashes::between_server_runs($w, 'kill', $step, 0.3) if $crash;
 	$w->start_clients($group) if $crash;
@@ -353,8 +355,8 @@ sub oid_reuse
 	my $new  = sub { return { node => $node, name => 'reuse', line => $w->new_line, clients => [] } };
 	$w->must($node, 'postgres', 'CREATE DATABASE blank');
 	$w->must($node, 'blank', 'CREATE EXTENSION snowflake');
-	# Sets the high-water mark of the template database to an earlier time. This is safe, because no id was minted in the
-	# template database.
+	# Sets the high-water mark of the template database to an earlier time. An earlier high-water mark is safe, because no
+	# id was minted in the template database.
 	$w->must($node, 'blank', "SELECT setval('snowflake.high_water', last_value - 200000) FROM snowflake.high_water");
 	my $create = "CREATE DATABASE reuse OID = $oid TEMPLATE blank STRATEGY = file_copy";
 	$w->must($node, 'postgres', $create);
@@ -371,10 +373,10 @@ sub oid_reuse
 	return "another database under the oid of a dropped one, then $how, clock $step s";
 }
 
-# Causes several faults in a separate database. Faults in the separate database must not affect the other databases of
-# the server. The high-water mark of the separate database is a day ahead of the clock, and calls fail. Other faults
-# roll back DROP EXTENSION in the separate database, and copy this database. The last fault mints ids in the separate
-# database as far ahead of the clock as "snowflake.max_lead" permits.
+# Causes several faults in the new database "near". Faults in the database "near" must not affect the other databases of
+# the server. The high-water mark of the database "near" is a day ahead of the clock, and calls of next_id() fail there.
+# Other faults roll back DROP EXTENSION in the database "near", and copy the database. Finally, next_door() mints ids in
+# the database "near" as far ahead of the clock as "snowflake.max_lead" permits.
 sub next_door
 {
 	my ($w) = @_;

@@ -7,8 +7,8 @@ use warnings;
 use Time::HiRes qw(sleep);
 use Crashes;
 
-# Returns the output of scripts/engine-sql for a torture run. The SQL engine accepts jumps of the clock by up to an
-# hour, as the library does in torture runs.
+# Returns the output of scripts/engine-sql for a torture run. In torture runs, the SQL version of snowflake accepts
+# clock jumps of up to an hour, like the extension.
 sub script
 {
 	my ($program, $layout, $region, $max_lead, $reserve) = @_;
@@ -17,9 +17,9 @@ sub script
 	return $script;
 }
 
-# Lists the faults that do not need the library. The fault that kills one backend is not in the list. After this fault
-# the server restarts its processes at once, and clients would mint ids before the checker knows which ids may be
-# duplicates.
+# Lists the torture faults that do not need the extension's shared library. The list lacks the fault backend_kill, which
+# kills one server process. After backend_kill, clients would mint ids before the checker knows which ids may be
+# duplicates, because the server restarts its processes at once.
 my @apply = qw(immediate server_kill restart_loop clock_back clock_forward clock_jitter clock_slow clock_frozen cancel connections
   failover_async failover_sync switchover pitr base_backup dump_restore template);
 

@@ -132,7 +132,7 @@ sub new_server
 	return $node;
 }
 
-# Installs the extension in a database, or the SQL engine if this run tests the SQL engine.
+# Installs the extension in a database, or the SQL version of snowflake if the torture run tests the SQL version.
 sub install
 {
 	my ($self, $node, $database) = @_;
@@ -361,9 +361,9 @@ sub settles
 	return 1;
 }
 
-# Runs an action that affects only the first database of the torture run. The checker then verifies that no call in the
-# neighbouring database failed or waited during the action. The action must not be a crash or a clock step, because both
-# affect all databases of the server.
+# Runs an action that affects only the first database of the torture run. The checker verifies that no call in the
+# neighbouring database failed or waited while next_door() ran the action. The action of next_door() must not crash the
+# server or step the clock, because both affect all databases.
 sub next_door
 {
 	my ($self, $do) = @_;

@@ -1,15 +1,17 @@
 // Checks all ids that clients received in all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. Each line begins at a fork of its parent line. The line contains all ids of the parent
-// line before the fork. The own and inherited ids of each line of history must follow these rules:
+// lines. Each line (branch of the history) begins at a time of its parent line, called the fork. A
+// line of history contains all ids that its parent line had before the fork. The own and inherited
+// ids of each line of history must follow these rules:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
 //                for it, over all sessions, crashes and failovers
 //
-// If servers lease their regions, the ids of all lines together must follow these rules. This
-// includes the ids of copies, and of lines that lost commits:
+// If servers lease their regions, the ids of all lines of history together must follow the rules
+// "fleet", "holders" and "observed". The three rules apply to ids of copied servers, and to lines
+// of history that lost commits:
 //
 //   fleet        no id was returned twice
 //   holders      the ids of one region and tick belong to one line
@@ -95,8 +97,8 @@ class Verdict {
 };
 
 // Each id must have the region in the server's configuration. If servers lease their regions, a
-// line of history that belongs to a server with a fixed region must use this region, and no other
-// line may use it.
+// server with a fixed region mints only in its fixed region. No other server may use the fixed
+// region.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -122,7 +124,7 @@ void check_answers() {
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
     // The check of times skips calls during or shortly after a clock step. A server uses a clock
-    // reading for up to 50 us, so an id may have a time from before the step.
+    // reading for up to 50 us, so an id may have a time from before the clock step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;

@@ -66,8 +66,8 @@ class Client {
 
   bool patient() const { return options_.max_wait < 0; }
 
-  // Returns a number that identifies this client in the run. A process id is not enough, because
-  // process ids repeat in a long run.
+  // Returns a number that identifies this client in the run. The number is not a process id,
+  // because process ids repeat in a long run.
   int number() const { return static_cast<int>(options_.seed % 1'000'000'000); }
 
   bool connect() {
@@ -92,9 +92,9 @@ class Client {
     return connection_.run(text);
   }
 
-  // Runs a query that returns the clock before the id, the id, and the clock after the id. The two
-  // clock readings are bounds of the id's time. The client records a long result in pieces, because
-  // the server may die while it sends the result.
+  // Runs a query that returns the clock before the id, the id, and the clock after the id. The
+  // clock readings before and after the id are bounds of the id's time. The client records a long
+  // result in pieces, because the server may die while it sends the result.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
