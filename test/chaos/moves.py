@@ -325,8 +325,8 @@ class Chaos:
                 self.moves += 1
                 return
             # The test finishes a move with --force if snowflake-move-shard was killed before it compared the rows of
-            # source and target. After all moves, the function verdict() compares the rows with the changes that clients
-            # have committed.
+            # source and target. After all moves of the shard, the function verdict() compares the rows with the changes
+            # that clients have committed.
             confirm = ("--force",) if "finish the move with --force" in output else ()
             self.counts["confirmed"] = self.counts.get("confirmed", 0) + len(confirm)
         self.broken.append(f"six attempts to move to {target} failed: {output}")
@@ -336,7 +336,7 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
-                if code != 0 and "no record of the take-over" in output:    # a restored server has no record
+                if code != 0 and "no record of the take-over" in output:    # a restored server has no record of moves
                     self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
                     code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:
@@ -380,7 +380,7 @@ class Chaos:
         there = next(s for s in self.servers if s.name == self.where())
         other = next(s for s in self.servers if s is not there)
         if self.counts:
-            # Finishes or aborts a move that faults have interrupted, before the rows are counted.
+            # If faults have interrupted the move of the shard, finishes or aborts the move before the rows are counted.
             self.finish(self.start("--to", other.name, "--abort"))
         rows, twice = {}, []
         for name, in there.run(f"SELECT name FROM {SCHEMA}.users WHERE name NOT LIKE 'old:%'"):

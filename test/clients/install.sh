@@ -2,8 +2,8 @@
 #
 # Lists the programs of test/clients/ and installs the packages that they need. scripts/test sources this file.
 
-# Lists the clients that run by default. The packages of these clients can be installed within about a minute. The test
-# fails if the packages of a client in this list cannot be installed.
+# Lists the clients that run by default. The packages of the default clients (drivers and tools) can be installed within
+# about a minute. The test fails if the packages of a client in this list cannot be installed.
 clients_in_ci=(psycopg psycopg2 asyncpg sqlalchemy django pandas node-postgres postgres-js knex objection kysely
   jdbc dbd-pg dbix-class pdo pgbouncer pg_partman jq http reader-javascript reader-python reader-java reader-cpp)
 # Lists the clients that run only if the caller names them. The test reports a client in this list as not run if its

@@ -1,5 +1,5 @@
 # Checks that doc/clients.md shows only tested code. Each example in doc/clients.md must be part of a program that the
-# example's section links. Each client must have a row in the table.
+# example's section links. Each program in test/clients/ must be linked in doc/clients.md.
 
 use strict;
 use warnings FATAL => 'all';

@@ -91,8 +91,8 @@ sub compiled
 	return IPC::Run::run([@_], '<', \undef, '>', \$out, '2>', \$err) || diag("@_: $out$err");
 }
 
-# Lists for each language the commands that compile and run a reader. Each reader is compiled together with a few lines
-# of code that read the input.
+# Lists for each language the commands that compile and run a reader (a program that decodes ids). Each reader of ids is
+# compiled together with a few lines of code that read the input of the test.
 my %run = (
 	javascript => sub {
 		keep('ids.mjs', reader('ids.mjs'));

@@ -1,6 +1,6 @@
 # Runs Prometheus with both exporters and the alert rules. While the servers have no fault, no alert may fire. Each
-# fault must cause its alert. This test shortens each minute in the alert rules to a second. The test 002_rules.pl uses
-# the rules as they are.
+# fault must cause its alert. This test shortens each minute in the alert rules to a second. The test 002_rules.pl
+# checks the alert rules without shortened times.
 
 use strict;
 use warnings FATAL => 'all';
@@ -137,13 +137,13 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
   or diag($@, explain(firing($prometheus)));
 $lease_server->start;
 
-# Causes a fault: the data files look like a clone of another database. The test changes the part of the origin
-# fingerprint that describes the data files.
+# Causes a fault: the data files look like a clone of another database. The test changes the stored identity of the data
+# files in which the database last minted (origin fingerprint).
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
 fires('SnowflakeCloned', 'a database on a clone of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clone()');
 
-# Causes a fault: an application restores its own default of an adopted column.
+# Causes a fault: a column that must mint ids (an adopted column) has the default of the application instead.
 $node->safe_psql('postgres', <<~'SQL');
 	CREATE TABLE photos (id bigserial PRIMARY KEY);
 	INSERT INTO snowflake.adopted VALUES ('public.photos', 'id');

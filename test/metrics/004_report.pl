@@ -96,8 +96,8 @@ else
 	diag('the page was not opened, because Chromium is not available');
 }
 
-# Opens the page of the demo in a frame of the given width. Returns the faults that a script in the frame finds on the
-# page.
+# Opens the page of the demo in a frame of the given width. Returns what a script measures on the page, such as the
+# smallest text, and the messages of the browser's console.
 sub look
 {
 	my ($chromium, $scheme, $width) = @_;

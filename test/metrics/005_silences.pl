@@ -1,6 +1,6 @@
 # Tests each case in which a database cannot mint or a server does not respond. Each tested fault must make an alert
 # fire for both exporters, and the alert must end with the fault. This test shortens the times in the alert rules. The
-# test 002_rules.pl uses the rules as they are.
+# test 002_rules.pl checks the alert rules without shortened times.
 
 use strict;
 use warnings FATAL => 'all';

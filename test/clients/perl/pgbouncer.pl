@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $directory = File::Temp->newdir('snowflake-pgbouncer-XXXXXX', TMPDIR => 1);
-my $port = 6432;    # In this directory, no other server can use this port.
+my $port = 6432;    # PgBouncer listens only on a socket in a new directory
 open my $config, '>', "$directory/pgbouncer.ini" or die $!;
 print $config <<"END";
 [databases]

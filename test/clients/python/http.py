@@ -133,8 +133,8 @@ try:
     status, content, _ = ask("/v1/id", port=nowhere)
     ok(status == 503 and set(content) == {"error"} and "127" not in content["error"], "no database: 503", (status, content))
 
-    # Tests clients that connect to the HTTP program but send no request. They occupy connections of the HTTP program
-    # until the timeout, but no threads.
+    # Tests clients that connect to the HTTP program but send no request. Silent clients occupy connections of the HTTP
+    # program until the timeout, but no threads.
     silent = [socket.create_connection(("127.0.0.1", example)) for _ in range(100)]
 
     def threads():
