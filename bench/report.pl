@@ -487,7 +487,7 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   my @said = (['C: clock and swap', 'the least possible cost: a C function that reads the clock and updates one number in memory'], ['next_id', '`snowflake.next_id(shard)`'],
     ['next_id, 8 shards in turn', '`snowflake.next_id(shard)`, another shard in each call'], ['nextval cache 100', '`nextval()`, cache 100'],
     ['nextval cache 1', '`nextval()`, cache 1'], ['ULID', 'ULID in C, 16 bytes'], ['UUID v7', 'UUID version 7 in C'], ['UUID v4', '`gen_random_uuid()`'],
-    ['SQL engine', 'the SQL engine, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
+    ['SQL engine', 'functions in plain SQL, for managed services'], ['Instagram, as pasted', "Instagram's PL/pgSQL function"]);
   $text{readme_calls} = table(['', 'ns per call', 'relative to `next_id`', 'INSERT, rows per second', 'table and index, bytes per row'],
     map { my ($subject, $name) = @$_; my $load = "INSERT: $subject";
       my @bytes = grep {defined} map { $samples->median('insert', $load, "$_ bytes a row") } 'table', 'index';
