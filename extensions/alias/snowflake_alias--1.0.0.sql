@@ -27,8 +27,8 @@ CREATE FUNCTION snowflake.from_alias(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_alias(text, text) IS
-  'Returns the id of an alias. The function uses the version of the key with which the alias was made. The result '
-  'does not prove that alias() made the text';
+  'Returns the id that alias() hid in a text. The function uses the version of the key with which the alias was '
+  'made. from_alias() can also return an id for a text that alias() did not make';
 
 CREATE FUNCTION snowflake.from_alias(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_alias'
@@ -53,7 +53,8 @@ CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer DEFAUL
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.digits(bigint, text, integer) IS
   'Hides a number: returns digits that are computed with a key. The argument "length" (7 to 20) is the number of '
-  'digits. The first digit is the version of the key. The number that is passed must have fewer than "length" digits';
+  'digits. The first digit of the result is the version of the key. The number that is passed must have fewer than '
+  '"length" digits';
 
 CREATE FUNCTION snowflake.digits(id bigint, key_name text, length integer, prefix text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_digits'
@@ -66,8 +67,8 @@ CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length intege
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_digits(text, text, integer) IS
   'Returns the number that digits() hid in a text. The text must have exactly as many digits as the argument '
-  '"length". The function uses the version of the key with which the text was made. The result does not prove that '
-  'digits() made the text';
+  '"length". The function uses the version of the key with which the text was made. from_digits() can also return a '
+  'number for a text that digits() did not make';
 
 CREATE FUNCTION snowflake.from_digits(encoded text, key_name text, length integer, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_digits'
@@ -105,7 +106,8 @@ CREATE FUNCTION snowflake.from_token(encoded text, key_name text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'
   LANGUAGE C STABLE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.from_token(text, text) IS
-  'Returns the id of a token that any version of the key made. A text that token() did not make is an error';
+  'Decrypts a token, and returns the id. The token can be from any version of the key in the key file. A text that '
+  'token() did not make is an error';
 
 CREATE FUNCTION snowflake.from_token(encoded text, key_name text, prefix text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_token'

@@ -23,9 +23,10 @@ constexpr Form kToken = {"a token", "A token has 22 characters from 0-9, A-Z and
                          "snowflake.token(id, key_name)"};
 
 Form digits_form(unsigned length) {
-  return {"digits",
-          psprintf("The text must have %u digits. The first digit must be 0 to 4.", length),
-          "snowflake.digits(id, key_name, length)"};
+  return {
+      "digits",
+      psprintf("The text must have %u digits. The first digit of the text must be 0 to 4.", length),
+      "snowflake.digits(id, key_name, length)"};
 }
 
 uint64_t checked_id(int64_t id) {

@@ -76,7 +76,7 @@ void error_key_file_size(const char* path) {
   ereport(ERROR, (errcode(ERRCODE_CONFIG_FILE_ERROR), errmsg("the key file is too large"),
                   errdetail("A key file has at most 65536 bytes."),
                   errdetail_log("The path of the key file is \"%s\".", path),
-                  errhint("Remove keys that are no longer used from the key file.")));
+                  errhint("Remove unused keys from the key file.")));
 }
 
 void error_key_line(const char* path, int line, const char* reason) {
@@ -98,7 +98,7 @@ void error_cipher() {
   ereport(ERROR, (errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
                   errmsg("libcrypto could not compute AES or HMAC-SHA-256"),
                   errdetail("OpenSSL may be out of memory, or the configuration of OpenSSL may "
-                            "exclude these algorithms."),
+                            "exclude AES or HMAC-SHA-256."),
                   errhint("Check the configuration of OpenSSL.")));
 }
 
@@ -121,28 +121,30 @@ void error_digits_length(int32_t length, unsigned least, unsigned most) {
   ereport(ERROR,
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
            errmsg("length %d is out of range for digits()", length),
-           errdetail("The length must be %u to %u. The first digit is the version of the key.",
+           errdetail("The length must be %u to %u. The first digit of a result of digits() is "
+                     "the version of the key.",
                      least, most),
            errhint("Pass length %u, which has room for every id.", most)));
 }
 
 void error_digits_id(uint64_t id, unsigned length) {
-  ereport(ERROR,
-          (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-           errmsg("number %llu is too great for a result of %u digits",
-                  static_cast<unsigned long long>(id), length),
-           errdetail(
-               "The first digit is the version of the key. The number can have at most %u digits.",
-               length - 1),
-           errhint("Pass a greater length in all calls of to_digits(). Length 20 has room for "
-                   "every id.")));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+       errmsg("number %llu is too great for a result of %u digits",
+              static_cast<unsigned long long>(id), length),
+       errdetail("The first digit of a result of digits() is the version of the key. The number "
+                 "can have at most %u digits.",
+                 length - 1),
+       errhint("Pass a greater length in all calls of to_digits(). Length 20 has room for "
+               "every id.")));
 }
 
 void error_prefix(std::string_view prefix, size_t longest) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("\"%s\" is not a valid prefix", shown(prefix)),
-                  errdetail("A prefix has 1 to %zu characters from 0-9, A-Z, a-z, \"_\" and \"-\". "
-                            "The last character is \"_\" or \"-\".",
+                  errdetail("A prefix has 1 to %zu characters from 0-9, A-Z, a-z, \"_\" and "
+                            "\"-\". The last character of a prefix is \"_\" or \"-\".",
                             longest),
                   errhint("Pass a prefix such as \"user_\".")));
 }
@@ -179,9 +181,8 @@ void error_no_such_version(unsigned version, std::string_view name) {
       ERROR,
       (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
        errmsg("the alias was not made with key \"%s\"", shown(name)),
-       errdetail(
-           "The alias requires version %u of the key. The key file does not contain this version.",
-           version),
+       errdetail("The alias requires version %u of the key, which the key file does not contain.",
+                 version),
        errhint("Pass the name of the key that made the alias, or add the missing version of the "
                "key to the key file.")));
 }
