@@ -49,7 +49,7 @@ is($control->safe_psql('postgres', 'SELECT snowflake_fleet.export_map() = snowfl
 
 my %refused = (
 	'assign what is elsewhere' => [ "SELECT snowflake_fleet.assign('[0,2)', 'b')",
-		{ sqlstate => 55006, message => 'shard 0 has its rows on server a', detail => 'not find these rows', hint => 'snowflake-move-shard' } ],
+		{ sqlstate => 55006, message => 'shard 0 has its rows on server a', detail => 'does not move rows', hint => 'snowflake-move-shard' } ],
 	'assign to nobody' => [ "SELECT snowflake_fleet.assign('[20,21)', 'nobody')",
 		{ sqlstate => 42704, message => 'server nobody is not in the map', hint => 'set_server' } ],
 	'assign null' => [ 'SELECT snowflake_fleet.assign(NULL, \'a\')', { sqlstate => 22023, message => 'out of range' } ],
@@ -63,7 +63,7 @@ my %refused = (
 	'an option that is not known' => [ "SELECT snowflake_fleet.set_server('d', 'host=d oauth_client_secret=x')",
 		{ sqlstate => 22023, message => 'unknown option', detail => 'The option is "oauth_client_secret"', hint => 'Remove the option' } ],
 	'a URI' => [ "SELECT snowflake_fleet.set_server('d', 'postgresql://d/app')",
-		{ sqlstate => 22023, message => 'is invalid', detail => 'begins with character 1\.', hint => 'host=.*not as a URI' } ],
+		{ sqlstate => 22023, message => 'is invalid', detail => 'begins at position 1\.', hint => 'host=.*not as a URI' } ],
 	'no name' => [ "SELECT snowflake_fleet.set_server('', 'host=d')", { sqlstate => 22023, message => '1 to 50 bytes' } ],
 	'null' => [ "SELECT snowflake_fleet.set_server('d', NULL)", { sqlstate => 22004, message => 'not be null' } ],
 	'drop a server with shards' => [ "SELECT snowflake_fleet.drop_server('a')",

@@ -115,7 +115,7 @@ $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plpro
 $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
 is($router->safe_psql('postgres', $acl), 'f|f', 'use_plproxy() does not grant USAGE on a schema with other objects');
 $router->safe_psql('postgres', 'ALTER FUNCTION plproxy.get_cluster_partitions(text) OWNER TO app');
-my %of_another = (sqlstate => 42501, detail => 'with its own rights', hint => 'OWNER TO');
+my %of_another = (sqlstate => 42501, detail => 'with the rights of the role', hint => 'OWNER TO');
 $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'function plproxy.get_cluster_partitions\(text\) belongs to role app' }, 'use_plproxy() fails if another role owns a cluster function');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy AUTHORIZATION app');
 $router->refuses('CALL snowflake_fleet.use_plproxy()', { %of_another, message => 'schema plproxy belongs to role app' }, 'use_plproxy() fails if another role owns the schema');

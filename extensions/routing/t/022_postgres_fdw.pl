@@ -36,7 +36,7 @@ $router->refuses("CALL snowflake_fleet.use_postgres_fdw($_->[0])", $_->[1], "use
   [ "'users', 'users_%s'", { sqlstate => 22023, message => '"users_%s" is not a format for the names of the shards\' tables' } ];
 
 $router->safe_psql('postgres', 'CREATE ROLE guest; GRANT USAGE ON FOREIGN DATA WRAPPER postgres_fdw TO guest; SET ROLE guest; CREATE SERVER snowflake_shard_3 FOREIGN DATA WRAPPER postgres_fdw');
-$router->refuses("CALL snowflake_fleet.use_postgres_fdw('users')", { sqlstate => 42501, message => 'foreign server snowflake_shard_3 belongs to role guest', detail => 'change the connection', hint => 'OWNER TO' },
+$router->refuses("CALL snowflake_fleet.use_postgres_fdw('users')", { sqlstate => 42501, message => 'foreign server snowflake_shard_3 belongs to role guest', detail => 'change its connection options', hint => 'OWNER TO' },
 	'a foreign server that another role could change');
 $router->safe_psql('postgres', 'DROP SERVER snowflake_shard_3; DROP OWNED BY guest; DROP ROLE guest');
 

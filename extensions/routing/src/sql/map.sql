@@ -22,8 +22,8 @@ COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS
   'Whether the map of shards in this database is a copy of the map in the control database';
 COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'The time at which this database last changed its map of shards';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
-  'The last 1000 versions of the map of shards before the present version. If an older copy has a version that is '
-  'not in this list, the copy belongs to changes that this database has lost';
+  'The last 1000 versions of the map of shards before the present version. If an older copy of the map has a version '
+  'that is not in the column history, the copy contains changes that this database has lost';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
   'In the control database, the version of a copy that is newer than the control database''s map of shards, or null. '
   'While a newer copy is recorded, the map of shards cannot be changed';
@@ -158,7 +158,8 @@ BEGIN
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has a copy of the map',
-      DETAIL = format('The copy has version %s. The next newer map would overwrite a change of the copy.',
+      DETAIL = format('The copy has version %s. A newer map from the control database would overwrite every change '
+                      'of the copy.',
                       state.version),
       HINT = 'Change the map in the control database.';
   END IF;
@@ -201,8 +202,8 @@ CREATE FUNCTION snowflake_fleet.known_options() RETURNS text[]
            gssencmode,krbsrvname,gsslib,gssdelegation}'::text[]
 $$;
 COMMENT ON FUNCTION snowflake_fleet.known_options() IS
-  'Internal: returns the options that a connection string of the map may contain. The list contains all options of '
-  'libpq that are not secrets';
+  'Internal: returns the options that a connection string of the map may contain: all options of libpq that are not '
+  'secrets';
 
 CREATE FUNCTION snowflake_fleet.check_conninfo(conninfo text) RETURNS void
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -317,7 +318,7 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use',
       MESSAGE = format('shard %s has its rows on server %s', taken.shard, quote_ident(taken.server)),
-      DETAIL = 'After this change, clients would not find these rows.',
+      DETAIL = 'assign() does not move rows, so assign() cannot change the server of a shard.',
       HINT = 'Move the shard with the program snowflake-move-shard.';
   END IF;
   INSERT INTO snowflake_fleet.map_shard (shard, server)
@@ -328,7 +329,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.assign(int4range, text) IS
-  'Assigns shards that have no rows yet to a server. Returns the new version number of the map of shards';
+  'Assigns a range of shards to a server. The shards must not have rows on another server. Returns the new version '
+  'number of the map of shards';
 
 CREATE FUNCTION snowflake_fleet.move(shard integer, source text, target text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -16,7 +16,8 @@ BEGIN
     IF matched IS NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
         MESSAGE = 'connection string is invalid',
-        DETAIL = format('The invalid part begins with character %s.', length(conninfo) - length(rest) + 1),
+        DETAIL = format('The invalid part of the connection string begins at position %s.',
+                        length(conninfo) - length(rest) + 1),
         HINT = 'Write the connection string as ''host=db1 port=5432 dbname=app'', not as a URI.';
     END IF;
     option := matched[1];
@@ -119,7 +120,7 @@ BEGIN
       MESSAGE = format('the new map was not made from version %s, which this database has', state.version),
       DETAIL = format('The new map has version %s, and lacks changes of the map in this database. The control '
                       'database has lost these changes, for example by a restore.', arrived),
-      HINT = 'Run "snowflake-push-map --recover", which reads all copies.';
+      HINT = 'Run "snowflake-push-map --recover", which reads all copies of the map.';
   END IF;
   PERFORM snowflake_fleet.replace_map(map);
   UPDATE snowflake_fleet.map_state
@@ -130,7 +131,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
   'Replaces the copy of the map in this database if the passed map is newer. Returns whether the passed map was '
-  'newer. Raises an error (55000) if the passed map was not made from the copy by later changes';
+  'newer. Raises an error (55000) if the passed map is newer, but lacks changes that the copy in this database '
+  'contains';
 
 -- The following functions correct the map after the control database was restored, recovered or promoted.
 
@@ -169,7 +171,8 @@ BEGIN
        USING (shard)
        WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
     LOOP
-      RAISE NOTICE 'in the map, shard % is now % as in the copy; before, it was %', difference.shard,
+      RAISE NOTICE 'in the map, shard % is now %, as in the newest copy; before map_recovered(), the shard was %',
+        difference.shard,
         coalesce('on server ' || quote_ident(difference.there), 'in no server'),
         coalesce('on server ' || quote_ident(difference.here), 'in no server');
     END LOOP;
@@ -183,10 +186,10 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.map_recovered(jsonb, bigint[]) IS
   'Call this function in the control database after it was restored, recovered or promoted. After the call, the map '
   'can be changed again. Pass the newest copy, in the form that export_map() returns. The newest copy replaces the '
-  'map, unless the map already contains all changes of the copy. The argument `others` has the versions of other '
-  'copies, which are replaced later. The program "snowflake-push-map --recover" collects the copies and their '
-  'versions. If you pass no copy, you confirm that no copy is newer than the map. Returns the version number of the '
-  'resulting map';
+  'map, unless the map already contains all changes of the copy. The argument `others` lists the versions of all '
+  'other copies of the map, so that the resulting map can replace the copies. The program "snowflake-push-map '
+  '--recover" collects the copies and their versions. If you pass no copy, you confirm that no copy is newer than '
+  'the map. Returns the version number of the resulting map';
 
 CREATE FUNCTION snowflake_fleet.pull_map(control text) RETURNS boolean
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -199,7 +202,7 @@ BEGIN
   IF dblink IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'extension "dblink" is not installed in this database',
-      DETAIL = 'pull_map() connects to the control database with this extension.',
+      DETAIL = 'pull_map() uses the extension "dblink" to connect to the control database.',
       HINT = 'Run CREATE EXTENSION dblink. Or push the map with the program snowflake-push-map.';
   END IF;
   EXECUTE format('SELECT map FROM %s($1, $2) AS map (map jsonb)', dblink)

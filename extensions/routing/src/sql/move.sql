@@ -25,12 +25,13 @@ CREATE TABLE snowflake_fleet.moving (
 CREATE UNIQUE INDEX moving_once ON snowflake_fleet.moving (shard, side)
   WHERE state OPERATOR(pg_catalog.<>) 'kept' AND state OPERATOR(pg_catalog.<>) 'here';
 COMMENT ON TABLE snowflake_fleet.moving IS
-  'The moves of shards from and to this database, and the states of these moves. The states are explained in '
-  'extensions/routing/README.md. The column `schema` is the name of the shard''s schema in this database. The column '
-  '`other` is the database on the other side of the move, and `other_identity` is the result of identity() in that '
-  'database. If the identity of the other side changes, the copy of the rows starts again. The column `fence` is the '
-  'result of fence_shard(). In the source database, the JSON in `fence` has a key `compared` with the differences '
-  'between the rows of both sides. Without differences, this key is empty';
+  'The moves of shards from and to this database, and the states of these moves. The page doc/routing.md explains '
+  'each value of the column `state`. The column `schema` is the name of the shard''s schema in this database. The '
+  'column `other` is the database on the other side of the move, and `other_identity` is the result of identity() in '
+  'that database. If the identity of the other database changes while rows are copied, snowflake-move-shard copies '
+  'all rows again. The column `fence` is the result of fence_shard(). In the source database, the JSON in `fence` '
+  'has a key `compared`, which lists the differences between the rows of the source and the target. If no difference '
+  'was found, `compared` is empty';
 
 -- move_holder has one row for each session that moves a shard. A row of move_holder is valid while the backend of the
 -- session exists. Advisory locks are not used, because any role can take any advisory lock. Row locks are not used,
@@ -54,7 +55,7 @@ CREATE FUNCTION snowflake_fleet.identity() RETURNS text
     FROM snowflake_fleet.whereabouts()
 $$;
 COMMENT ON FUNCTION snowflake_fleet.identity() IS
-  'Internal: returns a text that identifies this database. The text changes if the server is restarted, promoted, '
+  'Internal: returns a text that identifies this database, and that changes if the server is restarted, promoted, '
   'restored or copied';
 
 CREATE FUNCTION snowflake_fleet.hold_move(shard integer, role text) RETURNS integer

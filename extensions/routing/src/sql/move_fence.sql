@@ -141,8 +141,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
-  'Internal: sets the sequences of a schema to their end, so that nextval() fails. Returns the earlier values of the '
-  'sequences';
+  'Internal: sets the sequences of a schema to their end, so that nextval() fails. Returns the values that the '
+  'sequences had before the call';
 
 -- last_id() is written in PL/pgSQL, because an SQL function could not be created in a control database without the
 -- extension snowflake.
@@ -301,9 +301,10 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.take_over(jsonb, name) IS
-  'Call this function on the server to which the shard moves (target). The function sets the sequences, and makes new '
-  'ids greater than the ids of the fenced shard. If a subscription lacks rows that were committed before the shard '
-  'was fenced, the function raises an error. Returns the receipt for release_shard()';
+  'Call this function on the server to which the shard moves (target). The function sets the sequences of the shard '
+  'to their values on the source, and makes new ids greater than all ids of the fenced shard. If a subscription '
+  'lacks rows that were committed before the shard was fenced, the function raises an error. Returns the receipt for '
+  'release_shard()';
 
 CREATE FUNCTION snowflake_fleet.keep_schema(moving snowflake_fleet.moving) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -323,8 +324,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.keep_schema(snowflake_fleet.moving) IS
-  'Internal: renames the schema of a shard that another server has taken over. A session that uses an old map of '
-  'shards then finds no table';
+  'Internal: renames the schema of a shard that another server has taken over, so that a session with an old map of '
+  'shards finds no table';
 
 CREATE FUNCTION snowflake_fleet.release_shard(shard integer, receipt jsonb DEFAULT NULL) RETURNS name
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
@@ -367,5 +368,5 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.release_shard(integer, jsonb) IS
   'Call this function on the server from which the shard moves (source). If you pass the receipt of take_over(), the '
-  'function renames the schema, and this server still refuses writes to the shard. If you pass no receipt, the '
-  'function permits writes to the shard again. Returns the name of the schema';
+  'function renames the schema, and this server still refuses writes to the shard. If you pass no receipt of '
+  'take_over(), release_shard() permits writes to the shard again. Returns the name of the schema';

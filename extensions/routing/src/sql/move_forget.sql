@@ -109,5 +109,5 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.forget_move(integer, text, boolean) IS
   'Ends the move of a shard only on this server (source or target), after the other server is permanently lost. '
-  'Returns a description of the objects of the move that remain in this database. Raises an error (55000) if the shard '
-  'is fenced and release_shard() has not been called';
+  'Returns a note about the schema of the shard, for example that the schema is kept or contains the copied rows. '
+  'Raises an error (55000) if the shard is fenced and release_shard() has not been called';

@@ -40,8 +40,8 @@ CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   SELECT md5(string_agg(text, E'\n' ORDER BY text COLLATE "C")) FROM line
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fingerprint(name) IS
-  'Internal: returns a value that changes when a schema is altered, or NULL if the schema does not exist. Only values '
-  'of the same database can be compared';
+  'Internal: returns a value that changes when a schema is altered, or NULL if the schema does not exist. Two '
+  'fingerprints can be compared only if both are from the same database';
 
 CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURNS boolean
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -49,7 +49,8 @@ CREATE FUNCTION snowflake_fleet.is_altered(moving snowflake_fleet.moving) RETURN
       OR moving.state IN ('fenced', 'kept') AND NOT snowflake_fleet.fenced(moving.schema)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
-  'Internal: returns whether the schema of a moving shard was altered since the row of the move was written';
+  'Internal: returns whether the schema of a moving shard was altered since its fingerprint was stored in the table '
+  'moving';
 
 -- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. Event
 -- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move. The

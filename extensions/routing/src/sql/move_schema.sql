@@ -21,8 +21,8 @@ CREATE FUNCTION snowflake_fleet.is_trusted(class oid, object oid) RETURNS boolea
                         AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'o' AND NOT rolsuper)
 $$;
 COMMENT ON FUNCTION snowflake_fleet.is_trusted(oid, oid) IS
-  'Internal: returns whether an object may be used by a shard that moves. The object must belong to PostgreSQL or to '
-  'one of the known extensions, and no role except superusers may be able to alter it';
+  'Internal: returns whether an object is trusted, so that a shard that moves may use the object. A trusted object '
+  'is built into PostgreSQL, or is in a known extension, such as citext, and belongs to a superuser';
 
 CREATE FUNCTION snowflake_fleet.parts_of(schema name) RETURNS TABLE (classid oid, objid oid)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -98,7 +98,8 @@ CREATE FUNCTION snowflake_fleet.refused_tables(schema name) RETURNS SETOF text
      AND (confupdtype NOT IN ('a', 'r') OR confdeltype NOT IN ('a', 'r'))
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_tables(name) IS
-  'Internal: returns a sentence for each table of a schema that cannot be moved';
+  'Internal: returns the reasons why tables of a schema cannot be moved to another server, one sentence for each '
+  'reason';
 
 CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -137,8 +138,8 @@ CREATE FUNCTION snowflake_fleet.refused_uses(schema name) RETURNS SETOF text
     FROM part JOIN pg_seclabel ON classoid = classid AND objoid = objid
 $$;
 COMMENT ON FUNCTION snowflake_fleet.refused_uses(name) IS
-  'Internal: returns a sentence for each object that prevents moving a schema. The object is in the schema, is used '
-  'by an object of the schema, or depends on an object of the schema';
+  'Internal: returns a sentence for each object that prevents moving a schema. Objects in the schema, objects that '
+  'the schema uses, and objects that depend on the schema can prevent the move';
 
 CREATE FUNCTION snowflake_fleet.refusals(schema name, shard integer) RETURNS SETOF text
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -232,8 +233,8 @@ CREATE FUNCTION snowflake_fleet.shared_of(schema name) RETURNS TABLE (kind text,
       UNION ALL SELECT grantee FROM tab JOIN pg_attribute ON attrelid = t, aclexplode(attacl))) AS used
 $$;
 COMMENT ON FUNCTION snowflake_fleet.shared_of(name) IS
-  'Internal: returns the objects that a schema uses and that must exist on both servers of a move. The objects are '
-  'enums, domains, trigger functions, tables to which foreign keys refer, and roles';
+  'Internal: returns the objects that a schema uses and that must exist on both servers of a move: enums, domains, '
+  'trigger functions, tables to which foreign keys refer, and roles';
 
 -- Privileges, as in GRANT.
 CREATE FUNCTION snowflake_fleet.needs_of(schema name) RETURNS SETOF text
@@ -321,8 +322,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
-  'Internal: returns the statements that create a copy of a schema, as create_shards() does. The statements with step '
-  'number 6 or more set the owners and the privileges';
+  'Internal: returns the statements that create a copy of a schema, as create_shards() does. The column `step` of '
+  'the result is 6 or more for statements that set owners and privileges';
 
 -- The target creates the schema as the role of the move, which then owns the schema. The role of the move has only the
 -- privileges that the statements need, and only while the statements run. A superuser must not run the statements,

@@ -64,9 +64,10 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('%s belongs to role %s', other.what, quote_ident(other.rolname)),
-      DETAIL = 'A role that calls a function of PL/Proxy runs the functions in this schema with its own rights.',
-      HINT = 'Call use_plproxy() as that role, or give the schema and its functions to your role with ALTER ... OWNER '
-             'TO.';
+      DETAIL = 'PL/Proxy runs the functions in the schema plproxy with the rights of the role that calls a PL/Proxy '
+               'function.',
+      HINT = 'Call use_plproxy() as the owner of the schema plproxy and its functions, or give both to your role '
+             'with ALTER ... OWNER TO.';
   END IF;
 END
 $$;
@@ -142,6 +143,6 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_plproxy(text) IS
-  'Creates the functions that describe a cluster to PL/Proxy, and that read the map. Grants USAGE on their schema, '
-  'plproxy, to all roles if the schema contains nothing else. Raises an error (42501) if the schema belongs to '
-  'another role that is not a superuser';
+  'Creates the functions that describe a cluster to PL/Proxy, and that read the map. Grants USAGE on the schema '
+  'plproxy to all roles if the schema contains only functions of use_plproxy(). Raises an error (42501) if the '
+  'schema belongs to another role that is not a superuser';

@@ -70,7 +70,8 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('foreign server %s belongs to role %s', this.srvname, quote_ident(this.rolname)),
-      DETAIL = 'The owner could change the connection, and receive the rows and passwords of other roles.',
+      DETAIL = 'The owner of the foreign server could change its connection options, and receive the rows and '
+               'passwords of other roles.',
       HINT = 'Drop the foreign server, call this procedure as its owner, or change the owner with ALTER SERVER ... '
              'OWNER TO.';
   END IF;
@@ -228,7 +229,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.lock_shortly(regclass) IS
   'Internal: for use_postgres_fdw(): tries up to 50 times to lock a table, for 200 ms each. Raises an error (55P03) '
-  'if all attempts fail';
+  'if all 50 attempts to lock the table fail';
 
 CREATE PROCEDURE snowflake_fleet.use_postgres_fdw(parent regclass, remote text DEFAULT NULL)
   LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -305,5 +306,5 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_fleet.use_postgres_fdw() IS
-  'Creates foreign partitions for new shards of the map, for each table that has foreign partitions of '
-  'use_postgres_fdw()';
+  'Creates the foreign partitions of new shards, in every table to which use_postgres_fdw(parent, remote) has '
+  'already added foreign partitions';
