@@ -85,12 +85,13 @@ CREATE FUNCTION bench.latency(called regprocedure, arguments bigint[], seconds f
   RETURNS TABLE (up_to_ns bigint, calls bigint)
   AS 'MODULE_PATHNAME', 'bench_latency' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.latency(regprocedure, bigint[], float8) IS
-  'Returns a histogram of the times of calls. Each step of the histogram is at most 1/32 longer than the step before';
+  'Calls the function "called" repeatedly, and returns a histogram of the durations of the calls. Each step of the '
+  'histogram is at most 1/32 longer than the step before';
 
 CREATE FUNCTION bench.endure(called regprocedure, shards integer[], seconds float8,
                              OUT ids bigint, OUT misplaced bigint, OUT descending bigint, OUT twice bigint)
   AS 'MODULE_PATHNAME', 'bench_endure' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION bench.endure(regprocedure, integer[], float8) IS
-  'Mints ids of the given shards in turn. Other sessions also mint in the first of these shards. Returns the number '
-  'of ids, and the number of wrong ids: with a wrong shard, not greater than the session''s previous id, or also '
-  'minted by another session';
+  'Mints ids of the shards in the argument "shards" in turn. Other sessions may also mint ids of the first shard in '
+  '"shards". Returns the number of ids, and the number of wrong ids: with a wrong shard, not greater than the '
+  'session''s previous id, or also minted by another session';

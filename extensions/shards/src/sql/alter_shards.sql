@@ -32,8 +32,8 @@ BEGIN
   IF owners IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('the schemas of shards %s have several owners', shards),
-      DETAIL = format('The owners are %s. One owner could make the statement call functions with the rights of '
-                      'another owner.', owners),
+      DETAIL = format('The owners are %s. A statement of alter_shards() could call a function of one schema owner '
+                      'with the rights of another schema owner.', owners),
       HINT = 'Give these schemas to one role, or pass shards whose schemas have one owner.';
   END IF;
   RETURN QUERY
@@ -75,7 +75,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake.owner_of_objects(name) IS
   'Internal: for alter_shards(): returns the role that owns the objects of a schema, and ignores superusers if '
-  'another role owns some objects. Raises an error if several roles that are not superusers own objects';
+  'another role owns some objects. Raises an error if several roles that are not superusers own objects of the schema';
 
 CREATE FUNCTION snowflake.refuse_effects_elsewhere(schema name, before text[], others oid[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -124,14 +124,15 @@ BEGIN
      AND snowflake.with_shard(pg_get_expr(adbin, adrelid), shard) <> pg_get_expr(adbin, adrelid);
   IF other IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_column_definition',
-      MESSAGE = format('the default of %s mints for another shard', other),
+      MESSAGE = format('the default of column %s mints ids of another shard', other),
       DETAIL = format('The schema belongs to shard %s.', shard),
       HINT = 'Create the table in the template schema, and call create_shards().';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_other_defaults(name, integer) IS
-  'Internal: for alter_shards(): raises an error if a default mints for a shard to which the schema does not belong';
+  'Internal: for alter_shards(): raises an error if a column default in the schema of a shard mints ids of another '
+  'shard';
 
 CREATE FUNCTION snowflake.alter_shard(statement text, schema name, shard integer, rest text) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

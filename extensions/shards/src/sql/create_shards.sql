@@ -20,15 +20,14 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('table %s belongs to %s, but %s may create functions in its schema', trap.relation, trap.owner,
                        trap.creator),
-      DETAIL = 'Expressions of the table could call functions of the other role, which would then run with '
-               'the rights of the table''s owner.',
+      DETAIL = 'A role that may create functions in the schema could run code with the rights of the table''s owner.',
       HINT = format('Revoke CREATE on schema %s from the other role, or give the table to the other role.', schema);
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_creators(regnamespace) IS
-  'Internal: for create_shards() and alter_shards(): raises an error if a role may create objects in a schema, but '
-  'does not have the rights of all owners of the schema''s tables';
+  'Internal: for create_shards() and alter_shards(): raises an error if a role may create objects in the schema of a '
+  'table, but does not have the rights of the table''s owner';
 
 -- If the table's owner may not create objects in the shard's schema, make_table() creates the table in a new schema of
 -- the owner. At the end, make_table() moves the new table to the shard's schema.
@@ -276,7 +275,7 @@ BEGIN
   IF partial THEN
     FOR problem IN SELECT * FROM snowflake.uncopyable(template) LOOP
       RAISE WARNING USING ERRCODE = 'feature_not_supported',
-        MESSAGE = format('no exact copy is made: %s', problem.object),
+        MESSAGE = format('object is not copied exactly: %s', problem.object),
         DETAIL = format('This object %s.', problem.reason);
     END LOOP;
   ELSE

@@ -22,8 +22,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_partition_key(regclass, "char") IS
-  'Internal: for the procedures that create partitions: raises an error unless the partition key is one bigint '
-  'column, by range or by shard';
+  'Internal: for the procedures that create partitions: raises an error unless a table is partitioned by one bigint '
+  'column, either by range or by hash with snowflake.by_shard';
 
 -- If two jobs create the same partitions, the second job waits for the first job. The lock on the parent table has the
 -- same mode as the lock of ATTACH PARTITION, so readers and writers continue.
@@ -47,7 +47,8 @@ BEGIN
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('a foreign key of table %s refers to a table of another owner', parent),
-      DETAIL = 'Attaching a partition would run code of the other owner with the rights of the table''s owner.',
+      DETAIL = 'Attaching a partition would run code of the referenced table''s owner with the rights of the '
+               'partitioned table''s owner.',
       HINT = 'Give both tables to one role, or drop the foreign key.';
   END IF;
   IF to_regclass(place) IS NOT NULL THEN
@@ -153,7 +154,8 @@ BEGIN
   IF NOT isfinite(since) OR since > clock_timestamp() THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('partitions cannot begin at %s', since),
-      DETAIL = format('The start must be finite and not in the future. The clock shows %s.', clock_timestamp()),
+      DETAIL = format('The argument "since" must be finite and not in the future. The clock shows %s.',
+                      clock_timestamp()),
       HINT = 'Pass the time of the oldest row as "since", or omit "since".';
   END IF;
   -- A step of 2, 3, 4 or 6 months divides each year in the same way, from January 1 on.
@@ -165,7 +167,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.first_start(interval, timestamptz, integer) IS
-  'Internal: for create_time_partitions(): returns the beginning of the step that contains a time, by default now';
+  'Internal: for create_time_partitions(): returns the start of the first partition, which contains the time "since" '
+  'or, by default, the current time';
 
 CREATE PROCEDURE snowflake.create_time_partitions(parent regclass, step interval, ahead integer DEFAULT 3,
                                                   since timestamptz DEFAULT NULL)
@@ -201,9 +204,9 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake.create_time_partitions(regclass, interval, integer, timestamptz) IS
-  'Creates partitions by time for a table that is partitioned by range of its id, from "since" (by default now) up to '
-  '"ahead" steps after now. Each step begins at a round time in UTC. The name of a partition contains its start. '
-  'Existing partitions are not changed';
+  'Creates partitions by time for a table that is partitioned by range of its id, from "since" (by default now) up '
+  'to "ahead" steps after now. Each partition begins at a round time in UTC. The name of a partition contains its '
+  'start. Existing partitions are not changed';
 
 -- Returns only partitions that are plain tables with two numbers as bounds. A DEFAULT partition, or a partition that
 -- begins at MINVALUE, may contain rows of any time.
@@ -252,15 +255,15 @@ BEGIN
   IF plain IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('partition %s contains numbers that are probably not ids', partition),
-      DETAIL = format('The value %s of column %I would be an id from the first hour after the epoch. No partition was '
-                      'dropped.', plain, key),
+      DETAIL = format('As an id, the value %s of column %I would have a time within one hour after the epoch of ids. '
+                      'No partition was dropped.', plain, key),
       HINT = 'If the rows of the partition are not needed, drop the partition with DROP TABLE.';
   END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake.refuse_plain_numbers(regclass, regclass) IS
-  'Internal: for drop_time_partitions(): raises an error (55000) if a partition contains a number that would be an '
-  'id from the first hour after the epoch. Such a number is probably the value of a sequence';
+  'Internal: for drop_time_partitions(): raises an error (55000) if a partition contains a number that is probably '
+  'the value of a sequence. As an id, the number would have a time within one hour after the epoch of ids';
 
 CREATE FUNCTION snowflake.drop_partition(parent regclass, partition regclass, first_kept bigint, until timestamptz)
   RETURNS void
@@ -370,7 +373,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('modulus %s is out of range', modulus),
       DETAIL = format('The modulus must be at least 1, and at most the number of shards in the layout, %s.', shards),
-      HINT = format('Pass 1 to %s.', shards);
+      HINT = format('Pass a modulus from 1 to %s.', shards);
   END IF;
   SELECT string_agg(format('%s %s', c.oid::regclass, pg_get_expr(relpartbound, c.oid)), ', ') INTO unlike
     FROM pg_inherits JOIN pg_class AS c ON c.oid = inhrelid

@@ -17,8 +17,8 @@ CREATE FUNCTION snowflake.shard_checks(source regclass, shard integer) RETURNS S
            AND snowflake.with_shard(snowflake.definition_of('pg_constraint', k.oid, nspname), shard) IS NOT NULL)
 $$;
 COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
-  'Internal: for create_shards(): returns statements that add missing CHECK constraints. With such a constraint, a '
-  'column whose default mints ids accepts only ids of its shard';
+  'Internal: for create_shards(): returns statements that add missing CHECK constraints. A CHECK constraint permits '
+  'only ids of the shard in a column whose default mints ids';
 
 -- run_steps() creates an object as the object's final owner, because planning an expression of the object can run code
 -- of the owner.
@@ -41,7 +41,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.run_steps(regclass, integer, integer[], boolean, text) IS
-  'Internal: for create_shards(): copies a table: runs the statements of the given steps as the owner of the table';
+  'Internal: for create_shards(): runs, as the owner of a table, the statements of statements_of() whose step is in '
+  'the argument `steps`';
 
 CREATE FUNCTION snowflake.make_scratch(owner oid) RETURNS name
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -82,8 +83,8 @@ EXCEPTION
 END
 $$;
 COMMENT ON FUNCTION snowflake.printed_again(regclass, integer) IS
-  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them. For this, '
-  'the function creates a copy of the table, and rolls it back';
+  'Internal: for create_shards(): returns the statements that create a table, as PostgreSQL prints them for a copy '
+  'of the table. The function printed_again() rolls the copy back';
 
 CREATE FUNCTION snowflake.unlike(template regclass, existing regclass, shard integer, OUT missing text, OUT extra text)
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -41,7 +41,7 @@ CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS tex
 $$;
 COMMENT ON FUNCTION snowflake.with_shard(text, integer) IS
   'Internal: for create_shards(): converts the default next_id(N), or the constraint CHECK (shard_of(column) = N), '
-  'to another shard. Returns null for any other definition';
+  'to another shard. Returns null for a default or constraint in any other form';
 
 CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression text) RETURNS text
   LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -59,7 +59,7 @@ CREATE FUNCTION snowflake.names_shard(catalogue regclass, object oid, expression
 $$;
 COMMENT ON FUNCTION snowflake.names_shard(regclass, oid, text) IS
   'Internal: for create_shards(): returns whether an expression (as a node tree) mints an id, or compares a shard '
-  'with a constant. Returns null for all other expressions';
+  'with a constant. Returns null for an expression that neither mints an id nor compares a shard with a constant';
 
 CREATE FUNCTION snowflake.column_value(source regclass, number smallint, shard integer) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -222,8 +222,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.trigger_statements(regclass) IS
-  'Internal: for create_shards(): returns the statements that create the triggers of a table, and the statements that '
-  'name an index or a trigger';
+  'Internal: for create_shards(): returns the statements that create, enable and disable the triggers of a table, '
+  'and set the clustered index and the replica identity';
 
 CREATE FUNCTION snowflake.comment_statements(source regclass)
   RETURNS TABLE (step integer, statement text)

@@ -94,7 +94,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.shard_defaults(regnamespace) IS
-  'Internal: for uncopyable(): returns the column defaults whose copies would still contain the shard of the template';
+  'Internal: for uncopyable(): returns the column defaults of a template that create_shards() cannot adapt to '
+  'another shard';
 
 CREATE FUNCTION snowflake.shard_domains(template regnamespace)
   RETURNS TABLE (classid oid, objid oid, why text)
