@@ -31,7 +31,7 @@ my $year = 365 * 86400;
 
 my $jumped = { sqlstate => '55000', message => 'the clock jumped ahead by ', hint => 'SELECT snowflake\.accept_clock\(\)' };
 my $behind = { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' };
-my $believed = qr/LOG:  the clock was wrong when the server started, and is now accepted\n.*DETAIL:  When the server started, the clock was behind a high-water mark\. The clock has now reached this mark\. Since the server started, the clock was stepped by \d+ ms in all\. The clock shows /;
+my $believed = qr/LOG:  the clock was wrong when the server started, and has been corrected\n.*DETAIL:  When the server started, the clock was behind a high-water mark\. The clock has now reached this mark\. Since the server started, the clock was stepped by \d+ ms in all\. The clock shows /;
 
 sub said { my ($pattern) = @_; my $log = $node->log_content; return scalar(() = $log =~ /$pattern/g); }
 
@@ -119,7 +119,7 @@ $node->stop;
 $clock->set(20 * $year);
 $node->start;
 $node->safe_psql('idle', "SET snowflake.max_wait = '60s'; SELECT snowflake.next_id(1)") foreach 1, 2;
-my $first = qr/LOG:  snowflake begins to mint ids in database "idle", 7\d\d\d\.\d days after the high-water mark\n.*DETAIL:  The high-water mark is 20.*\. The clock shows 20.*\.\n.*HINT:  If this database minted ids in the last 7\d\d\d\.\d days, correct the clock\./;
+my $first = qr/LOG:  the first ids since the server start in database "idle" are 7\d\d\d\.\d days after the high-water mark\n.*DETAIL:  The high-water mark is 20.*\. The clock shows 20.*\.\n.*HINT:  If this database minted ids in the last 7\d\d\d\.\d days, correct the clock\./;
 is(said($first), 1, 'the log shows once how far the clock is past the mark');
 boot(0);
 in_time('databases mint although another one has a mark in the future');

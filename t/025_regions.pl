@@ -101,7 +101,7 @@ foreach my $which (qw(minted idle prepared))
 	is($old{$which}->query_safe('SELECT snowflake.region_of(snowflake.next_id(5))'), '3', "an older session mints there, too: $which");
 }
 is(region('x'), '3', 'no session brought the former region back');
-is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 'another server, of region 1', 'explain_id() uses the region of the database');
+is($old{idle}->query_safe("SELECT minted_by FROM snowflake.explain_id($last)"), 'the server that has region 1', 'explain_id() uses the region of the database');
 $node->safe_psql('x', "COMMIT PREPARED 'p'");
 $_->quit foreach values %old;
 
@@ -209,7 +209,7 @@ $old->quit;
 $node->safe_psql('postgres', 'ALTER DATABASE x RESET snowflake.owned_shards');
 
 # "snowflake.region" and "snowflake.owned_shards" can be set for a database, but not for a role or a session.
-my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'All sessions of a database use the same value', hint => 'Use ALTER DATABASE');
+my %changed_in = (sqlstate => '55P02', message => 'snowflake\.', detail => 'This setting must have the same value in all sessions of a database', hint => 'Use ALTER DATABASE');
 foreach my $sql ('SET snowflake.region = 9', "SET snowflake.owned_shards = 'all'", 'BEGIN; SET LOCAL snowflake.region = 9', "SELECT set_config('snowflake.region', '9', false)")
 {
 	$node->refuses($sql, \%changed_in, "refused: $sql", 'x');

@@ -77,8 +77,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If the answer has another region or start (floor) than the held lease, another server may have
-    // held the region since the lease was granted, so the lease is lost.
+    // If the answer has another region or start (floor) than the held lease, another server may
+    // have held the region since the lease was granted, so the lease is lost.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }

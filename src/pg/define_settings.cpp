@@ -253,8 +253,8 @@ void define_lease_settings() {
                 &regions_setting, "", PGC_POSTMASTER, check_leased_regions);
   fix_leased_regions();
   define_int("snowflake.lease", "Sets the length of the lease of a region.",
-             "0 means one hour. If the layout has no region bits, this setting must not be 0.",
-             &lease_ms, 0, static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
+             "0 means one hour. If the id layout has no region bits, 0 is invalid.", &lease_ms, 0,
+             static_cast<int>(kLongestLeaseMs), PGC_POSTMASTER, GUC_UNIT_MS);
   define_int("snowflake.max_skew",
              "Sets the allowed difference between the clocks of this server and the lease server.",
              "The value must be less than a third of \"snowflake.lease\".", &max_skew_ms, 1,
@@ -357,8 +357,9 @@ void define_settings() {
               "wait_at_start requires synchronization once after each start of the server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
-             "Sets the range of the first sequence number in a time unit (tick).",
-             "With n, it is a changing number from 0 to n-1. With 0, it is 0.", &sequence_spread, 0,
+             "Sets how many different sequence numbers the first id of a time unit (tick) can "
+             "have.",
+             "0 means that the first sequence number of a tick is always 0.", &sequence_spread, 0,
              1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
              "-1 means no default shard.", &default_shard, -1, static_cast<int>(kMaxShard),
@@ -373,10 +374,9 @@ void define_settings() {
               "clocks, which is set in \"snowflake.max_clock_error\".",
               &commit_waits, PGC_USERSET);
   define_bool("snowflake.use_tsc",
-              "Sets whether a clock reading is reused while the processor's counter shows that the "
-              "reading is recent.",
-              "A reading is reused for at most 50 us within its millisecond, and only if the "
-              "kernel's clock uses the counter.",
+              "Sets whether the processor's time-stamp counter saves readings of the clock.",
+              "A clock reading is used for at most 50 us, within the same millisecond, if the "
+              "kernel's clock uses the time-stamp counter.",
               &use_tsc, PGC_SIGHUP);
   define_real("snowflake.clock_error", "Sets the maximum error of this server's clock.",
               "-1 means the error that the kernel reports. Set a value if PTP or the hypervisor, "

@@ -40,15 +40,14 @@ CREATE FUNCTION snowflake.shard_for(key bigint) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_number'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(bigint) IS
-  'Computes the shard of a number that is not an id, always the same for the same number. The result is the shard of '
-  'a text that consists of the decimal digits of the number';
+  'Computes the shard of a number that is not an id, always the same for the same number. The result equals '
+  'shard_for(key::text)';
 
 CREATE FUNCTION snowflake.shard_for(key uuid) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.shard_for(uuid) IS
-  'Computes the shard of a UUID, always the same for the same UUID. The result is the shard of a text that consists '
-  'of the 36 lower-case characters of the UUID';
+  'Computes the shard of a UUID, always the same for the same UUID. The result equals shard_for(key::text)';
 
 CREATE FUNCTION snowflake.shard_for(key text) RETURNS integer
   AS 'MODULE_PATHNAME', 'snowflake_shard_for_text'

@@ -42,9 +42,9 @@ CREATE FUNCTION snowflake.next_id_in(shards int4range) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id_in(int4range) IS
-  'Mints an id for a shard that is in the range and owned by this server. The function prefers the shard for which '
-  'this session minted last. If the last id of the preferred shard is ahead of the clock, the function uses the next '
-  'shard of the range whose last id is not ahead of the clock';
+  'Mints an id for a shard of the given range. The server must own the shard. The function prefers the shard for '
+  'which this session minted last. If the last id of this shard is ahead of the clock, the function uses another '
+  'shard of the range';
 
 -- next_id_support() replaces next_id() and next_id_in() by next_id_for_copy() in the defaults of a COPY. Users cannot
 -- call next_id_for_copy(), because SQL cannot pass an argument of type internal.
@@ -92,7 +92,7 @@ CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS b
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_in'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids_in(int4range, integer) IS
-  'Mints 1 to 1,000,000 ids in all. Each shard of the range that this server owns gets the same number of ids. The '
+  'One call mints 1 to 1,000,000 ids. Each shard of the range that this server owns gets the same number of ids. The '
   'ids of each shard are adjacent and in ascending order';
 
 CREATE FUNCTION snowflake.last_id() RETURNS bigint

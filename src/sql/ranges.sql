@@ -39,8 +39,8 @@ CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until tim
        AND id OPERATOR(pg_catalog.<=) snowflake.last_id_before(until);
   END;
 COMMENT ON FUNCTION snowflake.created_within(bigint, timestamptz, timestamptz) IS
-  'Returns whether the time of the id is at or after "since" and before "until". Both times can be infinite. The '
-  'condition can use an index on the id';
+  'Returns whether the time of the id is at or after "since" and before "until". The arguments "since" and "until" '
+  'can be infinite. A query with this function can use an index on the id';
 
 CREATE FUNCTION snowflake.make_id(at timestamptz, shard integer, sequence integer,
                                   region integer DEFAULT 0) RETURNS bigint

@@ -7,7 +7,7 @@ CREATE FUNCTION snowflake.run_as(role oid, statement text, path text DEFAULT 'pg
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.run_as(oid, text, text) IS
   'Internal: for procedures. Runs a statement as another role, in a security-restricted operation, with the given '
-  'search_path. The caller must have the privileges of the role. After the statement, the settings have their '
+  'search_path. The caller must have the privileges of the role. When the call ends, all settings have their '
   'previous values';
 
 CREATE FUNCTION snowflake.query_as(role oid, statement text, path text DEFAULT 'pg_catalog, pg_temp')

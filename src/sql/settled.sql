@@ -17,6 +17,6 @@ CREATE VIEW snowflake.settled AS
     FROM snowflake.settled() AS s
     LEFT JOIN pg_catalog.pg_prepared_xacts AS p ON p.transaction OPERATOR(pg_catalog.=) s.transaction;
 COMMENT ON VIEW snowflake.settled IS
-  'Shows the result of settled_before(), and the session (pid) or prepared transaction (gid) that keeps the result '
-  'from rising. The column since shows the time of the first id that this session or transaction minted. If nothing '
-  'keeps the result from rising, held_back_by is NULL';
+  'Shows the result of settled_before(), and the session (pid) or prepared transaction (gid) because of which the '
+  'result does not increase. The column "since" shows the time of the first id that this transaction minted. If the '
+  'result can increase, the column "held_back_by" is NULL';

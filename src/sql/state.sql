@@ -33,13 +33,13 @@ COMMENT ON SEQUENCE snowflake.high_water IS
 
 CREATE SEQUENCE snowflake.seal AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal IS
-  'The layout, tick and epoch of the ids in this database, encoded as a number. If a restored dump contained ids of '
-  'another layout, the sequences seal and seal_local contain different numbers';
+  'The layout, tick and epoch of the ids in this database, encoded as a number. If a dump with another layout was '
+  'restored, this number is the layout of the dump';
 
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
-  'The layout, tick and epoch at CREATE EXTENSION, encoded as a number. While is_called is false, a restored dump can '
-  'replace the number, because no id was minted or decoded and no dump was restored';
+  'The layout, tick and epoch at CREATE EXTENSION, encoded as a number. A restored dump can replace this number '
+  'while "is_called" is false, which means that no id was minted or decoded';
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS
@@ -48,8 +48,8 @@ COMMENT ON SEQUENCE snowflake.fleet IS
 
 CREATE SEQUENCE snowflake.origin_fingerprint AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.origin_fingerprint IS
-  'A fingerprint of the place where this database last minted ids. The fingerprint consists of bits of hashes of the '
-  'system identifier, the machine, the disk and the files. accept_clone() replaces the fingerprint';
+  'A fingerprint of the server on which this database last minted ids. The fingerprint consists of bits of hashes of '
+  'the system identifier, the machine, the disk and the files. accept_clone() replaces the fingerprint';
 
 CREATE FUNCTION snowflake.initial_state(OUT seal bigint, OUT high_water bigint, OUT fleet bigint,
                                         OUT origin_fingerprint bigint)
@@ -114,8 +114,8 @@ CREATE TABLE snowflake.backfills (
   finished timestamptz,
   PRIMARY KEY (region, shard));
 COMMENT ON TABLE snowflake.backfills IS
-  'Each row reserves a region and shard for the ids that backfill() or late_id() gives to one table. A row also shows '
-  'the time before which all reserved ids lie, the progress of the backfill, and the end of the backfill';
+  'Each row reserves a region and shard for the ids that backfill() or late_id() mints for one table. All these ids '
+  'have times before "until". Other columns show how far backfill() has come, and when it ended';
 CREATE TABLE snowflake.late_ids (id bigint PRIMARY KEY);
 COMMENT ON TABLE snowflake.late_ids IS 'The ids that the function late_id() has returned';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.backfills', '');
@@ -174,7 +174,7 @@ BEGIN
   IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('cannot change or delete a row of snowflake.%I', TG_TABLE_NAME),
-      DETAIL = format('The row %s belongs to ids that were minted. Without this row, the same ids could be minted '
+      DETAIL = format('The row %s describes ids that were minted. Without this row, the same ids could be minted '
                       'again.', OLD),
       HINT = 'Do not change the row.';
   END IF;

@@ -12,7 +12,7 @@ BEGIN
                                             'SELECT seal FROM ONLY snowflake_sql.dumped_seal')
                       AS taken (seal bigint), snowflake.seal AS own WHERE taken.seal <> own.last_value) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the ids of the SQL version of snowflake have another layout than the settings of this server',
+      MESSAGE = 'the existing ids have another layout than the settings of this server',
       DETAIL = format('The settings have layout %s. The comment of sequence snowflake.high_water shows the layout of '
                       'the ids.',
                       (SELECT concat(bits, ', tick ', tick_ms, ' ms, epoch ', epoch) FROM snowflake.layout)),
@@ -37,7 +37,7 @@ BEGIN
    WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = 'snowflake_taken'::regnamespace;
   IF foreign_objects IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
-      MESSAGE = 'schema "snowflake" contains objects that do not belong to the SQL version of snowflake',
+      MESSAGE = 'schema "snowflake" contains objects that a script of generator_sql() did not create',
       DETAIL = format('These objects are: %s.', foreign_objects),
       HINT = 'Move these objects to another schema, or drop the objects, and create the extension again.';
   END IF;

@@ -12,7 +12,7 @@ CREATE FUNCTION snowflake.from_base62(encoded text) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_base62'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION snowflake.from_base62(text) IS
-  'Converts a result of to_base62() back to the id. Any other text is an error';
+  'Converts a result of to_base62() back to the id. A text that is not a base62 id is an error';
 
 CREATE FUNCTION snowflake.to_uuid(id bigint) RETURNS uuid
   AS 'MODULE_PATHNAME', 'snowflake_to_uuid'
@@ -24,5 +24,5 @@ COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
 CREATE FUNCTION snowflake.from_uuid(encoded uuid) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_from_uuid'
   LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS 'Converts a result of to_uuid() back to the id. Any other UUID is '
-                                                 'an error';
+COMMENT ON FUNCTION snowflake.from_uuid(uuid) IS
+  'Converts a result of to_uuid() back to the id. A UUID that was not made from an id is an error';

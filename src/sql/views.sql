@@ -35,9 +35,9 @@ COMMENT ON FUNCTION snowflake.shard_stats() IS 'Returns the rows of the view sno
 CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
   'Shows a row for each shard for which this database has minted since the server started: the last id and the time '
-  'of this id. Other columns count events since the time in column stats_since: ids, batches, ticks borrowed ahead '
-  'of the clock, waits, ms waited, calls refused because of the clock, average ids per second. The column capacity '
-  'shows how many ids a shard can mint in a second';
+  'of this id. Other columns count events since "stats_since": ids, calls for several ids (batches), waits, the time '
+  'waited in ms, and refused calls. "borrowed_ticks" shows how far calls have moved ids ahead of the clock. The '
+  'column "capacity" shows how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -51,10 +51,9 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view s
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'Shows sums over all shards of this database since the time in column stats_since: ids, batches, ticks by which '
-  'ids were ahead of the clock (borrowed), waits, ms waited, refused calls. The view also counts the writes of the '
-  'high-water mark, and the waits for the flush of the mark (number, total ms, longest ms). Other columns show the '
-  'waits before commits, the average ids per second, and how many ids a shard can mint in a second';
+  'Shows the sums of the view snowflake.shard_stats over all shards of this database. The view also counts the '
+  'writes of the high-water mark, and the waits for the flush of the mark (number, total ms, longest ms). Other '
+  'columns show the waits before commits, the average ids per second, and how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -96,7 +95,8 @@ CREATE VIEW snowflake.clock_history AS SELECT * FROM snowflake.clock_history();
 COMMENT ON VIEW snowflake.clock_history IS
   'Shows the steps of the clock since the server started. Other columns show the clock''s offset and estimated error '
   'as the kernel reports them (null if the kernel reports none), the kernel''s clock source, and whether the '
-  'processor''s counter is used between two clock readings. The view health shows the present state of the clock';
+  'processor''s counter is used between two clock readings. The view snowflake.health shows the present state of the '
+  'clock';
 
 CREATE FUNCTION snowflake.lease(
     OUT fleet bigint, OUT region integer, OUT until timestamptz, OUT published_until timestamptz,
@@ -111,13 +111,13 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Returns the row of the view snowflake.
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
   'Shows the lease of this server: the identifier of the fleet, the region, the end of the lease, and the earlier '
-  'time at which sessions stop minting. The server requests a lease as long as the server has been running, but at '
-  'least a minute, and at most snowflake.lease. Other columns show the last renewal, the failed renewals since then, '
-  'the last contact with the lease server, and how many ms this server''s clock was ahead of the lease server''s '
-  'clock at that contact. The column "incarnation" identifies this run of the server. If another server mints in the '
-  'same region, the column "conflict" shows its name. The column "last_message" shows the last message of the lease '
-  'worker. If the server only reports a static region, the row has no lease. If snowflake.lease_conninfo is not set, '
-  'the view has no row';
+  'time at which sessions stop minting. The length of a lease is the time since the server start, but at least a '
+  'minute and at most snowflake.lease. Other columns show the last renewal, the failed renewals since then, the last '
+  'contact with the lease server, and how many ms this server''s clock was ahead of the lease server''s clock at '
+  'that contact. The column "incarnation" identifies this run of the server. If another server mints in the same '
+  'region, the column "conflict" shows its name. The column "last_message" shows the last message of the lease '
+  'worker. If the server has its region from snowflake.region, the columns of the lease are null. If '
+  'snowflake.lease_conninfo is not set, the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.
@@ -135,10 +135,10 @@ COMMENT ON FUNCTION snowflake.health() IS 'Returns the row of the view snowflake
 
 CREATE VIEW snowflake.health AS SELECT * FROM snowflake.health();
 COMMENT ON VIEW snowflake.health IS
-  'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. Other '
-  'columns show the times and numbers from which the view finds the reason. If the database mints ids although the '
-  'column reason is not null, an operator must solve the problem in this column. The view always has one row, even '
-  'if all other functions fail';
+  'Shows whether this database mints ids. If the database does not mint ids, shows the reason and the advice. The '
+  'remaining columns show the times and numbers that the view compares. If the database mints ids, but the column '
+  '"reason" is not null, an administrator must solve the problem that the column "reason" describes. The view always '
+  'has one row, even if all other functions fail';
 
 
 CREATE FUNCTION snowflake.explain_id(
@@ -148,8 +148,9 @@ CREATE FUNCTION snowflake.explain_id(
   AS 'MODULE_PATHNAME', 'snowflake_explain_id'
   LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION snowflake.explain_id(bigint) IS
-  'Explains any number as an id. The result shows the fields and the age of the id, the server or the backfill() that '
-  'the id belongs to, whether this database can have minted the id, and if not, the reason';
+  'Decodes a number as an id, and explains the result. The result also shows the age of the id, and the server or '
+  'the backfill() to which the id belongs. If this database cannot have minted the id, the column "contradiction" '
+  'shows why';
 
 CREATE FUNCTION snowflake.now_bounds(OUT earliest timestamptz, OUT latest timestamptz)
   AS 'MODULE_PATHNAME', 'snowflake_now_bounds'

@@ -136,7 +136,7 @@ void error_digits_id(uint64_t id, unsigned length) {
        errdetail("The first digit of a result of digits() is the version of the key. The number "
                  "can have at most %u digits.",
                  length - 1),
-       errhint("Pass a greater length in all calls of to_digits(). Length 20 has room for "
+       errhint("Pass a greater length in all calls of digits(). Length 20 has room for "
                "every id.")));
 }
 

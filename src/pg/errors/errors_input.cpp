@@ -153,8 +153,8 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
   // wrong by a day.
   if (ahead_ms > kDayMs)
     refuse(Blocker::id_ahead, subject,
-           psprintf("In layout %s, the id has the time %s. The clock shows %s. With epoch "
-                    "%s, the id would have the present time.",
+           psprintf("In layout %s, the id has the time %s. The clock shows %s. If the id was "
+                    "minted just now, its epoch is %s.",
                     layout_text(layout), id_time, kept_time_text(clock_ms),
                     date_text(layout.epoch_ms - ahead_ms)),
            "If the id was minted with another epoch or layout, create the extension with that "

@@ -29,7 +29,7 @@ const char* describe(UuidError error) {
     case UuidError::rest:
       return "Bits are set that ids of this layout do not use.";
     case UuidError::check:
-      return "The last 30 bits are not the check bits of an id.";
+      return "The check bits (the last 30 bits) do not match the other bits.";
   }
   return "";
 }

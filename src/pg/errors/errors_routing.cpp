@@ -51,9 +51,9 @@ void error_set_id_arguments(int count) {
       (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED), errmsg("invalid arguments of set_id()"),
        errdetail(
            "CREATE TRIGGER passes %d arguments. The first argument of set_id() names the column "
-           "of the key. The second argument names the column of the id, by default \"id\". If "
-           "the column of the key does not contain ids, add the argument 'hash'. A number of "
-           "shards can follow 'hash'.",
+           "that decides the shard. The second argument names the id column, by default \"id\". "
+           "If the first column does not contain ids, add the argument 'hash', and a number of "
+           "shards if needed.",
            count),
        errhint("Write the arguments in CREATE TRIGGER as in snowflake.set_id('user_id').")));
 }
@@ -112,7 +112,8 @@ void error_no_key_type(const char* relation, const char* column, const char* typ
           (errcode(ERRCODE_DATATYPE_MISMATCH),
            errmsg("column \"%s\" of table \"%s\" cannot be hashed to a shard", column, relation),
            errdetail("The column has type %s. shard_for() accepts integers, uuid and text.", type),
-           errhint("Name a column of one of these types in CREATE TRIGGER.")));
+           errhint("In CREATE TRIGGER, name a column of type bigint, integer, smallint, uuid or "
+                   "text.")));
 }
 
 void error_hash_ambiguous(const char* relation, const char* key) {
@@ -121,7 +122,8 @@ void error_hash_ambiguous(const char* relation, const char* key) {
            errmsg("argument 'hash' of set_id() is ambiguous: table \"%s\" has a bigint column "
                   "named \"hash\"",
                   relation),
-           errdetail("The argument can name the column of the id, or request the hash of the key."),
+           errdetail("The argument can be the name of the id column, or request a hash of the "
+                     "first column."),
            errhint("Add the column of the id: snowflake.set_id('%s', 'id', 'hash').", key)));
 }
 
@@ -170,12 +172,12 @@ void error_statement_not_known(const char* command) {
                   errmsg("alter_shards() does not run this %s", command),
                   errdetail("alter_shards() runs CREATE, ALTER, DROP and COMMENT ON for tables, "
                             "indexes, views, triggers and policies, but does not change owners."),
-                  errhint("Run the statement in each schema yourself.")));
+                  errhint("Run the statement in the schema of each shard yourself.")));
 }
 
 void error_statement_leads_out(const char* name) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_SCHEMA_NAME),
-                  errmsg("alter_shards() does not run a statement with the name %s", name),
+                  errmsg("alter_shards() does not run a statement that contains the name %s", name),
                   errdetail("The statement may use only the tables of a shard's schema, which is "
                             "the only schema in search_path."),
                   errhint("Write table names without a schema.")));
@@ -201,7 +203,8 @@ void error_statement_concurrent(const char* command) {
            errmsg("alter_shards() does not run %s CONCURRENTLY", command),
            errdetail("The statement runs in one transaction for each schema, so that an error "
                      "leaves no changes."),
-           errhint("Run the statement in each schema yourself, or leave out CONCURRENTLY.")));
+           errhint("Run the statement in the schema of each shard yourself, or leave out "
+                   "CONCURRENTLY.")));
 }
 
 void error_may_not_act_as(const char* role) {
@@ -256,7 +259,7 @@ void error_holds_no_integers(const char* relation, const char* column) {
   ereport(
       ERROR,
       (errcode(ERRCODE_UNDEFINED_COLUMN),
-       errmsg("table \"%s\" has no stored integers in column \"%s\"", relation, column),
+       errmsg("column \"%s\" of table \"%s\" does not contain stored integers", column, relation),
        errdetail("The column does not exist, is of another type, or is computed when it is read."),
        errhint("Pass the name of a column of type bigint, integer or smallint.")));
 }

@@ -122,7 +122,7 @@ void log_clock_accepted(int64_t drift_ms) {
 
 void log_clock_believed(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock was wrong when the server started, and is now accepted"),
+          (errmsg("the clock was wrong when the server started, and has been corrected"),
            errdetail("When the server started, the clock was behind a high-water mark. The "
                      "clock has now reached this mark. Since the server started, the clock "
                      "was stepped by %lld ms in all. The clock shows %s.",
@@ -202,7 +202,8 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
   if (past_ms < 0) return;
   const char* mark = kept_time_text(mark_ms);
   ereport(LOG_SERVER_ONLY,
-          (errmsg("snowflake begins to mint ids in database \"%s\", %s after the high-water mark",
+          (errmsg("the first ids since the server start in database \"%s\" are %s after the "
+                  "high-water mark",
                   database_name(), span_text(past_ms)),
            errdetail("The high-water mark is %s. The clock shows %s.", mark, time_text(clock_ms)),
            past_ms > int64_t{max_forward_jump_s} * 1000
@@ -215,9 +216,8 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
 void log_slow_mark(int64_t took_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
-           errdetail("The high-water mark is written \"snowflake.reserve\" (%lld ms) before ids "
-                     "need the mark, so that calls do not wait. Only the first call after an idle "
-                     "time waits.",
+           errdetail("To avoid such waits, the high-water mark is written \"snowflake.reserve\" "
+                     "(%lld ms) ahead of the ids. Only the first call after an idle time waits.",
                      static_cast<long long>(reserve_ticks * layout.tick_ms)),
            errhint("Check the disk that stores pg_wal, or raise \"snowflake.reserve\"."),
            hide_caller()));

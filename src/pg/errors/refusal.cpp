@@ -85,9 +85,9 @@ constexpr RefusalText kTable[kBlockers] = {
     {Blocker::state_missing, Cause::state_missing, kState,
      "extension \"snowflake\" in this database lacks a sequence or table",
      "a sequence or table of the extension is missing",
-     "If the object was renamed, rename it back. If it was removed from the extension, run "
-     "ALTER EXTENSION snowflake ADD. If it was dropped, restore the database from a backup. Do "
-     "not drop the extension, because the high-water mark would be lost."},
+     "If the sequence or table was renamed, give it its old name. If it was removed from the "
+     "extension, add it with ALTER EXTENSION. If it was dropped, restore the database from a "
+     "backup. Do not drop the extension, because the high-water mark would be lost."},
     {Blocker::state_locked, Cause::none, 0, nullptr,
      "another session has locked a sequence of the extension",
      "In pg_locks, find the session that locks a sequence of schema snowflake."},
@@ -112,8 +112,8 @@ constexpr RefusalText kTable[kBlockers] = {
      "Set \"snowflake.region\" to a region of the layout, reload, and connect again. If the region "
      "is leased, set \"snowflake.leased_regions\" and restart."},
     {Blocker::layout_not_leased, Cause::seal, kState,
-     "the id layout of this database is not the layout of this server's lease",
-     "id layout is not the layout of this server's lease",
+     "the id layout of this database is not the layout of the fleet that leases the region",
+     "the id layout is not the layout of the fleet that leases the region",
      "On all servers that use this lease server, set \"snowflake.layout\", \"snowflake.tick\" and "
      "\"snowflake.epoch\" to the layout of the database, and restart."},
     {Blocker::fleet_left, Cause::lease, kState,

@@ -37,8 +37,10 @@ void contradict_time(const DatabaseHealth& health, const Layout& ids, uint64_t i
     all.add(psprintf("the id is %s ahead of the clock, but \"snowflake.max_lead\" is %d ms",
                      span_text(ms - health.clock_ms), max_lead_ms));
   if (health.mark_ms >= ids.epoch_ms && ms >= health.mark_ms) {
-    all.add(psprintf("this database has not minted ids of this time: its high-water mark is %s",
-                     time_text(health.mark_ms)));
+    all.add(
+        psprintf("the id has a later time than all ids of this database: the high-water "
+                 "mark is %s",
+                 time_text(health.mark_ms)));
     return;
   }
   if (health.state == nullptr || ids != layout) return;
@@ -64,11 +66,11 @@ const char* server_of(const OriginInUse& origin, const Layout& ids, uint64_t id,
   if (ours) return "this server";
   const uint32_t region = ids.region_of(id);
   if (leased() && leased_regions.contains(region))
-    return psprintf("this server or its clone, which leased region %u at that time", region);
-  if (leased()) return psprintf("another server, of region %u", region);
+    return psprintf("this server or its clone: one of them has leased region %u", region);
+  if (leased()) return psprintf("the server that has region %u", region);
   if (region != static_cast<uint32_t>(origin.region))
-    return psprintf("another server, of region %u", region);
-  return psprintf("another server, which owns shard %u", ids.shard_of(id));
+    return psprintf("the server that has region %u", region);
+  return psprintf("another server (the owner of shard %u)", ids.shard_of(id));
 }
 
 // Collects the reasons why an id cannot be valid. Returns a description of the PostgreSQL server to
@@ -151,7 +153,7 @@ const char* judge(const DatabaseHealth& health, const Layout& ids, uint64_t id,
       all.add("backfill() has not given a row an id of this time, region and shard");
   }
   if (!ids.is_of_first_hour(id)) return by;
-  return psprintf("%s; or a sequence, because the id's time is within an hour of the epoch", by);
+  return psprintf("%s, or any sequence: this number is small", by);
 }
 
 }  // namespace
@@ -165,7 +167,7 @@ SF_SQL_FUNCTION(explain_id) {
   const bool known = ids.contains(id);
   const uint32_t region = known ? ids.region_of(id) : 0;
   const uint32_t shard = known ? ids.shard_of(id) : 0;
-  const char* by = "no server of this layout";
+  const char* by = "no server, because the layout has no such id";
   if (known) {
     by = judge(health, ids, id, all);
   } else {

@@ -35,7 +35,7 @@ bool is_of_server_or_database(GucSource source) {
 
 bool refuse_source() {
   GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
-  GUC_check_errdetail("All sessions of a database use the same value.");
+  GUC_check_errdetail("This setting must have the same value in all sessions of a database.");
   GUC_check_errhint("Use ALTER DATABASE ... SET, or ALTER SYSTEM and pg_reload_conf().");
   return false;
 }

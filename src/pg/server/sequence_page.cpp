@@ -38,7 +38,7 @@ void add_witness(Page page) {
   char* const tuple = static_cast<char*>(palloc0(size));
   memcpy(tuple, header_of(page), std::min<Size>(ItemIdGetLength(item), witness_offset(page)));
   if (!PageIndexTupleOverwrite(page, FirstOffsetNumber, tuple, size))
-    elog(ERROR, "a sequence's page has no room for eight bytes");
+    elog(ERROR, "the page of a sequence has no room for a second copy of the high-water mark");
   pfree(tuple);
 }
 

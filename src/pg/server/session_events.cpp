@@ -40,9 +40,7 @@ void on_relation_change(Datum, Oid oid) {
 
 void register_session_events(const SessionEvents& events) {
   if (count == kMostListeners)
-    elog(ERROR,
-         "too many functions are registered for events of the "
-         "session");
+    elog(ERROR, "too many callback functions are registered for the session");
   registered[count++] = events;
 }
 

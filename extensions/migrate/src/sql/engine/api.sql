@@ -118,7 +118,8 @@ DECLARE
     WHEN since < 0 OR since % {{TICK_MS}} <> 0 OR since / {{TICK_MS}} >= {{TICKS}}
       THEN 'The time is not the start of a tick of the layout.'
     WHEN rest > {{BELOW_MASK}} THEN 'Bits are set that ids of this layout do not use.'
-    WHEN low & 1073741823 <> snowflake_sql.uuid_check(id) THEN 'The last 30 bits are not the check bits of an id.' END;
+    WHEN low & 1073741823 <> snowflake_sql.uuid_check(id)
+      THEN 'The check bits (the last 30 bits) do not match the other bits.' END;
 BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',

@@ -302,8 +302,8 @@ DECLARE
 BEGIN
   IF id_ms - now_ms > 86400000 THEN
     PERFORM snowflake_sql.refuse('id_ahead', id::text,
-      format('In layout {{LAYOUT}}, the id has the time %s. The clock shows %s. With epoch %s, '
-             'the id would have the present time.',
+      format('In layout {{LAYOUT}}, the id has the time %s. The clock shows %s. If the id '
+             'was minted just now, its epoch is %s.',
              snowflake_sql.time_at(id_ms), snowflake_sql.time_at(now_ms),
              left(snowflake_sql.time_at({{EPOCH_MS}} - (id_ms - now_ms)), 10)),
       'If the id was minted with another epoch or layout, create the extension with that epoch and layout. See '
