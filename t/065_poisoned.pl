@@ -63,7 +63,7 @@ $node->safe_psql('postgres', <<~'SQL');
 	SQL
 
 # Returns the statements that attach joe's functions to a table, for example as triggers and rules. With the option
-# "template" the table has no rules and policies, because create_shards() copies neither.
+# "template", the statements create no rules and policies, because create_shards() does not copy rules and policies.
 sub poisoned
 {
 	my ($name, $columns, %with) = @_;

@@ -231,7 +231,7 @@ like($node->error_of('SELECT snowflake.next_id(5)'), qr/55000/, 'with a mark far
 $node->clock->step(600);
 ok($node->poll_query_until('postgres', "SELECT snowflake.settled_before() >= $before"), 'the result reaches the earlier one when the clock has caught up');
 
-# Tests settled_before() while the high-water mark cannot be read, before the first id of a server run.
+# Tests settled_before() after a server start and before the first id, while the high-water mark cannot be read.
 $node->restart;
 my $dropper = $node->session;
 $dropper->query_safe('BEGIN; SET client_min_messages = error; DROP EXTENSION snowflake CASCADE');

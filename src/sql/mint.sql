@@ -27,9 +27,10 @@ CREATE FUNCTION snowflake.next_id(shard integer, after bigint) RETURNS bigint
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
   SUPPORT snowflake.next_id_support;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id that is greater than the id "after", which any server may have minted. For example, pass the id of a '
-  'post to mint a greater id for a reply. If the id "after" is more than snowflake.max_lead ahead of the clock of '
-  'this server, the call waits up to snowflake.max_wait, and then fails. The value null for "after" has no effect';
+  'Mints an id that is greater than the argument "after", an id of this server or of another server. For example, '
+  'pass the id of a post to mint a greater id for a reply. If the id "after" is more than snowflake.max_lead ahead '
+  'of the clock of this server, the call waits up to snowflake.max_wait, and then fails. The value null for "after" '
+  'has no effect';
 
 CREATE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   AS 'MODULE_PATHNAME', 'snowflake_next_id_near'
@@ -84,8 +85,8 @@ CREATE FUNCTION snowflake.next_ids(shard integer, count integer, after bigint) R
   AS 'MODULE_PATHNAME', 'snowflake_next_ids_after'
   LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids for a shard, in ascending order. The minted ids are greater than the id "after", which '
-  'any server may have minted';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. The minted ids are greater than the argument "after", '
+  'an id that any server may have minted';
 
 -- If next_ids_in() were named next_ids(), the call next_ids('5', 3) would be ambiguous.
 CREATE FUNCTION snowflake.next_ids_in(shards int4range, count integer) RETURNS bigint[]

@@ -60,8 +60,9 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
   return EVP_CipherUpdate(context, out, &length, in, kBlock) == 1 && length == int{kBlock};
 }
 
-// The pseudorandom function of FF1 is AES-CBC-MAC over the blocks P and Q of the standard. Block Q
-// contains zeros, the number of the round, and the half that the round does not change.
+// FF1 (NIST SP 800-38G) uses AES-CBC-MAC as its pseudorandom function, over two blocks that the
+// standard calls P and Q. Block Q contains zeros, the number of the round, and the half that the
+// round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;
@@ -111,7 +112,7 @@ class DecimalRoundFunction {
 
   const Cipher& cipher_;
   bool* failed_;
-  size_t bytes_;  // bytes in which each half is stored (b of NIST SP 800-38G)
+  size_t bytes_;  // number of bytes of each half of the digits (b in NIST SP 800-38G)
   uint8_t start_[kBlock] = {};
 };
 

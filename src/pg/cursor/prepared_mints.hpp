@@ -21,8 +21,8 @@ namespace snowflake::pg {
 // transaction.
 void hold_prepared_mint();
 
-// Finds the prepared transaction of the current database that minted first. The member `since` is
-// OpenMints::kNone if no prepared transaction has minted.
+// Among the prepared transactions of the current database, finds the transaction that minted its
+// first id earliest. The member `since` is OpenMints::kNone if no prepared transaction has minted.
 struct OldestPreparedMint {
   uint64_t since;
   TransactionId transaction;

@@ -235,7 +235,7 @@ void error_of_routine(const char* state, const char* message, const char* detail
 
 void error_table_not_new(const char* table) {
   ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                  errmsg("table \"%s\" is not new and empty", table),
+                  errmsg("table \"%s\" may already contain rows", table),
                   errdetail("Existing rows must be checked against the foreign key."),
                   errhint("Run ALTER TABLE ... VALIDATE CONSTRAINT.")));
 }

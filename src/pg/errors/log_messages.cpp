@@ -49,7 +49,7 @@ void log_same_ids(const char* other, uint32_t shard, const char* statement) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("databases \"%s\" and \"%s\" of this server mint the same ids", database_name(),
                   other),
-           errdetail("Both databases mint shard %u in the same region.", shard),
+           errdetail("Both databases mint ids of shard %u in the same region.", shard),
            errhint("If the ids of the two databases must differ, run %s, and connect again.",
                    statement),
            hide_caller()));

@@ -62,9 +62,9 @@ void reset_new_seal() {
   seal_is_new = false;
 }
 
-// Returns the first values of the extension's sequences: layout (seal), high-water mark, fleet
-// number and origin fingerprint. CREATE EXTENSION writes the initial sequence values before the
-// first id is minted, so that every clone contains the values.
+// Returns the initial values of the sequences that store the extension's state: layout (seal),
+// high-water mark, fleet number and origin fingerprint. CREATE EXTENSION writes the initial
+// sequence values before the first id is minted, so that every clone contains the values.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();

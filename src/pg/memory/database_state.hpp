@@ -2,9 +2,8 @@
 // minted, statistics, and the published limit. Two databases share only shared_state->lock.
 //
 // The shared state of a database is a pinned segment of dynamic shared memory, for one layout of
-// ids. The segment of a database is freed after DROP DATABASE, or after CREATE EXTENSION with
-// another layout. Sessions that still use the layout of a replaced segment keep their mapping of
-// the segment.
+// ids. This segment is freed after DROP DATABASE, or after CREATE EXTENSION with another id layout.
+// Sessions that still use the layout of a replaced segment keep their mapping of the segment.
 //
 // Locking rules
 //  - The server-wide lock in core/limits.hpp is shared_state->lock. The page lock in

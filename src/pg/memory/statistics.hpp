@@ -30,8 +30,8 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 void count_refusal(Blocker blocker);
 
 // end_refusals() is called when the database mints, and ends the refusals that concern the whole
-// database. Refusals that concern a single shard or caller end after 10 s without a further refusal
-// of the same kind.
+// database. If only calls for one shard, or of one caller, were refused, the refusal counts as
+// ended when no such call was refused for 10 s.
 void end_refusals(const DatabaseState& state);
 
 // begin_mark_write() is called when a session begins to write the high-water mark and may wait for

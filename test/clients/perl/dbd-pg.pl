@@ -1,5 +1,5 @@
-# Tests ids with DBD::Pg. INSERT ... RETURNING returns exact ids. last_insert_id() fails, because the table has no
-# sequence.
+# Tests ids with DBD::Pg. INSERT ... RETURNING returns ids without rounding. DBI's last_insert_id() fails, because the
+# table has no sequence.
 
 use strict;
 use warnings FATAL => 'all';

@@ -21,9 +21,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
-  'Internal: returns properties that change when this database is recovered, promoted or copied. One of these '
-  'properties is `directory`, the time at which the file PG_VERSION was changed. If the owner of the extension may '
-  'not read this file, `directory` is null. Restoring a disk from a snapshot does not change the properties that '
+  'Internal: returns properties of the database that change when this database is recovered, promoted or copied. The '
+  'property `directory` is the time at which the file PG_VERSION was changed. If the owner of the extension may not '
+  'read this file, `directory` is null. Restoring a disk from a snapshot does not change the properties that '
   'whereabouts() returns';
 
 -- The signature of a row includes the id of the transaction that wrote the row. A row that COPY or replication has

@@ -22,7 +22,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = 'permission denied for some columns that mint ids',
       DETAIL = format('Role %s may not read %s. observe_all() has changed nothing.', quote_ident(current_user), closed),
-      HINT = 'Call observe_all() as a role that may read all these columns, such as a superuser.';
+      HINT = 'Call observe_all() as a superuser, or as another role that may read all columns that contain ids.';
   END IF;
 END
 $$;

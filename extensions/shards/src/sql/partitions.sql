@@ -380,8 +380,8 @@ BEGIN
    WHERE inhparent = parent AND pg_get_expr(relpartbound, c.oid) !~ format('^FOR VALUES WITH \(modulus %s, ', modulus);
   IF unlike IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('table %s has partitions with another modulus', parent),
-      DETAIL = format('These partitions have another modulus: %s.', unlike),
+      MESSAGE = format('table %s already has partitions with a modulus other than %s', parent, modulus),
+      DETAIL = format('These partitions exist: %s.', unlike),
       HINT = 'Pass the modulus of the existing partitions.';
   END IF;
   FOR remainder IN 0 .. modulus - 1 LOOP

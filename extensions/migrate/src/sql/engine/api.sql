@@ -236,8 +236,8 @@ COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns by how much the '
   'clock is ahead of the high-water mark';
 
--- The views of the SQL version of snowflake have the same columns as the views of the extension. If the SQL version of
--- snowflake has no value for a column of a view, the column is null.
+-- The following views have the same columns as the views of the extension. A column is null if the functions in plain
+-- SQL have no value for it.
 
 CREATE OR REPLACE FUNCTION snowflake.layout(
     OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,

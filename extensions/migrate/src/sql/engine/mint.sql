@@ -71,9 +71,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_id(integer, bigint) IS
-  'Mints an id that is greater than the id "after", which any server may have minted. For example, a reply sorts '
-  'after its post. If "after" is more than max_lead ahead of the clock, the call waits, then fails. The value null '
-  'for "after" has no effect';
+  'Mints an id that is greater than the argument "after", an id that any server may have minted. For example, a '
+  'reply sorts after its post. If "after" is more than max_lead ahead of the clock, the call waits, then fails. The '
+  'value null for "after" has no effect';
 
 CREATE OR REPLACE FUNCTION snowflake.next_id_near(id bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -165,5 +165,5 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.next_ids(integer, integer, bigint) IS
-  'Mints 1 to 1,000,000 ids for a shard, in ascending order. All these ids are greater than the id "after", which any '
-  'server may have minted';
+  'Mints 1 to 1,000,000 ids for a shard, in ascending order. All these ids are greater than the argument "after", an '
+  'id that any server may have minted';

@@ -99,9 +99,9 @@ BEGIN
 END
 $$;
 
--- Sets the sequences high_water and published to the later of their two times, and returns this time. The values of
--- high_water and published differ after a reset of the unlogged sequences, and after an operator has set high_water.
--- REQUIRES the lock on the table "gate".
+-- Each of the sequences "high_water" and "published" contains a time. Sets both sequences to the later time, and
+-- returns it. The times differ after a reset of the unlogged sequences, and after an administrator has set
+-- "high_water". REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
