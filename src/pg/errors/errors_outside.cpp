@@ -80,11 +80,12 @@ void error_numeral(const TextForm& form, NumeralError error, size_t at, std::str
 void error_no_uuid_for(int64_t id) {
   const int64_t ms = layout.ms_of_tick(layout.tick_of(static_cast<uint64_t>(id)));
   const char* time = kept_time_text(ms);
-  ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                  errmsg("id %lld cannot be represented as a UUID", static_cast<long long>(id)),
-                  errdetail("The id has the time %s. The 48 time bits of a UUID end before %s.",
-                            time, time_text(kUuidEndMs)),
-                  errhint("Use a text form such as to_base62() for this id.")));
+  ereport(ERROR,
+          (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+           errmsg("id %lld cannot be represented as a UUID", static_cast<long long>(id)),
+           errdetail("The id has the time %s. The latest time that fits into a UUID is before %s.",
+                     time, time_text(kUuidEndMs)),
+           errhint("Use a text form such as to_base62() for this id.")));
 }
 
 void error_foreign_uuid(const char* form, const char* text, const char* maker, UuidError error) {
