@@ -132,7 +132,7 @@ $clock->step(+1800);
 mint(1);
 says('the clock was stepped ahead by 30\.0 min',
 	'New ids follow the clock, because the step is less than "snowflake.max_forward_jump" \(3600 s\)\. If the clock is stepped back later, .* Since the server started, the clock has been stepped ahead 1 times\. The clock shows .*\.',
-	'If the clock was right before the step, check the time synchronization\.', 'the log reports a step ahead within max_forward_jump');
+	'If the clock was correct before the step, check the time synchronization\.', 'the log reports a step ahead within max_forward_jump');
 is($node->safe_psql('postgres', 'SELECT forward_steps, largest_forward_step_ms BETWEEN 1799000 AND 1801000 FROM snowflake.clock_history'),
 	'1|t', 'clock_history counts the step ahead');
 $clock->step(+7200);

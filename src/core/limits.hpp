@@ -12,9 +12,9 @@
 //     The function withdraw() increases the generation number before it clears the limit. A session
 //     first reads the limit, and then checks that the generation number has not changed.
 //  2. The limit never decreases while the generation number stays the same.
-//  3. Before a limit is published (release), all shard counters are raised to the high-water mark
-//     and to the start of the region. A session that claims ids reads the limit (acquire) before
-//     the shard counter.
+//  3. Before a limit is published, all shard counters are raised to the later of two times, the
+//     high-water mark and the start of the region. The limit is stored with release order. A
+//     session that claims ids reads the limit with acquire order before it reads the shard counter.
 //  4. highest_ms() is at least as late as every high-water mark from which a limit was published.
 #pragma once
 

@@ -21,9 +21,9 @@
 //    loads the shard counter.
 //  - A session stores data in shared memory before it claims a position. If the position is below
 //    the floor, the caller of raise_floor() must see the stored data (see core/settled.hpp). A
-//    claim is therefore a release, and raise_floor() is an acquire. The function raise_floor()
-//    synchronizes with every earlier claim, because only read-modify-write operations change the
-//    shard counter.
+//    claim therefore stores with release order, and raise_floor() loads with acquire order. The
+//    function raise_floor() synchronizes with every earlier claim, because only read-modify-write
+//    operations change the shard counter.
 #pragma once
 
 #include <algorithm>

@@ -245,11 +245,10 @@ void define_lease_settings() {
         "server, or reports its static region there.",
         &conninfo_setting, "", PGC_POSTMASTER, GUC_SUPERUSER_ONLY, nullptr, nullptr, nullptr);
   });
-  define_string("snowflake.leased_regions",
-                "Sets the regions that this server may lease, one at a time.",
-                "The value is a list of regions and ranges of regions, such as \"4,5\" or \"4-7\". "
-                "Each server needs different regions. An empty value means that no region is "
-                "leased.",
+  define_string("snowflake.leased_regions", "Sets the regions that this server may lease.",
+                "The value is a list of regions and ranges of regions, such as \"4,5\" or "
+                "\"4-7\". A server leases one region of its list at a time. Each server needs "
+                "different regions. An empty value means that no region is leased.",
                 &regions_setting, "", PGC_POSTMASTER, check_leased_regions);
   fix_leased_regions();
   define_int("snowflake.lease", "Sets the length of the lease of a region.",

@@ -209,9 +209,8 @@ constexpr LeaseAnswer renew(FleetState& fleet, std::span<LeasedRegion> regions,
   return grant(fleet, regions, request.region, request, clock_ms, false);
 }
 
-// Gives a region back. If the lease server lost the grant in a recovery, giving the region back has
-// no effect. A lost grant has a higher number than every answer that the server has received since
-// the recovery.
+// Gives a region back. A lease server that was restored may have lost the lease of the region. In
+// this case, giving the region back has no effect.
 constexpr LeaseAnswer give_back(FleetState& fleet, LeasedRegion& region,
                                 const LeaseRequest& request, int64_t clock_ms) noexcept {
   if (!holds(region, request) || region.grant != request.grant || request.grant > request.newest)

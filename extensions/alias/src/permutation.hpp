@@ -7,10 +7,11 @@
 // The pseudorandom function returns NUM(S) of the standard modulo 2^32, because higher bits are
 // never used.
 //
-// FF1 is an alternating Feistel network of ten rounds. Four rounds are a strong pseudorandom
-// permutation up to about 2^16 queries (Luby and Rackoff 1988). For more than four rounds, security
-// is proved up to nearly 2^32 queries (Patarin 2004; Hoang and Rogaway 2010, for halves of unequal
-// size). The proofs do not cover an adversary who has the aliases of four billion chosen ids.
+// FF1 is an alternating Feistel network of ten rounds. A Feistel network of four rounds is a strong
+// pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). Feistel networks of
+// more rounds are proved secure up to nearly 2^32 queries (Patarin 2004; Hoang and Rogaway 2010,
+// for halves of unequal size). The proofs do not cover an adversary who has the aliases of four
+// billion chosen ids.
 #pragma once
 
 #include "core/numeral.hpp"

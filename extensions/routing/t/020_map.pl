@@ -90,7 +90,7 @@ $fleet->push_map('a');
 is(map_of($a), map_of($control), 'a newer map replaces a copy');
 is($a->safe_psql('postgres', 'SELECT snowflake_fleet.import_map(' . Snowflake::Fleet::quote($old) . ')'), 'f', 'import_map() of an older map returns false');
 is(map_of($a), map_of($control), 'import_map() of an older map does not change the copy');
-$a->refuses($_, { sqlstate => 55000, message => 'has a copy of the map', detail => 'version', hint => 'control database' }, "a copy of the map cannot be changed: $_")
+$a->refuses($_, { sqlstate => 55000, message => 'has only a copy of the map', detail => 'version', hint => 'control database' }, "a copy of the map cannot be changed: $_")
   foreach "SELECT snowflake_fleet.assign('[30,31)', 'a')", "SELECT snowflake_fleet.move(0, 'a', 'b')", 'SELECT snowflake_fleet.change_map()',
   "SELECT snowflake_fleet.set_server('e', '')", "SELECT snowflake_fleet.drop_server('b')";
 $control->refuses("SELECT snowflake_fleet.import_map('$old')",

@@ -153,7 +153,7 @@ $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, d
 $fleet->control('SELECT snowflake_fleet.map_recovered()');
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the map can be pushed after map_recovered()');
-$a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has a copy of the map' }, 'map_recovered() fails in a copy of the map');
+$a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has only a copy of the map' }, 'map_recovered() fails in a copy of the map');
 
 # The shard map stores only its last 1000 versions. A server whose copy is older than the last 1000 versions must accept
 # the new shard map.

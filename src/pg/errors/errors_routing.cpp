@@ -198,13 +198,12 @@ void error_statement_cascades() {
 }
 
 void error_statement_concurrent(const char* command) {
-  ereport(ERROR,
-          (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-           errmsg("alter_shards() does not run %s CONCURRENTLY", command),
-           errdetail("The statement runs in one transaction for each schema, so that an error "
-                     "leaves no changes."),
-           errhint("Run the statement in the schema of each shard yourself, or leave out "
-                   "CONCURRENTLY.")));
+  ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                  errmsg("alter_shards() does not run %s CONCURRENTLY", command),
+                  errdetail("alter_shards() runs the statement in a transaction, so that an error "
+                            "undoes all changes in a schema."),
+                  errhint("Run the statement in the schema of each shard yourself, or leave out "
+                          "CONCURRENTLY.")));
 }
 
 void error_may_not_act_as(const char* role) {

@@ -85,7 +85,7 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
                      "started, the clock has been stepped ahead %llu times. The clock shows %s.",
                      max_forward_jump_s, static_cast<unsigned long long>(steps),
                      time_text(wall_clock_ms())),
-           errhint("If the clock was right before the step, check the time synchronization."),
+           errhint("If the clock was correct before the step, check the time synchronization."),
            hide_caller()));
 }
 

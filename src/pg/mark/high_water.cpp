@@ -42,8 +42,8 @@ struct MarkUpdate {
   bool lowered;
 };
 
-// Raises the stored high-water mark to `wanted` if the mark is less than `least` milliseconds after
-// the time `needed`.
+// If the stored high-water mark is earlier than `needed` plus `least` milliseconds, raises the mark
+// to the time `wanted`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);

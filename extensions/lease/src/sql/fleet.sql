@@ -21,8 +21,8 @@ CREATE TABLE snowflake_fleet.fleet (
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- confirm_data_loss() sets the time adopt_ms. A server may continue a lease that this database lost only if the lease
-  -- ends after adopt_ms. If the column adopt_ms is 0, no server may continue a lost lease.
+  -- confirm_data_loss() sets the time adopt_ms, after this database has lost leases. A server may then continue its
+  -- lease if the lease ends after adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
   adopt_ms bigint NOT NULL DEFAULT 0,
   -- After confirm_data_loss(), all lost leases have ended by the time fresh_ms. If a region has no row in the table
   -- "region", the first lease of the region begins at fresh_ms.

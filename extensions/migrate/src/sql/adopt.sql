@@ -1,5 +1,5 @@
--- adopt(): the values of existing key columns came from a sequence or the application, and are minted from now on. A
--- plan of adopt() is a list of SQL statements for one transaction.
+-- adopt() changes the default of existing key columns: from now on, new rows get minted ids instead of values of a
+-- sequence or of the application. A plan of adopt() is a list of SQL statements for one transaction.
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS

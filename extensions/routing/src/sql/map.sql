@@ -157,7 +157,7 @@ BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database has a copy of the map',
+      MESSAGE = 'this database has only a copy of the map',
       DETAIL = format('The copy has version %s. A newer map from the control database would overwrite every change '
                       'of the copy.',
                       state.version),

@@ -155,7 +155,7 @@ BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database has a copy of the map',
+      MESSAGE = 'this database has only a copy of the map',
       DETAIL = 'map_recovered() must be called in the control database, which has the original map.',
       HINT = 'Call map_recovered() in the control database.';
   END IF;

@@ -100,7 +100,7 @@ END
 $$;
 
 -- Each of the sequences "high_water" and "published" contains a time. Sets both sequences to the later time, and
--- returns it. The times differ after a reset of the unlogged sequences, and after an administrator has set
+-- returns it. The two times differ after PostgreSQL has reset the unlogged sequences, or after an administrator has set
 -- "high_water". REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
@@ -223,9 +223,9 @@ END
 $$;
 
 -- With wanted = 0, opens the next time unit (tick) of the counter for all sessions. With wanted > 0, takes up to
--- `wanted` whole ticks for the caller. Returns the `first` tick and the number of `ticks`. If the clock does not allow
--- a tick yet, open_tick() waits for up to 10 ms and returns 0 ticks. If open_tick() returns 0 ticks, the caller must
--- call it again.
+-- `wanted` whole ticks for the caller. Returns the `first` tick and the number of `ticks`. If the clock has not reached
+-- the next tick, open_tick() waits for up to 10 ms, and then returns 0 ticks. If open_tick() returns 0 ticks, the
+-- caller must call it again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
