@@ -10,7 +10,9 @@
 // unreliable (void) clock offset is recorded again when the wall clock reaches the high-water mark.
 // After the recorded clock offset was marked as unreliable (void), a clock step ahead makes calls
 // fail with the error clock_jumped in two cases:
+//
 //  - The wall clock is still before the high-water mark after the clock step.
+//
 //  - The server minted ids before the clock step, so the clock may be right and the high-water mark
 //    wrong.
 //

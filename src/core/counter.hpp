@@ -2,12 +2,15 @@
 //
 // TickClock needs a counter that runs at one rate on every processor, even while a processor
 // sleeps. The name of the kernel's clock source shows whether the processor's counter is suitable:
+//
 //  - "tsc": the kernel has compared the counters of all processors, and computes the time from the
 //    counter.
+//
 //  - "kvm-clock", "hyperv_clocksource_tsc_page", "xen": the kernel multiplies the counter by a
 //    factor from the hypervisor. The counters of two processors can differ, so TickClock uses a
 //    clock reading only on the processor that took the reading. The processor flags constant_tsc
 //    and nonstop_tsc guarantee a constant rate that continues in sleep states.
+//
 //  - "arch_sys_counter" on ARM: the architecture guarantees a constant rate of cntvct_el0.
 //
 // If the kernel uses an unlisted clock source, such as "hpet", the processor's counter (TSC) may

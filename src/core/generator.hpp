@@ -3,11 +3,15 @@
 // stored mark, above every id of earlier runs, even if the clock was set back.
 //
 // Ids may repeat after the following faults, which the generator cannot detect:
+//
 //  - Another program or a server mints in the same region, with another mark file or on another
 //    machine.
+//
 //  - The machine or container was cloned together with the mark file.
+//
 //  - The mark file was restored from a backup or created again while returned ids were ahead of the
 //    clock.
+//
 //  - The mark file is on a network file system that does not enforce locks between machines.
 //
 // If the clock is wrong when the program starts, the times in ids are wrong, but ids do not repeat.

@@ -9,8 +9,10 @@
 // lease state are valid only while a region is set.
 //
 // Invariants:
+//
 //  1. While the server holds a region, every published limit is at most `highest`, and floor <=
 //     highest <= until.
+//
 //  2. A server takes a region only if it holds no region and is not giving one back.
 #pragma once
 

@@ -3,18 +3,24 @@
 // end of the lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
+//
 //  - *The server-wide lock* serializes bind(), publish(), withdraw(), end_region(), and the members
 //    of LeaseMemory that require the server-wide lock.
+//
 //  - *The page lock* of a high-water mark serializes calls of adopt() and record_written().
 //
 // Invariants:
+//
 //  1. Each limit is published with a generation number, and is valid only until the number changes.
 //     The function withdraw() increases the generation number before it clears the limit. A session
 //     first reads the limit, and then checks that the generation number has not changed.
+//
 //  2. The limit never decreases while the generation number stays the same.
+//
 //  3. Before a limit is published, all shard counters are raised to the later of two times, the
 //     high-water mark and the start of the region. The limit is stored with release order. A
 //     session that claims ids reads the limit with acquire order before it reads the shard counter.
+//
 //  4. highest_ms() is at least as late as every high-water mark from which a limit was published.
 #pragma once
 

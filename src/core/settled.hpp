@@ -4,9 +4,11 @@
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // The settled tick is the earlier of two ticks:
+//
 //  - the earliest tick that the session of an open transaction has stored in shared memory. When a
 //    transaction claims its first id, the session stores the tick of the clock in its slot in
 //    shared memory (OpenMints).
+//
 //  - the floor, which is the tick to which settle() raises all shard counters. Ids that are claimed
 //    later are greater.
 //
@@ -16,19 +18,24 @@
 //
 // Proof of the guarantee of settle(), for a session that claims an id whose tick is before the
 // settled tick:
+//
 //  1. The id's tick is before the settled tick, and the settled tick is not after the floor. A
 //     session can claim an id below the floor only before settle() raises the shard counter to the
 //     floor.
+//
 //  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
 //     release operation, and raising the counter is an acquire operation. The function settle()
 //     therefore sees everything that the session stored before the claim, including the tick in its
 //     slot. The time of an id that a session claims is never before the tick in the session's slot.
+//
 //  3. The settled tick is not after the tick of any slot that settle() reads. If settle() had read
 //     the session's tick in its slot, the settled tick would not be after the claimed id. The
 //     session had therefore cleared its slot before settle() read it. A session clears its slot
 //     with release, after its commit is visible. settle() reads the slot with acquire.
+//
 //  4. If a session cleared its slot before settle() read the slot, later snapshots contain the
 //     commit of the session's transaction.
+//
 //  5. The guarantee of settle() also holds if settle() uses a floor or a result that another call
 //     of settle() has stored. The atomic variables `raised_` and `settled_` are written with
 //     release and read with acquire.

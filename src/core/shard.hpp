@@ -6,19 +6,25 @@
 //
 // Positions (tick and sequence number) that are claimed from one shard counter have these
 // properties:
+//
 //  1. No position is claimed twice, and later claims get higher positions. A session claims
 //     positions by setting the shard counter to the last claimed position with one
 //     compare-and-swap.
+//
 //  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
+//
 //  3. A claimed position is below the limit that the caller passed to claim().
+//
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
 // Memory order: relaxed operations on the shard counter are enough to make positions unique.
 // Acquire and release operations are needed for two reasons:
+//
 //  - A session that sees a new published limit must also see the shard counters that were raised
 //    before the limit was published. A session that publishes a limit stores the limit with release
 //    (see pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
 //    loads the shard counter.
+//
 //  - A session stores data in shared memory before it claims a position. If the position is below
 //    the floor, the caller of raise_floor() must see the stored data (see core/settled.hpp). A
 //    claim therefore stores with release order, and raise_floor() loads with acquire order. The

@@ -7,26 +7,34 @@
 // therefore make a clock reading too old, but never ahead of the clock.
 //
 // These rules limit the number of counter cycles for which a clock reading is used:
+//
 //  - The processor's counter is read before the kernel's clock, so an interruption between the two
 //    only shortens the use of the clock reading.
+//
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
 //    since boot, which is never stepped. An interruption makes the measured rate of the counter too
 //    small, so the rate is measured again every kMeasureAgainMs.
+//
 //  - Only the processor that took a clock reading uses the reading. KVM and Xen give the counter of
 //    each processor a different offset.
+//
 //  - A clock reading is used again only if the processor's counter has advanced since the last use
 //    of the clock reading. A clock reading is not used again after the processor's counter has
 //    jumped ahead, gone back or stopped.
 //
 // A clock reading can be used too long in four cases:
+//
 //  - If the processor's counter becomes slower, the present clock reading is used longer in
 //    proportion. The next clock reading detects a counter that runs below 3/4 of its measured rate.
 //    After TickClock has detected a slow counter, every call reads the kernel's clock until the
 //    rate is measured again. A slowdown of the counter by up to a quarter is not detected. With a
 //    counter at 3/4 of its measured rate, a clock reading is used for up to 4/3 of kLongestUs.
+//
 //  - A step of the wall clock is detected only when the cached clock reading expires.
+//
 //  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
 //    microseconds too long.
+//
 //  - If a live migration sets the counter back to just above its last used value (`used_at_`), a
 //    clock reading can be used kLongestUs too long.
 //

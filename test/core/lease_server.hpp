@@ -8,15 +8,19 @@
 // decide() has changed, and sends the answer only after the commit is durable.
 //
 // Invariants, per region:
+//
 //  1. A region is granted only to the server that is configured with it.
+//
 //  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
 //     <= until. There are three exceptions. If a region is given back, the region's `until` becomes
 //     the highest limit of its holder. If an administrator calls confirm_dead() for a region, its
 //     `until` becomes the present time plus "snowflake.max_lead", "snowflake.reserve" and max_skew.
 //     If a server continues its lease after a recovery, the region's `floor` becomes the start of
 //     the continued lease.
+//
 //  3. The lease of a new holder begins (`floor`) after all ids of the region's earlier holders. The
 //     ids of a holder end at its highest limit or at the end of its lease (`until`).
+//
 //  4. The `until` of a region is at least the end of every grant of this region, even if the lease
 //     server has lost the grant: see confirm_data_loss(). No grant is longer than longest_ms.
 #pragma once

@@ -16,11 +16,17 @@ namespace {
 constexpr size_t kBlock = 16;
 
 // Block P of FF1 (NIST SP 800-38G) has these fields:
+//
 //  - bytes 0 to 2: the constants 1, 2 and 1 (version, method and addition)
+//
 //  - bytes 3 to 5: the radix, 2
+//
 //  - byte 6: the number of rounds, 10
+//
 //  - byte 7: the length of the first half (u), 31 bits
+//
 //  - bytes 8 to 11: the length of the number (n), 63 bits
+//
 //  - bytes 12 to 15: the length of the tweak, 0
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 

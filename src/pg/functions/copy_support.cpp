@@ -10,12 +10,15 @@
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
 // rows the same id. Three conditions guarantee that next_id() is replaced only in PostgreSQL's
 // function BeginCopyFrom():
+//
 //  - The field `root` of the planner's support request is null. When PostgreSQL plans a query,
 //    `root` is not null, so no query plan can contain next_id_for_copy().
+//
 //  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
 //    context of COPY; BeginCopyTo() only plans queries there. PostgreSQL does not use COPY's memory
 //    context for expressions of ADD COLUMN, triggers, CHECK constraints, indexes, partitions,
 //    EXECUTE, CALL, or the apply worker of logical replication.
+//
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any

@@ -7,17 +7,22 @@
 // of a server run raises the shard counters to the high-water mark.
 //
 // Invariants
+//
 //  1. The stored high-water mark is never less than the published limit, because the mark is
 //     written and flushed before the limit is published.
+//
 //  2. The shard counters are raised to the high-water mark before a limit is published (release). A
 //     session that claims ids reads the limit (acquire) before the shard counter.
+//
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. A
 //     session that finds a lowered value of the sequence removes the published limit of ids, and
 //     writes the old value again. When the published limit is removed, the generation number
 //     changes, so that all sessions attach again.
+//
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
+//
 //  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to
 //     the mark, and no mark or limit is written. If the stored high-water mark is more than
 //     max_lead ahead of the clock, calls that mint wait for the clock. A wrong high-water mark has

@@ -6,10 +6,13 @@
 // Sessions that still use the layout of a replaced segment keep their mapping of the segment.
 //
 // Locking rules
+//
 //  - The server-wide lock in core/limits.hpp is shared_state->lock. The page lock in
 //    core/limits.hpp is the content lock of the page that contains the high-water mark.
+//
 //  - shared_state->lock protects the list of databases and the member `origin` of each database.
 //    The members seal_checked_us and fleet_checked_us can be read and written without a lock.
+//
 //  - While a session holds shared_state->lock, the session must not wait for a heavyweight lock,
 //    read the catalogue or flush.
 #pragma once

@@ -1,9 +1,11 @@
 // The lease of the region in which this server mints. Times are milliseconds since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
+//
 //  - A process must hold shared_state->lock to raise the member `highest` of the lease, or to read
 //    the leased region. The lease worker changes the lease under shared_state->lock, after all
 //    published limits were withdrawn.
+//
 //  - While the server holds a region, `until` of the lease never decreases, and can be read without
 //    a lock.
 #pragma once

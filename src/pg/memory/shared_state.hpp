@@ -4,14 +4,18 @@
 // segment of shared memory (database_state.hpp).
 //
 // Invariants
+//
 //  1. The name of the library's shared memory contains no version, so that a server run has only
 //     one shared memory of this library. If two versions of the library used separate shared
 //     memories, both could mint the same ids for a database.
+//
 //  2. The header of the shared memory never changes its form. After a package was upgraded under a
 //     running server, new sessions load another library. If the ABI numbers of the library and of
 //     the shared memory differ, calls fail.
+//
 //  3. The shared memory is published when its initialization is complete. If the creation of the
 //     shared memory fails, the next call tries again.
+//
 //  4. When the shared state of a database is created, its ids begin at the high-water mark on disk,
 //     never at a value from shared memory.
 #pragma once

@@ -13,16 +13,20 @@
 --     opens a tick locks the table "gate", reads the position of the counter, and opens only a later tick. The lock on
 --     "gate" ends with a subtransaction that is always rolled back, so neither a cancel nor a prepared transaction can
 --     keep the lock. A rollback does not undo setval().
+--
 --  2. A session first reads the open tick, and then calls nextval(). The session uses the number from nextval() only if
 --     the number belongs to the tick that the session has read. Each number in an id was drawn after setval() opened
 --     the tick of the number, and before setval() opened the next tick. Between two calls of setval(), the values of
 --     nextval() only increase.
+--
 --  3. The numbers of a tick above {{PER_TICK}} are not used for ids. Each session draws at most one unused number of a
 --     tick, because the session calls nextval() only after it has read free numbers. A tick has at least 2^18 numbers
 --     above {{PER_TICK}}, and a server has fewer than 2^18 sessions.
+--
 --  4. A session opens a tick only if the tick is before the time in "published". A time is written to "published" only
 --     after high_water with the same time is flushed to disk. After a reset, the counters begin at high_water. Every
 --     number that a counter gave out before the reset is smaller, whatever time the clock shows.
+--
 --  5. A dump can restore the counters, high_water and "published" with values that do not match. A session uses a
 --     number of a counter only if the tick of the number is before high_water. Before a session opens a tick, the
 --     session sets high_water and "published" to the later of their two times.
