@@ -228,7 +228,7 @@ ok(waits(), 'after rows were changed the lease server waits for an operator');
 $lease_server->safe_psql('fleet', q{BEGIN; UPDATE snowflake_fleet.fleet SET skew_ms = 500; SELECT snowflake_fleet.sign_rows(); COMMIT});
 my $now = now_of($lease_server);
 my (undef, undef, $error) = $lease_server->psql('fleet', adapted($blocks{$title}[0], 'THE TIME BY YOUR WATCH' => '2026-01-01 00:00:00+00'));
-like($error, qr/the clock of the lease server differs from the time of the call/, 'confirm_data_loss() refuses a wrong time');
+like($error, qr/the clock of the lease server differs from the argument "now"/, 'confirm_data_loss() refuses a wrong time');
 like($lease_server->safe_psql('fleet', adapted(next_block($title), 'THE TIME BY YOUR WATCH' => $now)), qr/^Servers keep leases that end after/, 'confirm_data_loss() shows which leases servers keep');
 ask_now();
 ok(renewed(), 'after confirm_data_loss() the server renews its lease');
