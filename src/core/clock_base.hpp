@@ -76,9 +76,10 @@ class ClockBase {
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
   }
 
-  // Records the present offset of the wall clock if may_be_replaced() is true. If the process is
-  // killed in the middle of replace(), the old clock offset stays valid. After a kill in replace(),
-  // a call of accept_clock() or a granted lease must confirm the step of the wall clock.
+  // If may_be_replaced() is true, records the present clock offset (wall clock minus time since
+  // boot). If the process is killed in the middle of replace(), the old clock offset stays valid.
+  // After a process was killed in replace(), only accept_clock() or a granted lease can record a
+  // new clock offset.
   bool replace(int64_t offset_us, int64_t clock_ms, int64_t ahead_ms) noexcept {
     if (!may_be_replaced(clock_ms, ahead_ms)) return false;
     if (void_until_ms_.exchange(kInUse, std::memory_order_relaxed) == kInUse) return false;
@@ -87,9 +88,10 @@ class ClockBase {
   }
 
  private:
-  // The recorded clock offset has three states: first undecided, then void, and then in use. In the
-  // state void, void_until_ms_ is the time in ms until which the offset is void. The recorded clock
-  // offset can skip a state, but never returns to an earlier state.
+  // The recorded clock offset has three states: first undecided, then unreliable (void), and then
+  // in use. While the offset is unreliable (void), void_until_ms_ contains the high-water mark (in
+  // ms) that was too far ahead of the clock. The recorded clock offset can skip a state, but never
+  // returns to an earlier state.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

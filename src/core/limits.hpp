@@ -55,8 +55,8 @@ class BasicLimits {
   // sets the start of the region. Later calls of bind() do not change the start of the region.
   // REQUIRES the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // A lowered high-water mark changes the generation number only while a limit is published. If a
-    // lowered mark always changed the generation number, each session that calls bind() would
+    // If the stored high-water mark was lowered, bind() calls withdraw() only while a limit is
+    // published. Otherwise each call of bind() would change the generation number, and thereby
     // invalidate the limits of all other sessions.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();

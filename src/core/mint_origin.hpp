@@ -18,7 +18,8 @@
 namespace snowflake {
 
 // The start time of a session. The time since boot is never stepped, but has a coarse unit. If two
-// sessions have equal start times since boot, the wall clock shows which session started later.
+// sessions started within the same unit, their times on the wall clock show which session started
+// later.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;

@@ -3,8 +3,8 @@
 // original server. A server that runs in a copied data directory has a different fingerprint than
 // the original server.
 //
-// If a part of the fingerprint is not available, the part is stored as 0 and not compared. For
-// example, a container may have no machine id, and a disk may have no name.
+// Some parts of the fingerprint may be missing, such as the machine id in a container or the name
+// of a disk. A missing part is stored as 0 and not compared.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -65,9 +65,9 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// Returns the fingerprint to store if no part has changed, or if the change was accepted with
-// accept_clone(). If a part of the fingerprint is not available now, the stored value of the part
-// is kept.
+// Returns the fingerprint that replaces the stored fingerprint `remembered`. The function merged()
+// is called if no part of the fingerprint has changed, or after accept_clone(). If a part of the
+// fingerprint is not available now, the stored value of the part is kept.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

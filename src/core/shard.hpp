@@ -22,14 +22,14 @@
 //
 //  - A session that sees a new published limit must also see the shard counters that were raised
 //    before the limit was published. A session that publishes a limit stores the limit with release
-//    (see pg/mark/high_water.cpp). A session that claims ids loads the limit with acquire before it
-//    loads the shard counter.
+//    order (see pg/mark/high_water.cpp). A session that mints ids loads the limit with acquire
+//    order before it loads the shard counter.
 //
-//  - A session stores data in shared memory before it claims a position. If the position is below
-//    the floor, the caller of raise_floor() must see the stored data (see core/settled.hpp). A
-//    claim therefore stores with release order, and raise_floor() loads with acquire order. The
-//    function raise_floor() synchronizes with every earlier claim, because only read-modify-write
-//    operations change the shard counter.
+//  - Before a session claims a position, the session stores the tick (time unit) of its transaction
+//    in shared memory. If the position is below the floor, the caller of raise_floor() must see the
+//    stored tick (see core/settled.hpp). A claim therefore stores with release order, and
+//    raise_floor() loads with acquire order. The function raise_floor() synchronizes with every
+//    earlier claim, because only read-modify-write operations change the shard counter.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,7 @@ struct Claim {
   Outcome outcome;
   uint64_t first;  // the first claimed position, or the position that could not be claimed
   uint64_t count;
-  uint64_t borrowed;  // number of ticks ahead of the clock that this claim was the first to use
+  uint64_t borrowed;  // ticks by which this claim moved the shard further ahead of the clock
 
   uint64_t last() const noexcept { return first + count - 1; }
 };

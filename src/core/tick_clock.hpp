@@ -166,7 +166,8 @@ class BasicTickClock {
     }
     if (passed_us < kMeasureUs) return;
     // Adds 2 microseconds to the measured time, because both readings of the time since boot are
-    // truncated. A measured rate that is too small is safe, but a rate that is too large is not.
+    // truncated. If the measured rate is too small, a clock reading only expires early. If the
+    // measured rate were too large, a clock reading would be used too long.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
     // both rates are discarded.

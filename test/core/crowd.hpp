@@ -2,9 +2,9 @@
 // clock and the limit of ids. Claimers can be threads or processes, because all their data can be
 // in shared memory.
 //
-// The conductor raises the shard counters to a position beyond the limit (the floor), and then
-// publishes a higher limit. The positions between the old limit and the floor are a gap, which must
-// stay unused.
+// The conductor first raises all shard counters to the floor, which is a position beyond the
+// current limit. Then the conductor publishes a higher limit. The positions between the old limit
+// and the floor are a gap, which must stay unused.
 #pragma once
 
 #include <atomic>

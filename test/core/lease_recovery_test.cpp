@@ -109,9 +109,9 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
   EXPECT_GE(regions[static_cast<size_t>(held.region)].until_ms, extended.until_ms);
 }
 
-// After a recovery from a backup, the lease server uses the numbers of lost grants for new grants.
-// If a server gives back a lease whose grant was lost, another lease with the same grant number
-// must not end.
+// A restored lease server no longer contains the newest leases, and uses their numbers again for
+// new leases. If a server gives back a lease that the lease server no longer contains, a new lease
+// with the same number must not end.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);

@@ -1,6 +1,6 @@
-// Tests all orders of a few steps of a lease server and of two runs of one server with two regions.
-// After each step, both runs of the server mint every id that they may mint, so that the test
-// detects every possible duplicate.
+// Simulates a lease server, and one server that was started twice (two runs) and may lease two
+// regions. The test tries all orders of a few steps. After each step, both runs of the server mint
+// every id that they may mint, so that the test detects every possible duplicate.
 #include "lease_support.hpp"
 
 #include <array>

@@ -85,7 +85,8 @@ void World::step() {
         // The lease worker may be killed at any of its stores to memory. If the lease worker is
         // killed, the postmaster restarts all processes.
         Server& s = servers_[sent.server];
-        // Sessions may be raising the high-water mark when an answer arrives.
+        // In some cases, sessions write the high-water mark before the lease server's answer
+        // arrives, and publish the limit of ids afterwards.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);

@@ -13,8 +13,8 @@ constexpr size_t kCounters = 2;
 constexpr size_t kSessions = 3;
 constexpr size_t kMost = 8;  // transactions, readings
 
-// Stores the tick (time unit) of the first id that a transaction claimed, and how many transactions
-// committed earlier.
+// Stores the tick (time unit) of a transaction's first id, and the number of transactions that
+// committed before this transaction.
 struct Transaction {
   uint64_t first_tick = UINT64_MAX;
   uint64_t committed = UINT64_MAX;  // number of earlier commits

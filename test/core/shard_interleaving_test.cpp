@@ -214,9 +214,9 @@ TEST(ShardInterleaving, OfAFloor) {
   EXPECT_GT(schedules, 500u);
 }
 
-// A publisher raises the shard counters to `floor`, and then moves the limit from `old` beyond
-// `floor`. A session that still uses the limit `old` must not claim a position from `old` up to
-// `floor`.
+// One session raises the shard counters to `floor`, and then publishes a limit above `floor` in
+// place of the limit `old`. A session that still uses the limit `old` must not claim a position
+// from `old` up to `floor`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

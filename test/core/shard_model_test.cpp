@@ -143,8 +143,8 @@ class Schedule {
     ASSERT_LT(claim.last(), bounds.limit);
     ASSERT_LE(layout_.tick_of_position(claim.last()), layout_.last_minted_tick());
     ASSERT_LE(claim.count, wanted);
-    // An incomplete batch has claimed all available positions. If a batch is incomplete, the next
-    // claim must find no position.
+    // If claim() takes fewer ids than `wanted`, no more ids are available, so the next call of
+    // claim() must fail.
     if (claim.count < wanted) {
       const Claim next = counters_[w].claim(layout_, bounds, 1);
       ASSERT_NE(next.outcome, Outcome::claimed);

@@ -2,8 +2,8 @@
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
 // lines. Each line (branch of the history) begins at a time of its parent line, called the fork. A
-// line of history contains all ids that its parent line had before the fork. The own and inherited
-// ids of each line of history must follow these rules:
+// line of history contains all ids that its parent line had before the fork. All ids of one line
+// (branch of the history) must follow these rules:
 //
 //   duplicates   no id was returned twice
 //   order        an id is greater than every id of its shard that was received before the request
@@ -23,7 +23,7 @@
 //   session      the ids of a shard that a session receives strictly go up
 //   shard        the id decodes to the requested shard and to the servers' region; a leased region
 //                is not a static one
-//   time         between the server's clock at minting, and max_lead after this clock
+//   time         the id's time is between the server's clock at minting and max_lead later
 //
 // While the test changes one database, another database of the same server must follow this rule:
 //

@@ -171,7 +171,8 @@ inline void read_log(const char* path) {
     }
     const size_t first = ids.size();
     ids.resize(first + r.count);
-    // A killed client may leave a partial record. The ids in a partial record count as returned.
+    // If a client was killed while it wrote a record, the log ends with an incomplete record. The
+    // ids in an incomplete record count as ids that the client received.
     const size_t got = std::fread(&ids[first], sizeof ids[0], r.count, f);
     ids.resize(first + got);
     if (got == 0) break;

@@ -39,7 +39,7 @@ constexpr int64_t kLookUpMs = 10'000;
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // a warning that makes the lease server's answer invalid
+constinit char warning[256]{};  // with a warning, the lease server's answer is not used
 constexpr int kMostRemarks = 8;
 constinit char remarks[kMostRemarks][256]{};  // messages of the lease server except the warning
 constinit int remark_count = 0;

@@ -100,7 +100,7 @@ def compare_rows(move, here):
             found = "the schema of the source was altered during the take-over"
         move.source.execute(RECORD_COMPARED, (found, here.id))
     if found and not (before and move.options.force):
-        move.stands = None    # the error message must not advise to finish the move
+        move.stands = None    # omits the advice to run the command again
         raise Refused(f"{found}\n  The move is not finished, and the source is unchanged. Compare schema "
                       f"{move.schema} of both servers.\n  If the target has all rows, finish the move with --force.")
 
@@ -140,7 +140,8 @@ def abort(move):
                       f"server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, and "
                       "run this command again.")
     if is_fenced:
-        # lift() fails while the source's copy of the map assigns the shard to the target.
+        # Updates the shard map on the source. lift() cannot remove the fence while the map on the source assigns the
+        # shard to the target.
         push_map(move)
         lift(move)
     clear(move)

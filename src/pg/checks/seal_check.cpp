@@ -41,10 +41,11 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. If
-// snowflake.dumped_seal has several rows, carried_seal() returns the first layout that differs from
-// the layout of CREATE EXTENSION (`local`). If another session has locked snowflake.dumped_seal,
-// carried_seal() returns `local`, so that the check of the layout neither waits nor fails.
+// Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. The
+// argument `local` is the layout that CREATE EXTENSION stored. If snowflake.dumped_seal has several
+// rows, carried_seal() returns the first layout that differs from `local`. If another session has
+// locked snowflake.dumped_seal, carried_seal() returns `local`, so that the check of the layout
+// neither waits nor fails.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);

@@ -26,8 +26,8 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // If a step back of the clock reverts a jump ahead, no shard has to wait, because no id was
-  // minted after the jump.
+  // After a jump of the clock ahead, calls fail with the error clock_jumped and mint no ids. If the
+  // clock is stepped back after a jump ahead, no shard therefore has to wait.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())

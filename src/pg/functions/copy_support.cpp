@@ -11,8 +11,8 @@
 // rows the same id. Three conditions guarantee that next_id() is replaced only in PostgreSQL's
 // function BeginCopyFrom():
 //
-//  - The field `root` of the planner's support request is null. When PostgreSQL plans a query,
-//    `root` is not null, so no query plan can contain next_id_for_copy().
+//  - The field `root` (PlannerInfo) of the planner's support request is null. When PostgreSQL plans
+//    a query, the field `root` is set, so no query plan can contain next_id_for_copy().
 //
 //  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
 //    context of COPY; BeginCopyTo() only plans queries there. PostgreSQL does not use COPY's memory

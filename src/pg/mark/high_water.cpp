@@ -37,8 +37,8 @@ struct MarkUpdate {
   int64_t after;
   XLogRecPtr after_lsn;
   bool ahead;  // the high-water mark is far ahead of the clock
-  // A lowered value of the sequence is corrected and flushed at once, because dumps contain the
-  // value.
+  // True if a command such as setval() has lowered the sequence snowflake.high_water. The session
+  // corrects the value and flushes it at once, because a dump would contain the low value.
   bool lowered;
 };
 

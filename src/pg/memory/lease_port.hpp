@@ -43,8 +43,9 @@ struct LeasePort {
   // These function pointers call the member functions of LeaseMemory that have the same names.
   // begin() and forget() first withdraw the published limits of all databases. forget() returns a
   // lease, which the lease worker must then give back to the lease server. The argument
-  // `asked_offset_us` is the clock offset (wall clock minus time since boot) before the request. A
-  // granted lease confirms a jump of the wall clock before the request, like accept_clock().
+  // `asked_offset_us` is the clock offset (wall clock minus time since boot) before the request. If
+  // the wall clock jumped before the request for a lease, the granted lease confirms the new time,
+  // like a call of accept_clock().
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

@@ -22,8 +22,9 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// The lease worker has no transaction of its own. with_all_databases() starts a transaction, so
-// that PostgreSQL unmaps the databases after an error.
+// Calls change() while the shared memory of all databases is mapped and locked. The function
+// with_all_databases() starts a transaction, because PostgreSQL unmaps shared memory when a
+// transaction fails.
 template <class Change>
 void with_all_databases(Change change) {
   const MemoryContext context = CurrentMemoryContext;
@@ -36,9 +37,9 @@ void with_all_databases(Change change) {
 }
 
 // A granted lease shows that the clocks of this server and of the lease server differed by at most
-// "snowflake.max_skew". A granted lease confirms a jump of this server's clock, like
-// accept_clock(). If the clock is stepped after the request for a lease, only the next granted
-// lease confirms the step.
+// "snowflake.max_skew". A granted lease therefore confirms this server's clock, like a call of
+// accept_clock(): after a jump of the clock, calls no longer fail. A granted lease does not confirm
+// the clock if the clock jumped after the request for the lease.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;
@@ -121,8 +122,8 @@ void install_lease() {
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("The server could not generate a random number.",
                          "Start the server again.");
-  // The last argument of start_incarnation() withdraws no limits, because shared memory does not
-  // exist yet at server start.
+  // The last argument of start_incarnation() is a function that withdraws the limits up to which
+  // sessions may mint ids. The function is empty here, because no session has started yet.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,

@@ -17,8 +17,9 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// Returns the common statistics of all databases without shared state. For each cause, the common
-// statistics count only refused calls of the database with the most recent refused call.
+// Returns the common statistics of all databases without shared state. For each cause of refusals,
+// the common statistics have one counter. When a call of another database is refused, the counter
+// starts at 0 again.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }

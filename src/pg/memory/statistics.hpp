@@ -30,8 +30,8 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 void count_refusal(Blocker blocker);
 
 // end_refusals() is called when the database mints, and ends the refusals that concern the whole
-// database. If only calls for one shard, or of one caller, were refused, the refusal counts as
-// ended when no such call was refused for 10 s.
+// database. Refusals that concern only one shard or one caller end if the last refused call was
+// more than 10 s ago.
 void end_refusals(const DatabaseState& state);
 
 // begin_mark_write() is called when a session begins to write the high-water mark and may wait for

@@ -28,7 +28,8 @@ struct SequencePage {
   static SequencePage open(Relation relation, BufferLock buffer_lock_mode);
   // Returns false without waiting if another session has locked the sequence's page.
   static bool try_open(Relation relation, SequencePage* page);
-  // Returns the value of the sequence, without the second copy of the mark (witness).
+  // Returns only the value of the sequence, and ignores the second copy of the high-water mark
+  // (witness).
   static int64_t read(Relation relation);
   void close() { UnlockReleaseBuffer(buffer); }
 

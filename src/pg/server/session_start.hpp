@@ -5,9 +5,9 @@
 
 namespace snowflake::pg {
 
-// In a parallel worker, session_start() returns a time before the start of all sessions, so that
-// the worker cannot change the database's region and shards. A parallel worker has the settings of
-// its leader, which may be out of date.
+// In a parallel worker, session_start() returns the earliest possible time. A database uses the
+// region and shards of the session that started last, so a parallel worker never changes them. A
+// parallel worker has the settings of its leader, which may be out of date.
 SessionStart session_start();
 
 }  // namespace snowflake::pg

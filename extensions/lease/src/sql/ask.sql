@@ -181,7 +181,7 @@ BEGIN
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
   PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
   answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
-  -- A report of a static region is accepted even without leases, because it only informs operators.
+  -- Accepts a report of a static (not leased) region even if leases were lost, because reports only inform operators.
   IF call = 'report' THEN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);

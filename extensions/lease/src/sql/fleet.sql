@@ -146,7 +146,7 @@ BEGIN
   END IF;
   DELETE FROM snowflake_fleet.region;
   -- Replaces the id of the fleet, so that servers reject a lease server that is restored from an earlier dump. The
-  -- limit for the length of leases (longest_ms) may be shorter in the dump.
+  -- maximum length of leases (longest_ms) in the dump may be less than the new maximum.
   UPDATE snowflake_fleet.fleet AS f
      SET id = snowflake_fleet.random_number(), longest_ms = replace_fleet.longest_ms, skew_ms = replace_fleet.skew_ms,
          seal = NULL;

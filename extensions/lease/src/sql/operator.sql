@@ -222,7 +222,7 @@ BEGIN
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
   -- If a database is restored from a disk snapshot, only a server with a newer lease shows that the database is old.
-  -- The restored database may have granted leases before a server with a newer lease sent its request.
+  -- The restored database may grant leases until a server with a lease newer than the snapshot sends a request.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

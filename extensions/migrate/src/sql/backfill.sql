@@ -59,8 +59,8 @@ COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean)
   'Internal: for backfill(): raises an error if the time zone of the time column is unknown, or if the time column '
   'has no partial index for rows without an id';
 
--- Checks the arguments of backfill(). Returns the region for the ids of old rows, and the time `upto`. Only rows whose
--- time is before `upto` get ids from backfill().
+-- Checks the arguments of backfill(). Returns the region for the ids of old rows (origin_region), and the time before
+-- which rows get ids from backfill() (upto).
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer,
                                          region integer, utc boolean, batch integer, OUT origin_region integer,
                                          OUT upto timestamptz)

@@ -28,8 +28,8 @@ $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
   'Internal: for decoder_sql() and generator_sql(): returns a template of the printed scripts';
 
--- Replaces each {{NAME}} by its value, in the order of `words`. A value in `words` can contain the placeholders that
--- come later in `words`.
+-- Replaces each {{NAME}} by its value, in the order of `words`. The value of an entry in `words` can contain {{NAME}}
+-- placeholders of later entries in `words`.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -72,8 +72,8 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- Event triggers do not detect DDL in a transaction that began before the move. A transaction that began before the
-  -- move may not see the row of the move.
+  -- Event triggers do not detect DDL in a transaction that began before the move of the shard. A transaction that began
+  -- before the move may not see the row of the move.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;

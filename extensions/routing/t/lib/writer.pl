@@ -77,7 +77,7 @@ my $n = 0;
 my $parent = getppid;
 until (-e $stop || getppid != $parent)
 {
-	sleep 0.005;  # limits the load, because one process applies the changes of all clients on the target
+	sleep 0.005;  # the pause limits the load, because the target server applies all clients' changes in one process
 	my $name = "w${number}_" . ++$n;
 	my $id = commit("INSERT INTO shard_$shard.users (name) VALUES ('$name') RETURNING id");
 	print $log "insert $id $name $server\n";

@@ -11,8 +11,8 @@ DECLARE
   waited pg_catalog.int8;
 BEGIN
   LOOP
-    -- To prevent duplicate ids, a session first reads the open time unit (tick), and then calls nextval(). The tick
-    -- must lie between the clock and the clock plus max_lead. The condition abs(tick - (clock + max_lead / 2)) <=
+    -- To prevent duplicate ids, reads the current time unit (tick) of the sequence before the call of nextval(). The
+    -- tick must lie between the clock and the clock plus max_lead. The condition abs(tick - (clock + max_lead / 2)) <=
     -- max_lead / 2 checks both limits of the tick.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)

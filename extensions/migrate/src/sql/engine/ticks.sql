@@ -317,7 +317,8 @@ BEGIN
 END
 $$;
 
--- Makes the next id of a shard greater than a given id, as soon as the clock allows the next id.
+-- Makes the next id of a shard greater than the argument `id`. First waits until the time of `id` is at most `lead_ms`
+-- ahead of the clock.
 CREATE OR REPLACE FUNCTION snowflake_sql.advance_past(shard integer, id bigint, lead_ms bigint, caller text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
