@@ -33,7 +33,7 @@ constexpr const char* describe(GeneratorError error) noexcept {
     case GeneratorError::invalid_argument:
       return "The layout, region, shard or an option is out of range.";
     case GeneratorError::file_system:
-      return "The mark file cannot be used. Correct the error in errno.";
+      return "The mark file cannot be opened, read or written. See errno.";
     case GeneratorError::file_exists:
       return "The mark file exists already. Open it instead of creating it.";
     case GeneratorError::file_missing:

@@ -300,9 +300,9 @@ void define_settings() {
   citus_preloaded = preloads("citus");
   define_string(
       "snowflake.layout",
-      "Sets the bits of ids for the next CREATE EXTENSION: a preset or time/region+shard/sequence.",
-      "Presets are fleet (41/5+8/10), wide (41/5+13/5), instagram (41/13/10), twitter "
-      "(41/5+5/12) and js53 (38/7/8, tick 10 ms).",
+      "Sets the id layout for the next CREATE EXTENSION: a preset, or numbers of bits.",
+      "The bits are time/region+shard/sequence. Presets are fleet (41/5+8/10), wide (41/5+13/5), "
+      "instagram (41/13/10), twitter (41/5+5/12) and js53 (38/7/8, tick 10 ms).",
       &layout_setting, "fleet", PGC_SUSET, check_layout);
   define_strictly("snowflake.tick", [] {
     DefineCustomRealVariable("snowflake.tick",
@@ -353,14 +353,15 @@ void define_settings() {
       &on_clone, kOnClone);
   define_enum("snowflake.unsynchronized",
               "Sets whether ids are minted while the clock is not synchronized.",
-              "wait_at_start requires synchronization once after each start of the server.",
+              "With wait_at_start, the clock must be synchronized once after each start of the "
+              "server.",
               &on_unsynchronized, kUnsynchronized);
   define_int("snowflake.sequence_spread",
              "Sets how many different sequence numbers the first id of a time unit (tick) can "
              "have.",
              "0 means that the first sequence number of a tick is always 0.", &sequence_spread, 0,
              1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
-  define_int("snowflake.default_shard", "Sets the shard of next_id() without an argument.",
+  define_int("snowflake.default_shard", "Sets the shard of next_id() calls without a shard.",
              "-1 means no default shard.", &default_shard, -1, static_cast<int>(kMaxShard),
              PGC_USERSET, 0);
   define_int("snowflake.max_wait", "Sets how long a call may wait for the clock.",
@@ -373,13 +374,13 @@ void define_settings() {
               "clocks, which is set in \"snowflake.max_clock_error\".",
               &commit_waits, PGC_USERSET);
   define_bool("snowflake.use_tsc",
-              "Sets whether the processor's time-stamp counter saves readings of the clock.",
+              "Sets whether the time-stamp counter is used to read the clock less often.",
               "A clock reading is used for at most 50 us, within the same millisecond, if the "
               "kernel's clock uses the time-stamp counter.",
               &use_tsc, PGC_SIGHUP);
   define_real("snowflake.clock_error", "Sets the maximum error of this server's clock.",
-              "-1 means the error that the kernel reports. Set a value if PTP or the hypervisor, "
-              "not the kernel, disciplines the clock.",
+              "-1 means the maximum error that the kernel reports for the clock. Set a value if "
+              "PTP or the hypervisor, not the kernel, disciplines the clock.",
               &clock_error_ms, -1, 60000, PGC_SUSET);
   define_real(
       "snowflake.max_clock_error",

@@ -152,7 +152,7 @@ void error_prefix(std::string_view prefix, size_t longest) {
 void error_other_prefix(const Form& form, std::string_view text, std::string_view prefix) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
                   errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
-                  errdetail("A text can be read only with the prefix with which it was made."),
+                  errdetail("The text was made with another prefix, or with none."),
                   errhint("Pass a result of %s with this prefix.", form.maker)));
 }
 
@@ -190,7 +190,7 @@ void error_no_such_version(unsigned version, std::string_view name) {
 void error_not_authentic(std::string_view name) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                   errmsg("the token was not made with key \"%s\"", shown(name)),
-                  errdetail("The key file contains no version of this key that made the token."),
+                  errdetail("The token was not made with any version of this key in the key file."),
                   errhint("Pass a result of snowflake.token(id, key_name).")));
 }
 

@@ -67,8 +67,8 @@ like($server->ids('SELECT snowflake.next_id(1)', 'other'), qr/^\d+$/, 'the new d
 # A database cannot mint if its id layout differs from the id layout of the lease.
 $server->safe_psql('postgres', 'CREATE DATABASE twitter');
 $server->safe_psql('twitter', "SET snowflake.layout = 'twitter'; CREATE EXTENSION snowflake");
-refused('the id layout is not the layout of the fleet that leases the region',
-	{ message => 'the id layout of this database is not the layout of the fleet that leases the region', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'set "snowflake.layout"' },
+refused('the id layout differs from the id layout of the lease server',
+	{ message => 'the id layout of this database differs from the id layout of the lease server', detail => 'This database has layout 41/5\+5/12.* had layout 41/5\+8/10', hint => 'set "snowflake.layout"' },
 	'next_id() fails in a database whose layout is not that of the fleet', 'twitter');
 
 # A database that has minted ids under one lease server must not mint under another lease server, which could lease the

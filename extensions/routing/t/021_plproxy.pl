@@ -109,7 +109,7 @@ my $acl = "SELECT has_schema_privilege('app', 'plproxy', 'USAGE'), has_schema_pr
 is($router->safe_psql('postgres', $acl), 't|f', 'PUBLIC has USAGE on the schema plproxy');
 $router->safe_psql('postgres', 'REVOKE USAGE ON SCHEMA plproxy FROM PUBLIC');
 my ($code, $out, $notice) = $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');
-like($notice, qr/NOTICE:  USAGE on schema plproxy was not granted to all roles.*GRANT USAGE/s, 'use_plproxy() shows a notice if USAGE was revoked from PUBLIC');
+like($notice, qr/NOTICE:  use_plproxy\(\) did not grant USAGE on schema plproxy to PUBLIC.*GRANT USAGE/s, 'use_plproxy() shows a notice if USAGE was revoked from PUBLIC');
 is($router->safe_psql('postgres', $acl), 'f|f', 'use_plproxy() does not grant USAGE if it was revoked from PUBLIC');
 $router->safe_psql('postgres', 'DROP SCHEMA plproxy CASCADE; CREATE SCHEMA plproxy; CREATE TABLE plproxy.passwords (p text); GRANT SELECT ON plproxy.passwords TO PUBLIC');
 $router->psql('postgres', 'CALL snowflake_fleet.use_plproxy()');

@@ -12,7 +12,8 @@ constexpr CauseText kTexts[kCauses] = {
     {"mark_ahead", "the clock is behind the high-water mark (sequence snowflake.high_water)", true},
     {"mark_lost", "the high-water mark (sequence snowflake.high_water) is lost", true},
     {"seal",
-     "the id layout of this database is lost, or does not match the dump, the region or the lease",
+     "the id layout of this database is lost, or differs from a restored dump, the region or "
+     "the lease server",
      true},
     {"not_owned", "this server does not own the requested shard", false},
     {"id_ahead", "the id that a call passes is too far ahead of the clock", false},

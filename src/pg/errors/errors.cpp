@@ -92,7 +92,9 @@ void error_mark_unset(int64_t stored) {
 }
 
 void error_of_seal(Blocker blocker, const Seals& seals) {
-  const char* detail = "Sequence snowflake.seal or snowflake.seal_local contains no layout.";
+  const char* detail =
+      "The number in sequence snowflake.seal or snowflake.seal_local does not "
+      "encode an id layout.";
   if (blocker == Blocker::seal_restored) {
     const char* from = layout_text(layout_of(seals.dumped));
     detail = psprintf(
@@ -131,7 +133,7 @@ void error_not_a_seal(int64_t presented) {
        errmsg("%lld does not encode an id layout", static_cast<long long>(presented)),
        errdetail(
            "Rows of snowflake.dumped_seal contain the id layout of a dumped database as a number."),
-       errhint("Insert the number that is in the dump.")));
+       errhint("Insert the number that the dump contains for snowflake.dumped_seal.")));
 }
 
 void error_seal_row_stays() {
@@ -145,7 +147,7 @@ void error_seal_row_stays() {
 void error_not_the_seals_trigger() {
   ereport(ERROR,
           (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-           errmsg("present_seal() was not called by its trigger"),
+           errmsg("present_seal() can only be called by its trigger"),
            errdetail("The function checks rows that are inserted into snowflake.dumped_seal."),
            errhint("Insert into snowflake.dumped_seal instead.")));
 }
@@ -166,8 +168,9 @@ void error_seal_not_recorded() {
                                        : ERRCODE_INVALID_TRANSACTION_STATE),
                   errmsg("cannot record another id layout on a standby, in a read-only transaction "
                          "or in a parallel operation"),
-                  errdetail("A row of snowflake.dumped_seal has another layout than this database. "
-                            "Recording the layout stops minting in this database."),
+                  errdetail("A row of snowflake.dumped_seal has another layout than this "
+                            "database. If this layout is recorded, no session can mint ids in "
+                            "this database."),
                   errhint("Restore on the primary server, in a read-write transaction.")));
 }
 
@@ -239,8 +242,7 @@ void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {
 
 void error_clock_jumped(int64_t jump_ms) {
   refuse(Blocker::clock_jumped, span_text(jump_ms),
-         psprintf("The clock advanced %lld ms more than the time since boot. "
-                  "\"snowflake.max_forward_jump\" is %d s.",
+         psprintf("The jump is %lld ms long, but \"snowflake.max_forward_jump\" is %d s.",
                   static_cast<long long>(jump_ms), max_forward_jump_s));
 }
 

@@ -50,8 +50,7 @@ void log_clone_accepted(const Moved& moved) {
            moved.any()
                ? errdetail("These parts of the server changed since the last id was minted: %s.",
                            what_moved(moved))
-               : errdetail("The last ids of the database before this call were also minted on this "
-                           "server.")));
+               : errdetail("The database has already minted its last ids on this server.")));
 }
 
 }  // namespace snowflake::pg

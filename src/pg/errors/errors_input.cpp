@@ -79,7 +79,7 @@ void error_region_range(int region) {
       ERROR,
       (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("region %d is out of range", region),
        errdetail("Layout %s has regions 0 to %u.", layout_bits_text(layout), layout.regions() - 1),
-       errhint("Pass a region of the layout.")));
+       errhint("Pass a region number of the layout.")));
 }
 
 void error_not_a_layout(const char* text, const char* tick, const char* epoch, const char* detail) {
@@ -110,7 +110,8 @@ void error_sequence_range(int sequence) {
                   errmsg("sequence %d is out of range", sequence),
                   errdetail("Layout %s has sequence numbers 0 to %llu.", layout_bits_text(layout),
                             static_cast<unsigned long long>(layout.sequence_mask())),
-                  errhint("Pass a sequence number that the layout has.")));
+                  errhint("Pass a sequence number from 0 to %llu.",
+                          static_cast<unsigned long long>(layout.sequence_mask()))));
 }
 
 void error_no_last_id() {
@@ -159,13 +160,14 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
                     date_text(layout.epoch_ms - ahead_ms)),
            "If the id was minted with another epoch or layout, create the extension with that "
            "epoch and layout. See \"Moving from something else\" in the documentation.");
-  refuse(
-      Blocker::id_ahead, subject,
-      psprintf("The id has the time %s. The clock shows %s. \"snowflake.max_lead\" is %d ms.%s",
-               id_time, kept_time_text(clock_ms), max_lead_ms,
-               lead_ms < max_lead_ms ? " A batch of ids may be ahead by half of this time." : ""),
-      psprintf("Correct the clock, or try again in %s.",
-               span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));
+  refuse(Blocker::id_ahead, subject,
+         psprintf("The id has the time %s. The clock shows %s. \"snowflake.max_lead\" is %d ms.%s",
+                  id_time, kept_time_text(clock_ms), max_lead_ms,
+                  lead_ms < max_lead_ms ? " The ids of a batch may be ahead of the clock by at "
+                                          "most half of this time."
+                                        : ""),
+         psprintf("Correct the clock, or try again in %s.",
+                  span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));
 }
 
 void notice_nothing_observed() {

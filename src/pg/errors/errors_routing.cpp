@@ -34,8 +34,8 @@ void error_tables_partitioned(const char* tables, int more) {
 
 void error_node_without_origin() {
   refuse(Blocker::node_without_origin, nullptr,
-         "This node has the default settings: region 0 and all shards. Citus can evaluate column "
-         "defaults on any node.");
+         "This node has the default settings: region 0 and all shards. Citus can evaluate "
+         "column defaults on any node, so two nodes could mint the same ids.");
 }
 
 void error_not_an_insert_trigger() {
@@ -61,8 +61,8 @@ void error_set_id_arguments(int count) {
 void error_no_default(const char* relation, const char* column) {
   ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                   errmsg("column \"%s\" of table \"%s\" has no default", column, relation),
-                  errdetail("Without a key column, the trigger function snowflake.set_id() sets a "
-                            "missing id to the default of the column."),
+                  errdetail("Without a first argument, snowflake.set_id() sets a missing id to "
+                            "the default of the id column."),
                   errhint("Set a default with ALTER TABLE %s ALTER COLUMN %s SET DEFAULT.",
                           quote_identifier(relation), quote_identifier(column))));
 }
@@ -117,14 +117,15 @@ void error_no_key_type(const char* relation, const char* column, const char* typ
 }
 
 void error_hash_ambiguous(const char* relation, const char* key) {
-  ereport(ERROR,
-          (errcode(ERRCODE_AMBIGUOUS_COLUMN),
-           errmsg("argument 'hash' of set_id() is ambiguous: table \"%s\" has a bigint column "
-                  "named \"hash\"",
-                  relation),
-           errdetail("The argument can be the name of the id column, or request a hash of the "
-                     "first column."),
-           errhint("Add the column of the id: snowflake.set_id('%s', 'id', 'hash').", key)));
+  ereport(
+      ERROR,
+      (errcode(ERRCODE_AMBIGUOUS_COLUMN),
+       errmsg("argument 'hash' of set_id() is ambiguous: table \"%s\" has a bigint column "
+              "named \"hash\"",
+              relation),
+       errdetail("The argument 'hash' can be the name of the id column, or mean that the first "
+                 "column is hashed."),
+       errhint("Also pass the name of the id column: snowflake.set_id('%s', 'id', 'hash').", key)));
 }
 
 // Errors of shard_for() and next_id_in()
@@ -200,8 +201,8 @@ void error_statement_cascades() {
 void error_statement_concurrent(const char* command) {
   ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                   errmsg("alter_shards() does not run %s CONCURRENTLY", command),
-                  errdetail("alter_shards() runs the statement in a transaction, so that an error "
-                            "undoes all changes in a schema."),
+                  errdetail("alter_shards() runs the statement in a transaction, in which "
+                            "CONCURRENTLY is not possible."),
                   errhint("Run the statement in the schema of each shard yourself, or leave out "
                           "CONCURRENTLY.")));
 }

@@ -27,8 +27,9 @@ void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
                   text_of(text.cause).what),
-           errdetail("The clock shows %s. Since the clock was last accepted, it was stepped by "
-                     "%lld ms in all. The high-water mark is %s.",
+           errdetail("The clock shows %s. Since the server started or accept_clock() was "
+                     "called, the clock was stepped by %lld ms in all. The high-water mark is "
+                     "%s.",
                      time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
 }
@@ -99,17 +100,19 @@ void log_caught_up(int64_t lasted_ms) {
 
 void log_jumped_ahead(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock jumped ahead by %s", span_text(drift_ms)),
-                            errdetail("The clock advanced %lld ms more than the time since boot. "
-                                      "\"snowflake.max_forward_jump\" is %d s. Minting stops soon. "
-                                      "To continue, an operator must correct or confirm the clock.",
+                            errdetail("The jump is %lld ms long, but "
+                                      "\"snowflake.max_forward_jump\" is %d s. Minting stops "
+                                      "soon. To continue, an operator must correct or confirm "
+                                      "the clock.",
                                       static_cast<long long>(drift_ms), max_forward_jump_s),
                             errhint("%s", text_of(Blocker::clock_jumped).hint), hide_caller()));
 }
 
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock is no longer ahead after its jump"),
-                            errdetail("Since the clock was last accepted, it was stepped by "
-                                      "%lld ms in all. The jump was detected %s ago.",
+                            errdetail("Since the server started or accept_clock() was called, "
+                                      "the clock was stepped by %lld ms in all. The jump was "
+                                      "detected %s ago.",
                                       static_cast<long long>(drift_ms), span_text(lasted_ms)),
                             hide_caller()));
 }
@@ -132,7 +135,7 @@ void log_clock_believed(int64_t drift_ms) {
 
 const char* clock_error_text(const ClockBounds& bounds) {
   const double error_ms = static_cast<double>(bounds.maximum_error_us) / 1000;
-  if (!bounds.known) return "The kernel does not report the clock's error.";
+  if (!bounds.known) return "The kernel does not report how inaccurate the clock can be.";
   if (bounds.from_setting)
     return psprintf("\"snowflake.clock_error\" is %g ms. \"snowflake.max_clock_error\" is %g ms.",
                     clock_error_ms, max_clock_error_ms);
@@ -216,8 +219,8 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
 void log_slow_mark(int64_t took_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
-           errdetail("To avoid such waits, the high-water mark is written \"snowflake.reserve\" "
-                     "(%lld ms) ahead of the ids. Only the first call after an idle time waits.",
+           errdetail("Normally, the high-water mark is written \"snowflake.reserve\" (%lld ms) "
+                     "ahead of the ids, and only the first call after an idle time waits.",
                      static_cast<long long>(reserve_ticks * layout.tick_ms)),
            errhint("Check the disk that stores pg_wal, or raise \"snowflake.reserve\"."),
            hide_caller()));

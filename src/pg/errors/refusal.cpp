@@ -70,8 +70,8 @@ constexpr RefusalText kTable[kBlockers] = {
     {Blocker::region_begins_later, Cause::lease, kState,
      "this database cannot mint ids of its region yet",
      "this database cannot mint ids of its region yet",
-     "Check the time synchronization. If the lease server was restored from a backup, wait for "
-     "the time in the detail."},
+     "Check the time synchronization. If the lease server was restored from a backup, wait "
+     "until the time that the detail shows."},
     {Blocker::lease_ended, Cause::lease, kState, "the lease of region %s has ended",
      "the lease of the region has ended",
      "Read the view snowflake.lease, and check the lease server in \"snowflake.lease_conninfo\"."},
@@ -112,8 +112,8 @@ constexpr RefusalText kTable[kBlockers] = {
      "Set \"snowflake.region\" to a region of the layout, reload, and connect again. If the region "
      "is leased, set \"snowflake.leased_regions\" and restart."},
     {Blocker::layout_not_leased, Cause::seal, kState,
-     "the id layout of this database is not the layout of the fleet that leases the region",
-     "the id layout is not the layout of the fleet that leases the region",
+     "the id layout of this database differs from the id layout of the lease server",
+     "the id layout differs from the id layout of the lease server",
      "On all servers that use this lease server, set \"snowflake.layout\", \"snowflake.tick\" and "
      "\"snowflake.epoch\" to the layout of the database, and restart."},
     {Blocker::fleet_left, Cause::lease, kState,

@@ -118,7 +118,7 @@ BEGIN
   IF now_ms + own.skew_ms < own.newest_ms THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the clock of the lease server is behind the newest recorded time',
-      DETAIL = format('The time of the call is %s. The last exchange with a server was at %s.',
+      DETAIL = format('The time of the call is %s. The last request of a server was at %s.',
                       snowflake_fleet.from_ms(now_ms), snowflake_fleet.from_ms(own.newest_ms)),
       HINT = 'Correct the clock of the lease server, and run the call again.';
   END IF;

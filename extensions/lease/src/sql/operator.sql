@@ -30,7 +30,8 @@ BEGIN
   ELSIF revoke_lease.incarnation <> held.incarnation THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
       MESSAGE = format('incarnation %s does not hold region %s', revoke_lease.incarnation, region),
-      DETAIL = format('Incarnation %s of server %s holds the region.', held.incarnation, quote_ident(held.server)),
+      DETAIL = format('The region is leased to incarnation (run) %s of server %s.', held.incarnation,
+                      quote_ident(held.server)),
       HINT = 'Read the view snowflake_fleet.regions again.';
   ELSIF dry_run IS NOT FALSE THEN
     RETURN format('The lease would be revoked: %s.', snowflake_fleet.lease_text(held));
@@ -229,7 +230,7 @@ BEGIN
       MESSAGE = 'this database does not seem to be restored to an older state',
       DETAIL = 'The database was not moved or copied, and no server has a newer lease. After this call, every server '
                'would lose its lease.',
-      HINT = 'If the disk was restored from a snapshot, pass although_healthy => true.';
+      HINT = 'If the disk of this server was restored from a snapshot, pass although_healthy => true.';
   END IF;
   now_ms := snowflake_fleet.to_ms(greatest(now, clock_timestamp()));
   PERFORM snowflake_fleet.require_clock(own, now_ms);

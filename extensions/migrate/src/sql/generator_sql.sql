@@ -18,7 +18,8 @@ DECLARE
 BEGIN
   IF region NOT BETWEEN 0 AND l.regions - 1 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('region %s is out of range', region),
-      DETAIL = format('Layout %s has regions 0 to %s.', l.bits, l.regions - 1), HINT = 'Pass a region of the layout.';
+      DETAIL = format('Layout %s has regions 0 to %s.', l.bits, l.regions - 1),
+      HINT = format('Pass a region from 0 to %s.', l.regions - 1);
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('a script of generator_sql() cannot mint ids of layout %s', l.bits),

@@ -20,7 +20,7 @@ BEGIN
    WHERE NOT (has_schema_privilege(relnamespace, 'USAGE') AND has_column_privilege(m.relation, m.attribute, 'SELECT'));
   IF closed IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-      MESSAGE = 'permission denied for some columns that mint ids',
+      MESSAGE = 'permission denied for some columns that contain ids',
       DETAIL = format('Role %s may not read %s. observe_all() has changed nothing.', quote_ident(current_user), closed),
       HINT = 'Call observe_all() as a superuser, or as another role that may read all columns that contain ids.';
   END IF;
@@ -40,7 +40,7 @@ BEGIN
    WHERE NOT f.holds_ids;
   IF unread IS NOT NULL THEN
     RAISE WARNING USING ERRCODE = '01000',
-      MESSAGE = 'observe_all() cannot read the ids of some columns whose default mints',
+      MESSAGE = 'observe_all() cannot read the ids in some columns',
       DETAIL = format('These columns are: %s.', unread),
       HINT = 'Find the greatest id in each of these columns, and pass it to observe(). Convert texts and UUIDs with '
              'functions such as from_base62() and from_uuid().';

@@ -252,7 +252,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('subscription %I has not applied all transactions that the source committed before the fence',
                        subscription),
-      DETAIL = format('The WAL position of the fence is %s. The WAL position of the subscription is %s.',
+      DETAIL = format('The shard was fenced at WAL position %s. The subscription has reached WAL position %s.',
                       fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text FROM pg_stat_subscription
                                                   WHERE subname = subscription AND relid IS NULL), 'unknown')),
       HINT = 'Wait, and call take_over() again.';

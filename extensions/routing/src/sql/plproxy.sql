@@ -93,7 +93,7 @@ BEGIN
     GRANT USAGE ON SCHEMA plproxy TO PUBLIC;
   ELSIF NOT EXISTS (SELECT FROM pg_namespace, aclexplode(nspacl) AS a
                      WHERE nspname = 'plproxy' AND grantee = 0 AND a.privilege_type = 'USAGE') THEN
-    RAISE NOTICE USING MESSAGE = 'USAGE on schema plproxy was not granted to all roles',
+    RAISE NOTICE USING MESSAGE = 'use_plproxy() did not grant USAGE on schema plproxy to PUBLIC',
       DETAIL = 'The schema has privileges or objects that use_plproxy() did not create.',
       HINT = 'Run GRANT USAGE ON SCHEMA plproxy for the roles that call functions of PL/Proxy.';
   END IF;

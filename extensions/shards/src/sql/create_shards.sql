@@ -195,7 +195,7 @@ BEGIN
       MESSAGE = format('schema %I and the template have different owners', target),
       DETAIL = format('The schema belongs to %s. The template belongs to %s.',
                       (SELECT nspowner FROM pg_namespace WHERE nspname = target)::regrole, source.nspowner::regrole),
-      HINT = 'Give the schema to the owner of the template, or pass another prefix.';
+      HINT = 'Change the owner of the schema to the owner of the template schema, or pass another prefix.';
   END IF;
   PERFORM snowflake.dress_schema(source, target, fresh);
   PERFORM snowflake.warn_of_unlike(template, target, shard);

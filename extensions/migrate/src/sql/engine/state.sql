@@ -35,7 +35,7 @@ BEGIN
         MESSAGE = 'the ids of this database have another layout than this script',
         DETAIL = 'The script has layout {{LAYOUT}}. The comment of sequence snowflake.high_water shows the layout of '
                  'the ids.',
-        HINT = 'Print the script with the layout of the ids.';
+        HINT = 'Pass the layout of the ids to generator_sql(), and run the new script.';
     END IF;
     RETURN;
   END IF;
