@@ -67,8 +67,8 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
 }
 
 // FF1 (NIST SP 800-38G) uses AES-CBC-MAC as its pseudorandom function, over two blocks that the
-// standard calls P and Q. Block Q contains zeros, the number of the round, and the half that the
-// round does not change.
+// standard calls P and Q. Block Q contains zeros, the number of the FF1 round, and the half of the
+// id that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;
@@ -84,8 +84,9 @@ struct RoundFunction {
 };
 
 // The pseudorandom function of FF1 for decimal digits (radix 10). FF1 splits the digits into two
-// halves, and stores each half in as many bytes as the longer half needs. Depending on the size of
-// a half, FF1 uses the first 8 or 12 bytes of the cipher's result.
+// halves, and stores each half in as many bytes as the longer half needs. If the longer half has
+// ten digits (five bytes), FF1 uses the first 12 bytes of the result of AES. For shorter halves,
+// FF1 uses the first 8 bytes.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

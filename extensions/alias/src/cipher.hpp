@@ -28,7 +28,7 @@ struct Cipher {
   evp_cipher_ctx_st* compact;
   evp_cipher_ctx_st* seal_token;
   evp_cipher_ctx_st* open_token;
-  uint8_t compact_start[16];  // FF1's constant block P, encrypted with AES
+  uint8_t compact_start[16];  // block P of NIST SP 800-38G, encrypted with AES
   uint8_t check_value[8];
   uint8_t compact_key[32];  // kept until prepare()
   uint8_t token_key[32];
@@ -41,7 +41,8 @@ struct Cipher {
   bool prepare();
   void release();
 
-  // Permutes 63 bits with FF1, see permutation.hpp. Returns false if libcrypto fails.
+  // Permutes the 63 bits of an id with FF1, a format-preserving cipher (permutation.hpp). Returns
+  // false if libcrypto fails.
   bool permute_id(uint64_t id, uint64_t* permuted) const;
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 

@@ -3,8 +3,9 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The pseudorandom function returns the number NUM(S) of NIST SP 800-38G. A half has up to ten
-// digits (five bytes), so NUM(S) has at most 12 bytes.
+// The pseudorandom function returns the number NUM(S) of NIST SP 800-38G. FF1 splits the digits
+// into two halves of at most ten digits. If the longer half has ten digits, NUM(S) has 12 bytes,
+// and otherwise 8 bytes.
 #pragma once
 
 #include <string_view>

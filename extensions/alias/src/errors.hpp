@@ -1,4 +1,5 @@
-// Errors of the extension. No message contains the id of an alias, or contents of the key file.
+// Errors of the extension. An alias is an encrypted id, so no error message contains the decrypted
+// id. No error message contains a part of the key file.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,8 @@
 // An id can be encrypted into three kinds of text:
 //
 //  - Alias: the number version * 2^63 + the permuted id, written in base62. The version of the key
-//    is 0 to 4, and the permuted id is less than 2^63. Every number is less than 5 * 2^63, which is
-//    less than 62^11, so eleven characters are enough.
+//    is 0 to 4, and the permuted id is less than 2^63. Eleven base62 characters are enough for an
+//    alias, because its number is less than 5 * 2^63, which is less than 62^11.
 //
 //  - Digits: the first digit is the version of the key, and the other digits are the permuted id.
 //

@@ -35,8 +35,9 @@ struct KeyRing {
 
 void define_settings();
 
-// The returned keys are valid until the session reloads its configuration. A parallel worker gets
-// an error, because a statement must not use two versions of the key file.
+// The returned keys are valid until the session reloads its configuration. If a parallel worker
+// calls current_keys(), the function raises an error. The worker would read the key file again, and
+// one statement could use two versions of the file.
 const KeyRing& current_keys();
 
 const Cipher& cipher_of(Key& key);

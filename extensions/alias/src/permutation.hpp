@@ -1,11 +1,11 @@
 // A keyed permutation of the ids 0 to 2^63 - 1: FF1 of NIST SP 800-38G with radix 2, 63 digits and
-// an empty tweak. The caller provides the pseudorandom function, AES-CBC-MAC over P and Q of the
-// standard:
+// an empty tweak. The caller provides this pseudorandom function, AES-CBC-MAC over the blocks P and
+// Q of NIST SP 800-38G:
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //
-// The pseudorandom function returns NUM(S) of the standard modulo 2^32, because higher bits are
-// never used.
+// The pseudorandom function returns the number NUM(S) of NIST SP 800-38G modulo 2^32, because the
+// permutation never uses higher bits.
 //
 // FF1 is an alternating Feistel network of ten rounds. A Feistel network of four rounds is a strong
 // pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). Feistel networks of

@@ -227,8 +227,8 @@ void give_back() {
   static Reply reply;
   if (port->view().region == kNoRegion) return;
   if (is_own_server()) {
-    // The region cannot be given back to this server itself, because a server that is shutting down
-    // accepts no connection.
+    // If this server is also the lease server, the lease worker cannot give the region back. A
+    // server that is shutting down accepts no connection.
     const LeaseView mine = port->view();
     ereport(LOG, (errmsg("snowflake: region %d is not given back, because the lease server is "
                          "this server, which is stopping",

@@ -8,7 +8,8 @@ from psycopg.conninfo import make_conninfo
 from .errors import Refused
 from .session import KEEPALIVE, Session, parse
 
-# A restart changes the identity of a server, because a disk can be restored only with a restart.
+# The identity of a server changes at each restart, because the disk of the server may have been restored from a
+# snapshot before the restart.
 IDENTITY = "SELECT snowflake_fleet.identity()"
 ORDINARY_OWNER = """SELECT rolname FROM (
     SELECT nspowner AS owner FROM pg_catalog.pg_namespace WHERE nspname = 'snowflake_fleet'
@@ -61,7 +62,7 @@ class Move:
         self.schema = options.schema or f"shard_{options.shard}"
         self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
-        self.stands = None    # the state of the move that the program reports if it ends now
+        self.stands = None    # the message about the state of the move that the program prints if it fails
         self.waits = False    # true after the message that the target has no free worker
         self.from_name, self.to_name = options.source, options.target
 

@@ -1,7 +1,7 @@
 -- ask(), by which the lease worker of a server requests a lease, and the checks of its arguments.
 
--- conflict_of() finds a conflict if two server runs report the same static region in turn. A restart is not a conflict,
--- because the old run sends no more reports.
+-- conflict_of() finds a conflict if two server runs report the same static region alternately. A restart is not a
+-- conflict, because the old run sends no more reports.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
@@ -113,8 +113,8 @@ COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigi
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- After a restore, a request does not set the bit layout of ids, because the dump may be older than the first
-  -- request.
+  -- After a restore of the lease server, a request for a lease does not set the id layout. The restored database may
+  -- lack a layout that an earlier request has set.
   IF own.seal IS NULL AND may_set THEN
     UPDATE snowflake_fleet.fleet AS f SET seal = check_seal.seal;
     PERFORM snowflake_fleet.sign_rows();

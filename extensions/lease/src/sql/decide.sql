@@ -1,5 +1,5 @@
--- decide() computes which rows of the lease server a request for a lease changes. The reference model of decide() is
--- test/core/lease_server.hpp, which explains the rules.
+-- For each request for a lease, decide() computes which rows of the lease server change. The reference model of
+-- decide() is test/core/lease_server.hpp, which explains the rules.
 
 -- A lease ends when both the server's clock and the lease server's clock have reached the end time.
 CREATE FUNCTION snowflake_fleet.earlier_clock(request snowflake_fleet.request, now_ms bigint) RETURNS bigint
@@ -36,7 +36,8 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- Frees the other regions of the requesting server first, so that two servers can exchange regions.
+  -- bind_regions() first frees the unleased regions that belong to the server and are not in the request. Otherwise,
+  -- two servers could not exchange their regions.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
@@ -81,8 +82,8 @@ DECLARE
 BEGIN
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
-    -- If the table "region" has no row for the region, bind_regions() creates the row. After confirm_data_loss(),
-    -- fresh_ms is not 0, and the new row has the state "lost".
+    -- If the table "region" has no row for the region, bind_regions() creates the row. After confirm_data_loss(), the
+    -- column fresh_ms is not 0. If fresh_ms is not 0, bind_regions() creates rows with the state "lost".
     IF NOT FOUND THEN
       RETURN fleet.fresh_ms <> 0;
     END IF;

@@ -24,14 +24,15 @@ CREATE TABLE snowflake_fleet.fleet (
   -- confirm_data_loss() sets the time adopt_ms, after this database has lost leases. A server may then continue its
   -- lease if the lease ends after adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- After confirm_data_loss(), all lost leases have ended by the time fresh_ms. If a region has no row in the table
-  -- "region", the first lease of the region begins at fresh_ms.
+  -- confirm_data_loss() sets the time fresh_ms. All leases that this database may have lost end at fresh_ms or earlier.
+  -- If a region has no row in the table "region", the first lease of the region begins at fresh_ms.
   fresh_ms bigint NOT NULL DEFAULT 0,
   -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request of a
   -- server sets this column.
   seal bigint,
-  -- The next four columns contain the result of whereabouts() when the lease server last sent an answer. If the result
-  -- of whereabouts() differs from the four columns, the lease server detects that the database was copied.
+  -- The columns system_identifier, timeline, database and directory contain the result of whereabouts() when the lease
+  -- server last sent an answer. If whereabouts() later returns another result, the lease server detects that the
+  -- database was copied.
   system_identifier bigint NOT NULL DEFAULT 0,
   timeline integer NOT NULL DEFAULT 0,
   database oid NOT NULL DEFAULT 0,

@@ -1,5 +1,5 @@
--- Views that show the refused requests for leases, the leases, and the health of the lease server. The view health does
--- not lock the fleet, and works on a standby.
+-- Views that show the refused requests for leases, the leases, and the health of the lease server. The view "health"
+-- locks no table, so the view also works on a standby.
 
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,
@@ -160,7 +160,7 @@ COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
 CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Finds a request that waits for the synchronous standby, or for a transaction that has locked the fleet.
+  -- Finds a request for a lease that waits for the synchronous standby, or for a lock of another transaction.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'requests for leases wait for the synchronous standby'
               ELSE format('requests for leases wait for a transaction of role %s',
                           coalesce(quote_ident(b.usename), '?')) END,

@@ -27,8 +27,9 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'whereabouts() returns';
 
 -- The signature of a row includes the id of the transaction that wrote the row. A row that COPY or replication has
--- written has another transaction id, so its signature is invalid. The signature also includes the contents of the row,
--- because a transaction can call a function and then change the row manually.
+-- written has another transaction id, so its signature is invalid. The signature of a row also includes the contents of
+-- the row. If a transaction calls a function of this schema and then changes the row manually, only the contents show
+-- the change.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$

@@ -170,7 +170,8 @@ AS $$
 DECLARE
   steps snowflake.step[];
 BEGIN
-  -- The error SFOK0 releases the locks that the checks have taken, before adopt() waits for the locks of the plan.
+  -- adopt_steps() raises the error SFOK0 itself, to roll back the subtransaction of the checks. The rollback releases
+  -- the locks of the checks, before adopt() waits for the locks of its steps.
   BEGIN
     columns := coalesce(columns, ARRAY(SELECT r FROM snowflake.referring_columns(keys) AS r));
     columns := ARRAY(SELECT k FROM unnest(columns) AS k

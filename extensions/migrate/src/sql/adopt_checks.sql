@@ -18,8 +18,9 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS
   'Internal: for procedures: raises an error unless a relation is a plain table';
 
--- If a partition key contains a column, also in an expression, pg_depend has a row for the column and its own table. If
--- ALTER TABLE changes the type of a foreign key's column, PostgreSQL enables the foreign key's disabled triggers.
+-- If a partition key contains a column, directly or in an expression, pg_depend contains a dependency of the column on
+-- its table. If ALTER TABLE changes the type of a foreign key's column, PostgreSQL enables the foreign key's disabled
+-- triggers.
 CREATE FUNCTION snowflake.column_hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -275,7 +276,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers, or ids whose time is in the future';
 
--- After adopt(), a function that filled the column before may give other columns ids that next_id() has minted.
+-- One function may fill several columns with ids. If adopt() lets next_id() fill one of the columns, the function could
+-- give another column an id that next_id() has minted.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

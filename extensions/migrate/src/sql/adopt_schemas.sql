@@ -1,6 +1,6 @@
--- adopt() for all keys of some schemas. All columns become wider first, so that every id that is minted later fits into
--- each column. PostgreSQL supports foreign keys between integer and bigint columns, so one column can become wider
--- before the other.
+-- adopt_schemas() does for all keys of the given schemas what adopt() does for one key. All columns become wider first,
+-- so that every id that is minted later fits into each column. PostgreSQL supports foreign keys between integer and
+-- bigint columns, so one column can become wider before the other.
 
 CREATE FUNCTION snowflake.keys_of_schemas(schemas name[], leave_out regclass[], filled_by text[])
   RETURNS snowflake.key_column[]
@@ -48,7 +48,8 @@ $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS
   'Internal: for adopt_schemas(): returns keys that the application fills, and other columns that a sequence fills';
 
--- A column that looks like an id only by its name is left out if the column cannot be changed.
+-- columns_of_schemas() omits a column that is found by its name, not by a foreign key, if the type of the column cannot
+-- be widened.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -106,8 +107,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
   'Internal: for adopt_schemas(): raises an error if a schema does not exist, or if a list contains null';
 
--- All checks run before the first change. After the first change, only the statements that create views and other
--- objects again can fail.
+-- All checks run before the first change. After the first change, a statement can fail only if it recreates a dependent
+-- object, such as a view.
 CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[], leave_out regclass[], by_name boolean,
                                shard integer, rewrite boolean, drop_sequence boolean, published boolean,
                                timeout interval, OUT columns snowflake.key_column[], OUT lines text[],

@@ -1,5 +1,5 @@
--- Records the objects that are already in the schema snowflake_fleet. Existing objects belong to the extension
--- snowflake_fleet, so privileges.sql does not change their privileges.
+-- Records the objects that are already in the schema snowflake_fleet, so that privileges.sql changes only the
+-- privileges of new objects. The recorded objects belong to the extension snowflake_fleet.
 
 DO $$
 BEGIN

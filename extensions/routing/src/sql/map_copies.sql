@@ -112,8 +112,8 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- The history of a map has at most 1000 versions. If the history of the new map is full, import_map() replaces copies
-  -- that are older than the whole history.
+  -- The history of a map has at most 1000 versions. If the history of the new map is full, import_map() also replaces a
+  -- map that is older than the first version in the history.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

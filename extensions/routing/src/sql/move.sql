@@ -35,7 +35,8 @@ COMMENT ON TABLE snowflake_fleet.moving IS
 
 -- move_holder has one row for each session that moves a shard. A row of move_holder is valid while the backend of the
 -- session exists. Advisory locks are not used, because any role can take any advisory lock. Row locks are not used,
--- because a row lock would delay the replication slots of other moves.
+-- because a row lock needs an open transaction. Creating the replication slot of another move would wait for the open
+-- transaction.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -46,8 +47,9 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The sessions of snowflake-move-shard that move a shard. A row is valid while the backend of the session runs';
 
--- The identity of a server changes when the server is promoted, restored, copied or restarted. A server must restart
--- after a restore of its disk, so the restore changes the identity of the server.
+-- The identity of a server changes when the server is promoted, restored, copied or restarted. The identity includes
+-- the start time of the server, to detect a disk that was restored from a snapshot. Restoring a snapshot needs a
+-- restart, and changes no other part of the identity.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),

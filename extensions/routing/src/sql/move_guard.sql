@@ -67,7 +67,7 @@ BEGIN
   IF snowflake_fleet.holds_move() THEN
     RETURN;
   END IF;
-  -- A schema that was moved away is compared only if the query names it, because hundreds of such schemas may exist.
+  -- Checks a schema kept after a move only if the DDL statement names it, because hundreds of kept schemas may exist.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(query, m.schema) > 0)

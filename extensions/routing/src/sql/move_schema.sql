@@ -180,7 +180,7 @@ COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'row if the schema can be moved';
 
 -- Describes an object that must have the same name and definition on both servers. The program snowflake-move-shard
--- compares the descriptions of both servers.
+-- compares the description on the source server with the description on the target server.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
@@ -251,8 +251,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.needs_of(name) IS
   'Internal: returns the privileges that a role needs to create a copy of a schema';
 
--- Returns the statements that create the schema, and the sequences that do not belong to an identity column. The
--- numbers of the steps have the same meaning as in snowflake.statements_of(table).
+-- Returns the statements that create the sequences of the schema, except sequences of identity columns. Also returns
+-- the statements that set the owner, the privileges and the comments of the schema and its sequences. The numbers of
+-- the steps have the same meaning as in snowflake.statements_of(table).
 CREATE FUNCTION snowflake_fleet.statements_beside(schema name) RETURNS TABLE (step integer, statement text)
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH sequence AS (
@@ -325,9 +326,10 @@ COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: returns the statements that create a copy of a schema, as create_shards() does. The column `step` of '
   'the result is 6 or more for statements that set owners and privileges';
 
--- The target creates the schema as the role of the move, which then owns the schema. The role of the move has only the
--- privileges that the statements need, and only while the statements run. A superuser must not run the statements,
--- because planning a statement can run code. Another role may have replaced an object that a statement names.
+-- snowflake-move-shard creates a role for each move. The role of the move owns the new schema on the target server. The
+-- role of the move has only the privileges that the statements need, and only while the statements run. A superuser
+-- must not run the statements, because planning a statement can run code. Another role may have replaced an object that
+-- a statement names.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -2,8 +2,9 @@
 --
 -- A PL/Proxy cluster has one partition for each shard of the layout, in the order of the shards. RUN ON
 -- snowflake.shard_of(id) selects the partition of the id's shard. If a shard is not in the map, the connection string
--- of the shard's partition is invalid and contains the reason. The function snowflake_fleet.run_on(id) refuses a shard
--- outside the map with an error.
+-- of its partition is invalid on purpose. The host name in the connection string contains the reason, so that the
+-- connection error shows the reason. The function snowflake_fleet.run_on(id) refuses a shard outside the map with an
+-- error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$

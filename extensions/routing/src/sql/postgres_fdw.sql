@@ -48,7 +48,7 @@ BEGIN
     IF changes IS NOT NULL THEN
       EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
     END IF;
-    -- Only the user mapping of the foreign server's owner gets the user of the map.
+    -- Sets the user name from the map of shards only in the user mapping of the foreign server's owner.
     IF this.mapped ->> 'user' <> this.login THEN
       EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;
@@ -288,8 +288,8 @@ BEGIN
     ), parent AS (
       SELECT inhparent, count(*) AS partitions FROM partition GROUP BY 1
     )
-    -- Finds the pattern of the remote table names. The shard's number is in the schema name, in the table name, or in
-    -- both.
+    -- Computes the format of the remote table names, such as shard_%s.photos, from the existing foreign tables. The
+    -- shard's number is in the schema name, in the table name, or in both.
     SELECT o.inhparent::regclass AS parent, min(v.pattern) AS pattern
       FROM parent AS o CROSS JOIN LATERAL (
         SELECT c.pattern

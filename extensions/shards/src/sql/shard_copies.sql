@@ -62,8 +62,8 @@ CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS 
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- The steps 3 and 5 to 8, for example foreign keys, privileges and comments, are left out, because they contain no
-  -- expressions.
+  -- printed_again() runs only the steps of statements_of() whose statements can contain an expression. Foreign keys,
+  -- privileges and comments, for example, contain no expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
   again text[];
@@ -102,7 +102,7 @@ BEGIN
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
                   WHERE attempt = 2) AS t USING (statement);
-    -- If the two tables have different owners, the second attempt is not needed, because the tables cannot be equal.
+    -- Tables with different owners are different, so unlike() does not compare them a second time.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;

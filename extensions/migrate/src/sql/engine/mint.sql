@@ -12,8 +12,8 @@ DECLARE
 BEGIN
   LOOP
     -- To prevent duplicate ids, reads the current time unit (tick) of the sequence before the call of nextval(). The
-    -- tick must lie between the clock and the clock plus max_lead. The condition abs(tick - (clock + max_lead / 2)) <=
-    -- max_lead / 2 checks both limits of the tick.
+    -- tick must lie between the clock and the clock plus max_lead. One comparison checks both limits of the tick. The
+    -- tick differs from the time clock + max_lead / 2 by at most max_lead / 2.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -26,8 +26,8 @@ BEGIN
                        OPERATOR(pg_catalog.<)
                        pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
-    -- Uses the number from nextval() only if it belongs to the tick that was read, and fits into the sequence bits of
-    -- an id.
+    -- next_id() uses the number `drawn` only if `drawn` and `seen` contain the same tick. The number in the tick must
+    -- fit into the sequence bits of an id.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
        OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
       RETURN {{FAST_POSITION}}

@@ -124,9 +124,10 @@ END
 $$;
 
 -- refuse_base62() is VOLATILE, so that the planner does not call it. In CASE WHEN condition THEN f(constant) END, the
--- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). Functions such as refuse_id() can be
--- IMMUTABLE, because the conditions before their calls contain no aggregate. The planner evaluates a condition without
--- an aggregate first.
+-- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). The planner evaluates a CASE
+-- condition first if the condition contains only constants and no aggregate. If the condition is false, the planner
+-- removes the call after THEN. Functions such as refuse_id() can be IMMUTABLE, because they are called only after
+-- conditions without an aggregate.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

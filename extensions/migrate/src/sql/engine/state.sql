@@ -12,8 +12,8 @@ $check$;
 -- The upper bits of a counter contain a time unit (tick). The lower {{TICK_SHIFT}} bits of a counter contain how many
 -- numbers of the tick have been drawn. Only the first {{PER_TICK}} numbers of a tick are used for ids.
 --
--- If the SQL engine already exists, the script keeps its state and replaces its functions. Sessions that mint during
--- the script use the same counters as before, so no id is minted twice.
+-- If the database already has the objects of this script, the script keeps the sequences and tables, and replaces the
+-- functions. Sessions that mint during the script use the same counters as before, so no id is minted twice.
 DO $state$
 DECLARE
   other_owner text;
@@ -55,8 +55,8 @@ BEGIN
   CREATE TABLE snowflake_sql.gate ();
   COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 
-  -- A dump contains the high-water mark and the row of dumped_seal, which contains the layout. The constraint same_seal
-  -- refuses the row of a dump with another layout.
+  -- A dump contains the high-water mark and the row of dumped_seal, which contains the layout. If a dump of a database
+  -- with another id layout is restored, the constraint same_seal refuses the row of dumped_seal.
   CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
   COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';
   INSERT INTO snowflake.dumped_seal VALUES ({{SEAL}});

@@ -84,8 +84,9 @@ AS $$
     | {{PER_TICK}}
 $$;
 
--- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. CASE evaluates its condition first, so
--- write_mark() writes the high-water mark to the sequence "published" last. REQUIRES the lock on the table "gate".
+-- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. write_mark() writes the sequence "published"
+-- only after "high_water". CASE guarantees the order, because CASE evaluates a condition before its result. REQUIRES
+-- the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -100,8 +101,8 @@ END
 $$;
 
 -- Each of the sequences "high_water" and "published" contains a time. Sets both sequences to the later time, and
--- returns it. The two times differ after PostgreSQL has reset the unlogged sequences, or after an administrator has set
--- "high_water". REQUIRES the lock on the table "gate".
+-- returns it. The times in "high_water" and "published" differ after PostgreSQL has reset the unlogged sequences, or
+-- after an administrator has set "high_water". REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
