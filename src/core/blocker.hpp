@@ -73,9 +73,10 @@ enum class Blocker : uint8_t {
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
 // A database of a server with leases stores the number of its fleet (group of servers). Before the
-// server has received an answer from a lease server, it stores kUnheardFleet. The number of an
-// existing fleet is less than 2^48. kUnheardFleet is far below INT64_MAX, because monitoring tools
-// warn about a sequence whose value is near its maximum.
+// server has received an answer from a lease server, it stores kUnheardFleet. The constant
+// kUnheardFleet is not the number of a fleet, because the numbers of fleets are less than 2^48. A
+// sequence stores the number of the fleet. The constant kUnheardFleet is far below INT64_MAX,
+// because monitoring tools warn about a sequence whose value is near its maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
@@ -112,8 +113,8 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 
 // Facts contains the values from which blocker() decides whether a database may mint ids. All times
 // in Facts are in ms since 1970. A member of Facts that is zero never prevents minting, except
-// clock_ms. A session can gather the members of Facts one by one, and call blocker() after each of
-// them.
+// clock_ms. A session can call blocker() before it has set all members of Facts, to find early a
+// state that prevents minting.
 struct Facts {
   bool layout_unknown;  // the session has not yet read the stored layout of ids
   bool recovery;

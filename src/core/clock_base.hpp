@@ -1,17 +1,21 @@
 // Detects jumps of the wall clock by its offset from the time since boot, which is never stepped.
-// ClockBase records the offset of the wall clock when the server starts, and when accept_clock() or
-// a granted lease confirms the clock. A jump of the wall clock is a difference between its present
-// offset and the recorded offset.
+// ClockBase records the difference between the wall clock and the time since boot (clock offset)
+// when the server starts. ClockBase also records the clock offset when accept_clock() or a granted
+// lease confirms the clock. If the wall clock jumps, its difference from the time since boot
+// differs from the recorded clock offset.
 //
-// A server stores a high-water mark that is only a little ahead of its clock. If a high-water mark
-// is far ahead of a clock that was not stepped since the server started, an earlier server run
-// wrote the mark. A high-water mark far ahead of the clock therefore shows that the clock was
-// behind at server start. ClockBase then marks the recorded clock offset as unreliable (*void*). An
-// unreliable (void) clock offset is recorded again when the wall clock reaches the high-water mark.
-// After the recorded clock offset was marked as unreliable (void), a clock step ahead makes calls
-// fail with the error clock_jumped in two cases:
+// A server stores a high-water mark that is only a little ahead of its clock. The function
+// record_mark() compares the high-water mark with the time that the clock would show without steps
+// since server start. If the high-water mark is far ahead of the clock without steps, an earlier
+// server run wrote the mark. The clock was then behind when the server started. ClockBase then
+// marks the recorded clock offset as unreliable (*void*). When the wall clock reaches the
+// high-water mark, ClockBase replaces the unreliable (void) clock offset by the present offset.
+// While the clock offset is unreliable (void), a step ahead normally corrects the clock without an
+// error. After the clock offset was marked as void, a clock step ahead causes the error
+// clock_jumped only in two cases:
 //
-//  - The wall clock is still before the high-water mark after the clock step.
+//  - The wall clock is still before the high-water mark after the step, so the step has not
+//    corrected the clock.
 //
 //  - The server minted ids before the clock step, so the clock may be right and the high-water mark
 //    wrong.
@@ -88,10 +92,10 @@ class ClockBase {
   }
 
  private:
-  // The recorded clock offset has three states: first undecided, then unreliable (void), and then
-  // in use. While the offset is unreliable (void), void_until_ms_ contains the high-water mark (in
-  // ms) that was too far ahead of the clock. The recorded clock offset can skip a state, but never
-  // returns to an earlier state.
+  // The recorded clock offset has three states: undecided, unreliable (void), and in use. The state
+  // changes from undecided to void or in use, and from void to in use, but never back. While the
+  // offset is unreliable (void), void_until_ms_ contains the high-water mark (in ms) that was too
+  // far ahead of the clock.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

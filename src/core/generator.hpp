@@ -19,11 +19,11 @@
 // An id is at most `max_lead_ms` ahead of the clock. A call of next_ids() waits for the clock if no
 // id up to `max_lead_ms` ahead of the clock is free. A call of next_ids() also waits if the clock
 // is behind the last id or the stored mark. A call of next_ids() fails if it would wait for more
-// than `max_wait_ms`. After the clock has jumped ahead by more than `max_jump_ms`, the generator no
-// longer raises the time limit (mark) in the file. After a clock jump, calls of next_ids() fail as
-// soon as ids reach the time limit (mark) in the file. Calls of next_ids() succeed again if the
-// clock is corrected or the program is restarted. A failed call of next_ids() returns no id. Ids
-// that a failed call of next_ids() has claimed are lost.
+// than `max_wait_ms`. If the clock jumps ahead by more than `max_jump_ms`, the generator stops
+// raising the upper limit of ids (mark) in the file. Calls of next_ids() fail as soon as ids reach
+// the limit in the file. Calls of next_ids() succeed again if the clock is corrected or the program
+// is restarted. A failed call of next_ids() returns no id. Ids that a failed call of next_ids() has
+// claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
 // `reserve_ms` milliseconds, one thread writes the time limit (mark) to the file, and the other
@@ -90,10 +90,10 @@ inline const int forks_counted = pthread_atfork(nullptr, nullptr, [] { ++forks; 
 template <class Clocks>
 class BasicGenerator {
  public:
-  // Creates the mark file of a region. Call create() once for each region, before you construct the
-  // first generator of the region. The time limit (mark) in a new file is more than `max_lead_ms`
-  // ahead of the clock. If an earlier program used this clock and these options, all its ids are
-  // before the time limit (mark).
+  // Creates the file that stores the upper limit of ids (mark) of a region. Call create() once for
+  // each region, before you construct the first generator of the region. The time limit (mark) in a
+  // new file is more than `max_lead_ms` ahead of the clock. If an earlier program used this clock
+  // and these options, all its ids are before the time limit (mark).
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};

@@ -18,8 +18,9 @@
 
 namespace snowflake {
 
-// Returns the shard of a text key. The hash of the key is multiplied by `shards`, not taken modulo
-// `shards`. Doubling the number of shards therefore splits each shard into two shards.
+// Returns the shard of a text key. The shard is the 32-bit hash of the key, multiplied by `shards`
+// and divided by 2^32. If the number of shards is doubled, each shard is split into two adjacent
+// shards.
 constexpr uint32_t shard_for(std::string_view key, uint32_t shards) noexcept {
   return static_cast<uint32_t>(uint64_t{sha256(key)[0]} * shards >> 32);
 }

@@ -127,10 +127,11 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
   return layout.first_position(std::min(layout.tick_from(floor_ms), layout.last_minted_tick() + 1));
 }
 
-// Returns the time to which the high-water mark must be raised to mint `position`, including
-// "snowflake.reserve". The returned time is at most the end of the lease, so that a wrong clock
-// cannot raise the high-water mark too far. Returns 0 if the lease does not cover the position and
-// the caller must wait for the lease.
+// Returns the time to which the high-water mark must be raised before the id at `position` can be
+// minted. The returned time is the time of `position` plus "snowflake.reserve". The returned time
+// is at most the end of the lease, so that a wrong clock cannot raise the high-water mark too far.
+// Returns 0 if `position` is not before the end of the lease. The caller must wait until the lease
+// is extended if mark_within_lease() returns 0.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

@@ -10,8 +10,9 @@
 //
 // Invariants:
 //
-//  1. While the server holds a region, every published limit is at most `highest`, and floor <=
-//     highest <= until.
+//  1. While the server holds a region, its databases mint ids only with times up to `highest`. The
+//     time `highest` is not before the start (`floor`) and not after the end (`until`) of the
+//     lease.
 //
 //  2. A server takes a region only if it holds no region and is not giving one back.
 #pragma once
@@ -95,8 +96,10 @@ struct LeaseNonce {
   int64_t acked;  // the nonce of the last granted request; 0: none
 
   // REQUIRES that the answered request contained the random number (nonce) `next`. The lease server
-  // records a nonce only when it grants a request. After a refusal, a worker must repeat its nonce.
-  // With a new nonce, the lease server would treat the worker as a copy.
+  // records a nonce only when it grants a request. After a refusal, a worker must repeat its nonce,
+  // because the lease server may have recorded the nonce for a grant whose answer was lost. If the
+  // worker sent a new nonce, the lease server could mistake the worker for a cloned server and end
+  // the lease.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -126,8 +129,9 @@ class BasicLeaseMemory {
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
-    // cleared. If `highest_` were cleared before `incarnation_` is stored, a worker killed in
-    // begin() could lease the region again. Ids of the region could repeat.
+    // cleared. The member `highest_` shows up to which time the old incarnation has minted ids. If
+    // `highest_` were cleared first and the worker were killed, the old incarnation could lease the
+    // region again and repeat ids.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

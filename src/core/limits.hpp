@@ -1,11 +1,11 @@
-// The published limit of a database is in shared memory. Sessions of the database may claim only
-// ids below the published limit. The published limit is computed from the high-water mark and the
-// end of the lease.
+// The published limit of a database is a position (tick and sequence number) in shared memory.
+// Sessions of the database may mint only ids below the published limit. The published limit is
+// computed from the high-water mark and the end of the lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
 //
-//  - *The server-wide lock* serializes bind(), publish(), withdraw(), end_region(), and the members
-//    of LeaseMemory that require the server-wide lock.
+//  - *The server-wide lock* serializes calls of bind(), publish(), withdraw() and end_region(). In
+//    LeaseMemory, the server-wide lock serializes all members whose comments require the lock.
 //
 //  - *The page lock* of a high-water mark serializes calls of adopt() and record_written().
 //
@@ -21,7 +21,7 @@
 //     high-water mark and the start of the region. The limit is stored with release order. A
 //     session that claims ids reads the limit with acquire order before it reads the shard counter.
 //
-//  4. highest_ms() is at least as late as every high-water mark from which a limit was published.
+//  4. Each published limit was computed from a high-water mark of at most highest_ms().
 #pragma once
 
 #ifdef POSTGRES_H
@@ -48,16 +48,17 @@ struct MarkBinding {
 template <template <class> class Word>
 class BasicLimits {
  public:
-  // Connects a session with the high-water mark of its database. The argument `mark` is a number
-  // other than 0 that identifies the high-water mark, and `stored_ms` is the stored value of the
-  // mark. The function bind() withdraws a published limit if `mark` differs from the last call, or
-  // if the stored high-water mark was lowered. The first call of bind() after a region was leased
-  // sets the start of the region. Later calls of bind() do not change the start of the region.
-  // REQUIRES the server-wide lock.
+  // Prepares a session to mint ids below the high-water mark of its database. The argument `mark`
+  // is a number other than 0 that identifies the high-water mark, and `stored_ms` is the stored
+  // value of the mark. The function bind() calls withdraw() if `mark` differs from the last call.
+  // If a limit is published, bind() also calls withdraw() if the stored high-water mark was
+  // lowered. The first call of bind() after a region was leased stores the time from which the
+  // database mints ids in the region. Later calls of bind() do not change the stored time. REQUIRES
+  // the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // If the stored high-water mark was lowered, bind() calls withdraw() only while a limit is
-    // published. Otherwise each call of bind() would change the generation number, and thereby
-    // invalidate the limits of all other sessions.
+    // published. If every call of bind() called withdraw(), all other sessions would have to call
+    // bind() again.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -88,8 +89,9 @@ class BasicLimits {
   // bind() again. REQUIRES the server-wide lock.
   void withdraw() noexcept {
     // Only withdraw() changes the generation number, under the server-wide lock, so load and store
-    // need not be one atomic operation. A session that reads a later limit also sees the new
-    // generation number, because publish() holds the server-wide lock and stores with release.
+    // need not be one atomic operation. A session that reads a limit published after withdraw()
+    // also reads the new generation number. The server-wide lock orders publish() after withdraw(),
+    // and publish() stores the limit with release order.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
@@ -138,12 +140,14 @@ class BasicLimits {
     return limit;
   }
 
-  // Returns the published limit without a check of the generation number, or 0 if no limit is
-  // published. A session that claims ids must call take() instead of read().
+  // Returns the position below which sessions may mint ids, or 0 if no limit is published. The
+  // function read() does not check whether the caller's generation number is out of date. A session
+  // that mints ids must call take() instead of read().
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // The generation number can be read with a relaxed load. If a session does not see the newest
-  // generation number, its ids are still below a limit that was published and recorded.
+  // The generation number can be read with a relaxed load. A session that reads an old generation
+  // number has also read an old limit. Ids below an old limit are safe, because each limit was
+  // recorded before it was published.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }

@@ -38,10 +38,11 @@ class MintOrigin {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Adopts the region and shards of a session if the session started last, and returns whether the
-  // region or shards of the database changed. The start time of the newest session is stored even
-  // if its region and shards are those of the database. Sessions that started before the newest
-  // session can no longer change the database's region and shards.
+  // Sets the region and shards of the database to those of a session, unless a session that started
+  // later has called offer() before. Returns true if the region or shards of the database changed.
+  // The function offer() stores the start time of the session even if the region and shards do not
+  // change. A session that started before the stored time cannot change the region and shards of
+  // the database.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -1,6 +1,6 @@
-// Records for each database of a server its region, its shards and the time up to which the
-// database mints ids. After a database has left a region or shard, ids of other databases in the
-// region must begin after its recorded time.
+// RegionMarks stores the region and the shards of each database of a server, and the time up to
+// which the database mints ids. If a database leaves a region or shard, other databases may mint
+// ids in the region only after the time stored for the database.
 //
 // The caller must exclude concurrent calls of record() and leave(). If a process is killed between
 // two stores, later calls use the values that were already stored. Memory that is filled with zeros
@@ -21,8 +21,9 @@ class RegionMarks {
 
   // record() must be called before a database issues ids of a region up to the high-water mark
   // `mark_ms`. The argument `shards` is a hash of the shards that the database owns. If the region
-  // or the shards of a database have changed since the last call of record(), the database has left
-  // its former region. The argument `database` must not be 0.
+  // or the shards of the database have changed since the last call, record() calls leave(). The
+  // function leave() records that the database has left its former region. The argument `database`
+  // must not be 0.
   void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
     Entry* entry = find(database);
     if (entry != nullptr &&

@@ -1,10 +1,18 @@
 // A seal is a layout that is encoded as one integer, which a sequence can store.
 //
-// A seal is a mixed-radix number with these digits (radix in parentheses), the most significant
-// first:
+// A seal is a mixed-radix number with these digits, the most significant first:
 //
-//   | epoch in ms | time bits - 19 (35) | region bits (25) | shard bits (25) | sequence bits (23) |
-//   tick (4) |
+//  - the epoch in ms (no radix)
+//
+//  - the number of time bits minus 19 (radix 35)
+//
+//  - the number of region bits (radix 25)
+//
+//  - the number of shard bits (radix 25)
+//
+//  - the number of sequence bits (radix 23)
+//
+//  - the index of the tick in kTicks (radix 4)
 //
 // Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
 // monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no

@@ -1,44 +1,47 @@
-// settle() returns the settled tick: a time unit (tick) of ids before which no new id can become
-// visible. Consumers can read all rows with ids before the settled tick in id order, without
-// missing a row.
+// settle() returns the settled tick, a time in the time unit of ids (tick). After settle() has
+// returned, no new row whose id is before the settled tick can become visible. Consumers can read
+// all rows with ids before the settled tick in id order, without missing a row.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // The settled tick is the earlier of two ticks:
 //
 //  - the earliest tick that the session of an open transaction has stored in shared memory. When a
-//    transaction claims its first id, the session stores the tick of the clock in its slot in
-//    shared memory (OpenMints).
+//    transaction mints its first id, the session stores the tick of the clock in a variable in
+//    shared memory (slot, class OpenMints).
 //
-//  - the floor, which is the tick to which settle() raises all shard counters. Ids that are claimed
-//    later are greater.
+//  - the tick to which settle() raises all shard counters (`floor`). Ids that are minted after
+//    settle() has raised the shard counters are not before the tick `floor`.
 //
 // Guarantee: after settle() has returned a settled tick, no later snapshot contains a new row with
 // an id of an earlier tick. The guarantee of settle() requires that the transaction that inserts a
 // row also claims the row's id.
 //
-// Proof of the guarantee of settle(), for a session that claims an id whose tick is before the
-// settled tick:
+// The following proof of the guarantee is about a session that mints an id before the result of
+// settle() (settled tick):
 //
-//  1. The id's tick is before the settled tick, and the settled tick is not after the floor. A
-//     session can claim an id below the floor only before settle() raises the shard counter to the
-//     floor.
+//  1. The settled tick is not after the tick to which settle() raises the shard counters. The id is
+//     before the settled tick, so the session claimed the id before settle() raised the shard
+//     counter.
 //
-//  2. Every change of a shard counter is an atomic read-modify-write operation. The claim is a
-//     release operation, and raising the counter is an acquire operation. The function settle()
-//     therefore sees everything that the session stored before the claim, including the tick in its
-//     slot. The time of an id that a session claims is never before the tick in the session's slot.
+//  2. Every change of a shard counter is an atomic read-modify-write operation. A session that
+//     mints an id changes the shard counter with release order, and settle() raises the shard
+//     counter with acquire order. The function settle() therefore sees everything that the session
+//     stored before the session minted the id, including the tick in its slot. The time of an id is
+//     never before the tick in the slot of the session that mints the id.
 //
-//  3. The settled tick is not after the tick of any slot that settle() reads. If settle() had read
-//     the session's tick in its slot, the settled tick would not be after the claimed id. The
-//     session had therefore cleared its slot before settle() read it. A session clears its slot
-//     with release, after its commit is visible. settle() reads the slot with acquire.
+//  3. The settled tick is not after any tick that settle() reads in a slot. The session's tick is
+//     not after the id, and the id is before the settled tick, so settle() did not read the
+//     session's tick. The session had therefore cleared its slot before settle() read the slot. A
+//     session clears its slot with release order, after its commit is visible. The function
+//     settle() reads the slot with acquire order.
 //
-//  4. If a session cleared its slot before settle() read the slot, later snapshots contain the
-//     commit of the session's transaction.
+//  4. Snapshots that are taken after settle() contain the rows of the session's transaction,
+//     because the session cleared its slot only after its commit was visible.
 //
-//  5. The guarantee of settle() also holds if settle() uses a floor or a result that another call
-//     of settle() has stored. The atomic variables `raised_` and `settled_` are written with
-//     release and read with acquire.
+//  5. A call of settle() can use the values that another call stored in `raised_` (tick to which
+//     shard counters are raised) and `settled_` (result). The guarantee also holds with stored
+//     values, because `raised_` and `settled_` are written with release order and read with acquire
+//     order.
 //
 // The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.

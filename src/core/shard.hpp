@@ -26,10 +26,11 @@
 //    order before it loads the shard counter.
 //
 //  - Before a session claims a position, the session stores the tick (time unit) of its transaction
-//    in shared memory. If the position is below the floor, the caller of raise_floor() must see the
-//    stored tick (see core/settled.hpp). A claim therefore stores with release order, and
-//    raise_floor() loads with acquire order. The function raise_floor() synchronizes with every
-//    earlier claim, because only read-modify-write operations change the shard counter.
+//    in shared memory. The caller of raise_floor(p) must see the stored tick of every session that
+//    has claimed a position below p (see core/settled.hpp). A claim stores the shard counter with
+//    release order, and raise_floor() loads the shard counter with acquire order. The function
+//    raise_floor() synchronizes with every earlier claim, because only read-modify-write operations
+//    change the shard counter.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +61,7 @@ enum class Outcome : uint8_t {
 
 struct Claim {
   Outcome outcome;
-  uint64_t first;  // the first claimed position, or the position that could not be claimed
+  uint64_t first;  // the first claimed position, or the next free position if the claim failed
   uint64_t count;
   uint64_t borrowed;  // ticks by which this claim moved the shard further ahead of the clock
 
@@ -133,8 +134,9 @@ class alignas(64) Shard {
   }
 
   // Raises the shard counter, so that later claims get positions of at least `floor`. The function
-  // raise_floor() is an acquire, so its caller sees all stores that sessions made before claims
-  // below `floor`.
+  // raise_floor() loads the shard counter with acquire order. The caller of raise_floor() sees all
+  // data that a session stored in shared memory before the session claimed a position below
+  // `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
@@ -153,9 +155,9 @@ class alignas(64) Shard {
   Counters statistics;
 
  private:
-  // Returns the reason why a session could not claim a position. If a position exceeds both the
-  // greatest lead over the clock and the published limit, why() returns ahead_of_clock. The caller
-  // waits for the clock, and does not raise the high-water mark.
+  // Returns the reason why a session could not claim a position. If a position is too far ahead of
+  // the clock and is also not below the published limit, why() returns ahead_of_clock. The caller
+  // of why() waits for the clock, and does not raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

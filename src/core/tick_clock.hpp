@@ -6,17 +6,18 @@
 // TickClock never computes a time from the processor's counter. A wrong processor counter can
 // therefore make a clock reading too old, but never ahead of the clock.
 //
-// These rules limit the number of counter cycles for which a clock reading is used:
+// The following rules limit how long a clock reading is used, in cycles of the processor's counter:
 //
-//  - The processor's counter is read before the kernel's clock, so an interruption between the two
-//    only shortens the use of the clock reading.
+//  - TickClock reads the processor's counter before the kernel's clock. If the process is
+//    interrupted between the two readings, the clock reading only expires earlier.
 //
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
-//    since boot, which is never stepped. An interruption makes the measured rate of the counter too
-//    small, so the rate is measured again every kMeasureAgainMs.
+//    since boot, which is never stepped. If the process is interrupted during the measurement, the
+//    measured rate of the counter is too small. TickClock therefore measures the rate again every
+//    kMeasureAgainMs milliseconds.
 //
-//  - Only the processor that took a clock reading uses the reading. KVM and Xen give the counter of
-//    each processor a different offset.
+//  - Only the processor that took a clock reading uses the reading, because KVM and Xen give the
+//    counter of each processor a different offset.
 //
 //  - A clock reading is used again only if the processor's counter has advanced since the last use
 //    of the clock reading. A clock reading is not used again after the processor's counter has
@@ -24,24 +25,27 @@
 //
 // A clock reading can be used too long in four cases:
 //
-//  - If the processor's counter becomes slower, the present clock reading is used longer in
-//    proportion. The next clock reading detects a counter that runs below 3/4 of its measured rate.
-//    After TickClock has detected a slow counter, every call reads the kernel's clock until the
-//    rate is measured again. A slowdown of the counter by up to a quarter is not detected. With a
-//    counter at 3/4 of its measured rate, a clock reading is used for up to 4/3 of kLongestUs.
+//  - If the processor's counter becomes slower, a cached clock reading expires later, because its
+//    end is a value of the counter. The next clock reading detects a counter that runs below 3/4 of
+//    its measured rate. After TickClock has detected a slow counter, every call reads the kernel's
+//    clock until the rate is measured again. A slowdown of the counter by up to a quarter is not
+//    detected. If the counter runs at 3/4 of its measured rate, a clock reading is used for up to
+//    4/3 of the longest time (kLongestUs).
 //
 //  - A step of the wall clock is detected only when the cached clock reading expires.
 //
 //  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
 //    microseconds too long.
 //
-//  - If a live migration sets the counter back to just above its last used value (`used_at_`), a
-//    clock reading can be used kLongestUs too long.
+//  - A live migration can set the processor's counter back to just above its last used value
+//    (`used_at_`). After such a migration, a clock reading can be used kLongestUs (microseconds)
+//    too long.
 //
 // The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
 // of different shards, depend on TickClock.
 //
-// TickClock is not thread-safe, so each process has its own TickClock.
+// A TickClock object is not thread-safe. Each process has its own TickClock object and uses the
+// object in only one thread.
 #pragma once
 
 #include <sched.h>
@@ -183,7 +187,7 @@ class BasicTickClock {
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
   uint64_t read_at_ = 0;  // counter value at the last reading of the kernel's clock
-  uint64_t used_at_ = 0;  // counter value at the last use of the clock reading
+  uint64_t used_at_ = 0;  // processor's counter when the clock reading was last used
   uint64_t ends_at_ = 0;  // counter value at which the clock reading expires; 0: already expired
   int processor_ = kNoProcessor;  // the processor that took the clock reading
   int64_t ms_ = 0;

@@ -1,16 +1,18 @@
 // Converts an id to a UUID of version 7 (RFC 9562), and back:
 //
-//   | time: ms since 1970 48 | 7 | rest, upper 12 | 2 | rest, lower 32 | check 30 |
-//                              4                    2
+//   | field | ms since 1970 | version (7) | upper `rest` | variant (2) | lower `rest` | check |
+//   | bits  |            48 |           4 |           12 |           2 |           32 |    30 |
 //
 // The time in a UUID is the start of the id's tick. In the diagram above, `rest` contains the bits
 // of the id below its time, at most 44 bits. UUIDs sort in the order of their ids, and two ids
 // never have the same UUID.
 //
-// The check bits, and the bits of `rest` that a layout leaves 0, detect a UUID that was not made
-// from an id. A random UUID passes the check with a probability of at most 2^-30. If `rest` has 23
-// bits, as in the default layout, a random UUID passes the check with a probability of 2^-51. The
-// check bits of a UUID are not a signature, because anyone can compute check bits.
+// The check bits detect a UUID that was not made from an id. If ids have fewer than 44 bits below
+// their time, the unused upper bits of `rest` must be 0. A random UUID passes the check with a
+// probability of at most 2^-30. In the default layout, ids have 23 bits below their time, so 21
+// bits of `rest` must be 0. In the default layout, a random UUID passes the check of 30 + 21 bits
+// with a probability of at most 2^-51. The check bits of a UUID are not a signature, because anyone
+// can compute check bits.
 #pragma once
 
 #include "core/base32.hpp"
@@ -36,8 +38,9 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 
 // True if every change of a single bit of an id changes the check bits of its UUID. The check bits
 // are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. A change of one bit of the
-// id changes id * kUuidMultiplier by plus or minus `change`, which is kUuidMultiplier << bit. The
-// check bits change if id * kUuidMultiplier changes by at least the value of the lowest check bit.
+// id changes id * kUuidMultiplier by plus or minus `change`, which is kUuidMultiplier << bit. If
+// the product changes by at least 2^34 (`unit`, the value of the lowest check bit), its upper 30
+// bits change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
