@@ -126,8 +126,9 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// If the high-water mark was lowered or is ahead of the clock, the server must first write an equal
-// or higher high-water mark.
+// A lowered high-water mark does not prevent minting if shared memory still contains the real mark.
+// A high-water mark ahead of the clock does not prevent minting if the running server has written
+// the mark.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;
@@ -141,7 +142,7 @@ TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
 }
 
 // The function blocker() returns the reason why a database cannot mint ids. A fact that was not
-// gathered yet is not a reason.
+// gathered yet (a member of Facts that is 0) must not prevent minting.
 TEST(Blocker, WhatIsNotKnownYetIsNoBlocker) {
   Facts facts{};
   facts.clock_ms = kNow;

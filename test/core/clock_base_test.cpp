@@ -1,4 +1,4 @@
-// Tests when a server treats its clock as wrong at server start, and when the server accepts a
+// Tests the conditions under which a starting server treats its clock as wrong, and later accepts a
 // corrected clock.
 #include "core/clock_base.hpp"
 

@@ -173,8 +173,9 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks that the ids of all claimers are unique and ascending. No id may be in a gap between a
-// published limit of ids and the floor that was raised afterwards.
+// Checks that the ids of all claimers are unique and ascending. Before a new limit of ids is
+// published, the shard counters are raised to a floor above the old limit. No claimed position may
+// be between the old limit and the floor.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;

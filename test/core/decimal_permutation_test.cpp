@@ -1,5 +1,6 @@
 // Tests the Feistel network that encrypts decimal numbers for aliases, with simple round functions.
-// The SQL tests of the aliases use AES, and show that the result equals FF1 of NIST.
+// The SQL tests of the extension snowflake_alias use AES, and compare aliases with the cipher FF1
+// of NIST SP 800-38G.
 #include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>

@@ -77,7 +77,8 @@ TEST(Epoch, RefusesFormatsThatDependOnASetting) {
     EXPECT_FALSE(parse_epoch(text).valid) << text;
 }
 
-// Compares the dates that parse_epoch() reads with the C library, for 40,000 days from 1970.
+// The C library formats the dates of 40,000 days from 1970. For each date, parse_epoch() must
+// return the right time.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

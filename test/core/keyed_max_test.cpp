@@ -17,7 +17,7 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   std::map<uint32_t, int64_t> model;
   Random random(1);
   for (int i = 0; i < 10'000; ++i) {
-    // Keys that differ by 64 use the same first entry of the hash table.
+    // The hash table has 64 entries, so keys that differ by 64 compete for the same entry.
     const auto key = static_cast<uint32_t>(1 + random.below(4) * 64 + random.below(12));
     const auto value = static_cast<int64_t>(1 + random.below(1000));
     table->raise(key, value);

@@ -110,8 +110,8 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// While a server run (incarnation) may still get its region back, the server must remember which
-// ids it has issued in this region. The test kills the lease worker once after each store to
+// The function begin() must keep `highest_ms`, the time up to which ids were issued, until the new
+// server run (incarnation) is stored. The test kills the lease worker once after each store to
 // memory.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {

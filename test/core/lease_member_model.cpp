@@ -7,7 +7,8 @@ namespace {
 
 constexpr uint64_t kMark = 1;  // one mark per database
 
-// Bounds published limits by the lease, except if the test turns a rule of the protocol off.
+// Keeps each published limit of ids within the lease, unless the test turns off the rule
+// lease_checked.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -143,8 +144,9 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // Simulates a session that is killed while it publishes a limit. After the kill, other sessions
-    // may claim all ids below the published limit, because sessions read the limit without a lock.
+    // Simulates a session that is killed while it publishes a limit. Before the server restarts,
+    // other sessions may claim all ids below the published limit, because sessions need no lock to
+    // read the limit.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -287,8 +289,8 @@ void World::give_back(size_t number) {
     end_limits();
   }
   if (!rules_.highest_of_all) {
-    // Without the rule highest_of_all, the server reports the high-water mark of one database
-    // instead of the highest limit of all databases.
+    // Without the rule highest_of_all, the server reports the high-water mark of only one database.
+    // Another database may already have minted later ids.
     mine.highest_ms = covered_until(s.disk.mark[random_.below(kDatabases)], mine.until_ms);
   }
   if (Kill::dead()) return;

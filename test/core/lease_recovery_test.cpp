@@ -16,8 +16,8 @@ struct Recovery : Lease {
     fleet = new_fleet();
     confirm_data_loss(fleet, regions, kNow, 1, silent);
   }
-  // Sends a request to the lease server. If the answer is term_over, the request is sent again with
-  // the new term (number of a recovery).
+  // Sends a request to the lease server. If the lease server answers term_over, the function
+  // repeats the request with the term from the answer.
   LeaseAnswer keep_lease(LeaseRequest request, int64_t clock = kNow) {
     const LeaseAnswer answer = ask(request, clock);
     if (answer.status != AnswerStatus::term_over) return answer;
@@ -72,8 +72,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // A late answer to the first holder of a region does not give the region back to this server,
-    // because its lease has ended.
+    // The first server has cleared its region in memory before the answer arrives. The late answer
+    // must not set the region again.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);

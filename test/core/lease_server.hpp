@@ -12,14 +12,14 @@
 //  1. A region is granted only to the server that is configured with it.
 //
 //  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
-//     <= until. There are three exceptions. If a region is given back, the region's `until` becomes
-//     the highest limit of its holder. If an administrator calls confirm_dead() for a region, its
-//     `until` becomes the present time plus "snowflake.max_lead", "snowflake.reserve" and max_skew.
-//     If a server continues its lease after a recovery, the region's `floor` becomes the start of
-//     the continued lease.
+//     <= until. There are three exceptions. If a server gives a region back, the region's `until`
+//     becomes the time up to which the server may have minted ids. If an administrator calls
+//     confirm_dead() for a region, its `until` becomes the present time plus "snowflake.max_lead",
+//     "snowflake.reserve" and max_skew. If a server continues its lease after a recovery, the
+//     region's `floor` becomes the start of the continued lease.
 //
-//  3. The lease of a new holder begins (`floor`) after all ids of the region's earlier holders. The
-//     ids of a holder end at its highest limit or at the end of its lease (`until`).
+//  3. The lease of a new holder begins (`floor`) after all ids of the region's earlier holders. A
+//     server that holds a region mints only ids before the end (`until`) of its lease.
 //
 //  4. The `until` of a region is at least the end of every grant of this region, even if the lease
 //     server has lost the grant: see confirm_data_loss(). No grant is longer than longest_ms.
@@ -61,16 +61,17 @@ struct FleetState {
   int64_t adopt_ms;       // earlier leases ended; 0: all
 };
 
-// Returns the number of a new term (the time since a recovery of the lease server). Later terms
-// have greater numbers. The 20 bits of `salt` distinguish two recoveries of the lease server in the
-// same millisecond.
+// Returns the number of a new term. A term is the time between two recoveries of the lease server.
+// Later terms have greater numbers. The 20 bits of `salt` distinguish two recoveries of the lease
+// server in the same millisecond.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
 
 namespace lease_detail {
 
-// Returns an answer that grants no lease. The answer number of a refusal is 0.
+// Returns an answer that grants no lease. The lease server numbers its answers, but a refusal has
+// the number 0.
 constexpr LeaseAnswer refusal(const FleetState& fleet, const LeaseRequest& request,
                               AnswerStatus status, int64_t clock_ms) noexcept {
   LeaseAnswer result{};
@@ -116,7 +117,7 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
 // region back, the end (`until`) of the region may be ahead of the clock by the server's
 // "snowflake.reserve". If a returned region ends more than kGivenBackAheadMs ahead of the clock,
 // the clock of the last holder was probably wrong. The lease server grants a returned region only
-// when its end is at most kGivenBackAheadMs ahead of the clock.
+// if its `until` is at most kGivenBackAheadMs ahead of the clock.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
@@ -181,8 +182,9 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
 
 // Returns true if a lease that was granted before a recovery may continue. A lease that ends after
 // `adopt_ms` (a time after the recovery) is the newest lease of its region. The region's next lease
-// begins only after the end of the newest lease. A renewal from before the recovery (an earlier
-// term) may arrive after the region was given back. A lease that an operator has revoked does not
+// begins only after the end of the newest lease. A server that requests a renewal before the
+// recovery may give the region back before the request arrives. The function decide() therefore
+// answers term_over to a request of an earlier term. A lease that an operator has revoked does not
 // continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
@@ -308,8 +310,9 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   return lease_detail::acquire(fleet, regions, own, request, clock_ms);
 }
 
-// If the lease server's clock is behind `newest_ms` (the time of the newest answer), calls of
-// operators fail.
+// Returns true if the lease server's clock is more than max_skew behind `newest_ms`, the time of
+// the newest answer. Administrators cannot call functions such as confirm_dead() while the clock is
+// behind.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
@@ -322,9 +325,10 @@ constexpr void revoke(LeasedRegion& region) noexcept {
 }
 
 // Ends the lease of a region if the servers that held the region have stopped. `ahead_ms` is the
-// greatest time by which ids were ahead of a holder's clock: the sum of the lead and the reserve.
-// REQUIRES !clock_is_behind(). The servers that held the region must have stopped before `now_ms`,
-// and their clocks must have been ahead by at most max_skew.
+// sum of "snowflake.max_lead" and "snowflake.reserve" on the servers. Ids can be ahead of a
+// server's clock by at most `ahead_ms`. REQUIRES !clock_is_behind(). The servers that held the
+// region must have stopped before `now_ms`, and their clocks must have been ahead by at most
+// max_skew.
 constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64_t now_ms,
                             int64_t ahead_ms) noexcept {
   revoke(region);
@@ -332,8 +336,9 @@ constexpr void confirm_dead(const FleetState& fleet, LeasedRegion& region, int64
       std::max(region.floor_ms, std::min(region.until_ms, now_ms + ahead_ms + fleet.skew_ms));
 }
 
-// Begins a new term (the number of a recovery) of the lease server. A server that has received an
-// answer of the new term ignores answers of lease servers with an earlier term.
+// Begins a new term of the lease server. A term is the time between two recoveries of the lease
+// server. A server that has received an answer of the new term ignores answers of lease servers
+// with an earlier term.
 constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   fleet.term = std::max(term_at(now_ms, salt), std::max(fleet.term, fleet.reported_term) + 1);
   fleet.began = fleet.newest;
@@ -349,8 +354,8 @@ constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t s
 
 // Lets the lease server grant leases again after a recovery that has lost decisions. New leases
 // begin after the end of every lease that may have been lost. `silent` means that the lease server
-// has granted no lease since it was restored. REQUIRES that no lost grant was made later than
-// `now_ms` (the time of the call) plus max_skew.
+// has granted no lease since it was restored. REQUIRES that every lost lease was granted no later
+// than max_skew after `now_ms`, the time of the call.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -363,8 +368,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
   // When a lease was granted, the clocks of the server and of the lease server may have differed by
-  // max_skew. The earlier clock of the server and of the lease server may differ from `now_ms` by
-  // max_skew.
+  // max_skew. The earlier reading of the two clocks may differ by max_skew from `now_ms`, the clock
+  // of the recovered lease server.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -1,6 +1,6 @@
 // Simulates a lease server, and one server that was started twice (two runs) and may lease two
-// regions. The test tries all orders of a few steps. After each step, both runs of the server mint
-// every id that they may mint, so that the test detects every possible duplicate.
+// regions. The test tries all orders of a few steps. After each step, each of the two server runs
+// mints all ids that it may mint, so that every possible duplicate occurs.
 #include "lease_support.hpp"
 
 #include <array>

@@ -43,13 +43,14 @@ struct Rules {
   bool old_is_stopped = true;        // old lease server is stopped
 };
 
-// Simulates a process that is killed after `stores_left` stores to memory. Stores after the kill
-// have no effect.
+// Simulates a process that is killed after `stores_left` stores to memory. After a process is
+// killed, its further stores to memory have no effect.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// When a session loads a value from memory, other sessions may run before the load.
+// Calls the function `run` once before a load from memory. The function `run` simulates other
+// sessions that run between two loads.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;

@@ -341,8 +341,8 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // After the duration of a lease plus max_skew, every region is free or held by a server that
-  // mints ids.
+  // Every server must mint an id in each of its databases before the time `end`. The leases that
+  // were granted during the faults end before the time `end`.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;

@@ -75,8 +75,8 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // A lowered stored time limit (high-water mark) changes the limits' generation number only while
-  // a limit is published.
+  // The first call of bind() has withdrawn the published limit, so the second call does not change
+  // the generation number.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -224,8 +224,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts withdraw() after each store. After the first store of withdraw(), sessions can neither
-// use the old limit nor publish another limit of the old generation.
+// Interrupts withdraw() after each store. After the first store of withdraw(), take() and publish()
+// must refuse the old generation number.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -243,9 +243,9 @@ TEST_F(LimitsTest, EndWithTheFirstStore) {
   }
 }
 
-// The variable `raised` represents the shard counters, and is not atomic on purpose. Without
-// release in publish() and acquire in read(), ThreadSanitizer reports a data race on `raised` on
-// any machine.
+// The variable `raised` simulates the shard counters. `raised` is not atomic, so that
+// ThreadSanitizer can detect a data race. Without release in publish() and acquire in read(),
+// ThreadSanitizer reports a data race on `raised` on any machine.
 TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   for (int64_t round = 1; round <= 200; ++round) {
     const auto limits = std::make_unique<Limits>();

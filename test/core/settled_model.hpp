@@ -35,8 +35,8 @@ struct Actor {
   jmp_buf left;
 };
 
-// Points to the simulated session (actor) that makes the next step. If the pointer to the actor is
-// null, atomic operations run directly.
+// Points to the simulated session (actor) that makes the next step. While no simulated session
+// runs, `current` is null, and step() executes every atomic operation at once.
 inline Actor* current = nullptr;
 // Decides whether a weak compare-and-swap fails spuriously although it could succeed.
 inline std::function<bool()> fails_for_no_reason;

@@ -130,7 +130,7 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Varies the order of three times: the writer's clock, the reader's clock, and the shard counter.
+// Varies three times: the writer's clock, the reader's clock, and the time in the shard counter.
 // Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;

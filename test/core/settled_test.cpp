@@ -132,10 +132,11 @@ TEST(MintRecord, AFailedClaimIsRecordedToo) {
   EXPECT_EQ(slot->since(), 20u);
 }
 
-// The variable `before` represents stores of a session before its claim, and is not atomic on
-// purpose. Without release in the claim, or acquire when settle() reads the shard counters,
-// ThreadSanitizer reports a data race on `before`. Accesses to `claimed` are relaxed, so they do
-// not order the memory accesses of the two threads.
+// The variable `before` simulates data that a session stores before it claims an id. `before` is
+// not atomic, so that ThreadSanitizer can detect a data race. ThreadSanitizer reports a data race
+// on `before` if claim() does not store with release order. ThreadSanitizer also reports a data
+// race on `before` if raise_floor() does not load with acquire order. Accesses to `claimed` are
+// relaxed, so they do not order the memory accesses of the two threads.
 template <class Raise>
 void claim_then_raise(Raise raise) {
   for (uint64_t round = 1; round <= 200; ++round) {
@@ -185,8 +186,8 @@ TEST(SettledOrder, AClosedSlotIsSeenWithTheCommit) {
   }
 }
 
-// A second reader that finds raised shard counters relies on the acquire of the reader that raised
-// the counters.
+// A session that reads the new value of raised() must also see all stores that were made before
+// settle() raised the value.
 TEST(SettledOrder, TheNextReaderSeesTheSame) {
   for (uint64_t round = 1; round <= 200; ++round) {
     const auto counters = std::make_unique<Shard[]>(1);

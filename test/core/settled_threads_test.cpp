@@ -103,7 +103,8 @@ TEST(SettledThreads, NothingAppearsBelowTheCursor) {
   }
   for (auto& thread : threads) thread.join();
 
-  // Computes for each commit the least time unit (tick) of this commit and all later commits.
+  // After the loop, `least[i]` is the earliest tick (time unit) of all ids in commit number i and
+  // later commits.
   std::vector<uint64_t> least(crowd->first_ticks);
   for (size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   for (const auto& of_reader : readings) {

@@ -3,8 +3,9 @@
 // on some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
-// not mix test code and real code. Before shard.hpp, this file must include the standard headers
-// that shard.hpp uses, and no core header.
+// not mix test code and real code. The standard headers that shard.hpp uses must be included before
+// shard.hpp, because this file redefines the name `atomic`. Headers from src/core must not be
+// included before shard.hpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -134,8 +135,8 @@ class Interleaving {
     floor_ = std::max(floor_, floor);
   }
 
-  // Runs `victim`. Up to four times, another claim, a raised shard counter or a spurious failure
-  // comes between two steps of `victim`.
+  // Runs the function `victim`, and disturbs it at most four times between its steps. A disturbance
+  // is another claim, a raised shard counter, or a compare-and-swap that fails spuriously.
   template <class Victim>
   void disturb(Choices& choices, Victim victim) {
     int left = 4;
@@ -215,8 +216,8 @@ TEST(ShardInterleaving, OfAFloor) {
 }
 
 // One session raises the shard counters to `floor`, and then publishes a limit above `floor` in
-// place of the limit `old`. A session that still uses the limit `old` must not claim a position
-// from `old` up to `floor`.
+// place of the limit `old`. A session that still uses the limit `old` must not claim a position at
+// or above `old`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

@@ -64,8 +64,8 @@ class Schedule {
   int seen(Outcome outcome) const { return seen_[static_cast<size_t>(outcome)]; }
 
  private:
-  // Prefers layouts with few sequence bits, so that the sequence numbers of a tick (time unit) are
-  // used up.
+  // Prefers layouts with few sequence bits, which have few ids per tick (time unit). The test must
+  // often use all ids of a tick.
   Layout choose_layout() {
     if (random_.percent(25)) return random_layout(random_);
     Layout layout = random_layout(random_);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
-// The layout has 16 ids per tick (time unit) and 41 time bits. An id is a positive 64-bit integer,
-// so its first time bit is 0, and the last tick is 2^40 - 1.
+// The layout has 16 ids per tick (time unit) and 41 time bits. The first of the 41 time bits is the
+// sign bit of the id and always 0. The last tick is therefore 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;
@@ -170,8 +170,8 @@ TEST_F(ShardTest, CountsTheTicksOpenedBeforeTheirTime) {
   EXPECT_EQ(borrowed(40, 1), 1u);
 }
 
-// Claims ids in the last tick (time unit) of each layout, with a lead of 60,000 ticks. Although the
-// lead extends past the end of the layout, claim() must return no id after the end.
+// Claims ids in the last tick (time unit) of each layout. Ids may be 60,000 ticks ahead of the
+// clock, but claim() must return no id that the layout cannot encode.
 TEST_F(ShardTest, TheLeadMayReachPastTheEndOfAnyLayout) {
   for_each_division([](const Layout& any) {
     Shard near_end{};

@@ -46,7 +46,8 @@ class Random {
  public:
   explicit Random(uint64_t salt) : state_(test_seed() + salt * 0xD1342543DE82EF95) {}
 
-  // Returns a generator that produces the same numbers in every run, whatever the seed is.
+  // Returns a generator that ignores test_seed(), and produces the same numbers in every run of the
+  // tests.
   static Random fixed(uint64_t salt) {
     Random random(0);
     random.state_ = salt * 0xD1342543DE82EF95;

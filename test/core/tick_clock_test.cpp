@@ -365,8 +365,8 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // A clock reading may be used 2 % too long, because the measured rate of the counter may be
-      // wrong by 2 %.
+      // TickClock may use a clock reading for kLongestNs plus 2 %, because the measured rate of the
+      // processor's counter may be wrong by 2 %.
       ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50))
           << "schedule " << number << ", step " << i << ": " << ms;
     }

@@ -128,8 +128,8 @@ TEST(Uuid, ReportsTheFault) {
             UuidError::time);
 }
 
-// The test uses random UUIDs of version 7, as other programs generate them, with a time within the
-// layout.
+// Random UUIDs of version 7 from other programs must be refused, even if the layout of ids can
+// encode their time.
 TEST(Uuid, RandomOnesAreRefused) {
   Random random(11);
   const Layout layouts[] = {layout_from("instagram"), layout_from("twitter"), layout_from("js53")};

@@ -1,45 +1,57 @@
 // Checks all ids that clients received in all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. Each line (branch of the history) begins at a time of its parent line, called the fork. A
-// line of history contains all ids that its parent line had before the fork. All ids of one line
-// (branch of the history) must follow these rules:
+// lines. The time at which a line separates from its parent line is called the fork. A line of
+// history contains all ids that its parent line had before the fork. All own and inherited ids of
+// one line (branch of the history) must follow these rules:
 //
-//   duplicates   no id was returned twice
-//   order        an id is greater than every id of its shard that was received before the request
-//                for it, over all sessions, crashes and failovers
+//  - duplicates: No id was returned twice.
 //
-// If servers lease their regions, the ids of all lines of history together must follow the rules
-// "fleet", "holders" and "observed". The three rules apply to ids of copied servers, and to lines
-// of history that lost commits:
+//  - order: An id is greater than every id of its shard that was received before the id was
+//    requested. The rule "order" includes all sessions, crashes and failovers.
 //
-//   fleet        no id was returned twice
-//   holders      the ids of one region and tick belong to one line
-//   observed     what a server mints after observe(id) is greater than the id
+// If servers lease their regions, the ids of all servers and lines of history together must follow
+// three more rules. The rules "fleet", "holders" and "observed" also apply to ids of copied
+// servers, and to ids whose transactions were lost in a failover or restore:
 //
-// If servers lease their regions, the rule "order" compares only time and sequence number, because
-// a shard continues in another region. The ids that one call has returned must follow these rules:
+//  - fleet: No id was returned twice.
 //
-//   session      the ids of a shard that a session receives strictly go up
-//   shard        the id decodes to the requested shard and to the servers' region; a leased region
-//                is not a static one
-//   time         the id's time is between the server's clock at minting and max_lead later
+//  - holders: All ids of one region and tick (time unit) belong to one line of history.
+//
+//  - observed: Every id that a server mints after observe(id) is greater than the observed id.
+//
+// If servers lease their regions, the rule "order" compares only time and sequence number. The rule
+// "order" ignores the region of an id, because a server may mint ids of a shard in a new region
+// after a restart. The ids that one call has returned must follow these rules:
+//
+//  - session: The ids of a shard that a session receives strictly go up.
+//
+//  - shard: The id decodes to the requested shard and to the region of the server. A leased region
+//    is not the static region of another server.
+//
+//  - time: The time of an id is between the server's clock at minting and max_lead later.
 //
 // While the test changes one database, another database of the same server must follow this rule:
 //
-//   neighbour    no call failed, and none took longer than half a second
+//  - neighbour: No call failed, and no call took longer than half a second.
 //
-// The torture program writes the manifest during the run:
+// The torture program writes these lines to the manifest during the run:
 //
-//   layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION
-//                                        REGION is -1 if it is leased
-//   line N PARENT FORK_NS plain|committed
-//                                        PARENT is 0 if there is none; committed: also inherits
-//                                        commits that were acknowledged after the fork
-//   apart FROM_NS TO_NS LINE             the neighbour of this line is changed in this time
-//   static LINE REGION                   minted in a static region, while others are leased
-//   observed LINE NS ID                  observe(ID) returned there
-//   step FROM_NS TO_NS                   a clock was changed in this time
+//  - "layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION": The
+//    layout of the ids. REGION is -1 if servers lease their regions.
+//
+//  - "line N PARENT FORK_NS plain|committed": A line of history. PARENT is 0 if the line has no
+//    parent. A line that is "committed" also inherits commits that were acknowledged after the
+//    fork.
+//
+//  - "apart FROM_NS TO_NS LINE": The test changed another database of the server in this time.
+//
+//  - "static LINE REGION": The ids of LINE were minted in a static region, while other servers
+//    leased their regions.
+//
+//  - "observed LINE NS ID": The call observe(ID) returned at the time NS.
+//
+//  - "step FROM_NS TO_NS": A clock was changed in this time.
 
 #include <algorithm>
 #include <cstdio>

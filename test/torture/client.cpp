@@ -3,6 +3,9 @@
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //   [max_wait=MS]
 //
+// HOT is the shard of the table app.hot, and COLD is the shard of the table app.cold. All clients
+// of a run use the shards HOT and COLD. The client uses the shard HOT most often.
+//
 // Runs until SIGTERM. During faults, errors are expected and only counted. Internal errors, unique
 // violations and a server that does not respond are never expected. The client writes unexpected
 // errors to FILE.violations, and the run fails.

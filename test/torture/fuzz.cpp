@@ -235,7 +235,7 @@ class Grammar {
     }
   }
 
-  // Returns a statement that an ordinary user may not run, or that has no effect.
+  // Returns a statement that has no effect, or a statement that an ordinary user may not run.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
                  "SELECT nextval('snowflake.high_water')",

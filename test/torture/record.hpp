@@ -1,5 +1,6 @@
-// Defines the format of the clients' logs. Each result with ids is one record, which the client
-// appends before its next request. The format is binary, because a run has tens of millions of ids.
+// Defines the format of the clients' logs. The client appends the ids of each result to its log
+// before it sends the next request. The format is binary, because a run has tens of millions of
+// ids.
 #pragma once
 
 #include <cstdint>
