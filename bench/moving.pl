@@ -75,7 +75,7 @@ sub start_writers {
 # ended in the phase. The program fails if a client that writes has reported an error.
 sub stop_writers {
   my ($prefix) = @_;
-  sleep 3;    # waits, because pgbench would lose log lines that are in its buffer
+  sleep 3;    # waits until pgbench has written the log lines of the last phase, because TERM discards its buffer
   # Sends TERM instead of INT, because background jobs of a shell ignore INT.
   kill 'TERM', $writers;
   waitpid $writers, 0;

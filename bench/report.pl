@@ -211,8 +211,9 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: returns the cost of a call of each measured function SUBJECT. Each line of the result
-# also contains the cost of SUBJECT divided by the cost of the function FLOOR.
+# calls METRIC, FLOOR, SUBJECT...: returns one table row for each measured function SUBJECT. METRIC is the name of the
+# measured cost of a call, such as 'ns'. Each row contains the cost of SUBJECT, and the cost of SUBJECT divided by the
+# cost of the function FLOOR.
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }
@@ -255,8 +256,9 @@ $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all 
     subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
       'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
 
-# millions PART, METRIC, [NAME, SUBJECT]...: returns a table with the total rates of several threads or clients, in
-# millions. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
+# millions PART, METRIC, [NAME, SUBJECT]...: returns a table of rates in millions, with one column for each number of
+# threads or clients. The row NAME contains the values of METRIC, such as 'items/s', that the part PART of the benchmark
+# measured for SUBJECT. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
 sub millions {
   my ($part, $metric, @names) = @_;
   my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;

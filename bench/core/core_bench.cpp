@@ -6,8 +6,9 @@
 // time stamp counter, next_id() reads the kernel's clock for every id.
 //
 // Every benchmark counts an id as one item. All threads share one shard counter (`_shared`), or
-// each thread has its own shard counter (`_own`). The class Meter measures times itself. Some
-// releases of the benchmark library divide a time by the number of threads, other releases do not.
+// each thread has its own shard counter (`_own`). The class Meter does not use times from the
+// benchmark library. Only some releases of the benchmark library divide a time by the number of
+// threads.
 
 #include <benchmark/benchmark.h>
 

@@ -17,7 +17,8 @@ namespace ids {
 constexpr snowflake::Layout layout =
     snowflake::parse_layout("fleet", 0, snowflake::kDefaultEpoch).layout;
 
-// REQUIRES an id of the layout. Use layout.contains() to check other numbers.
+// REQUIRES an id of the layout. If a number may not be an id, check it first with
+// layout.contains().
 inline std::chrono::sys_time<std::chrono::milliseconds> time_of(uint64_t id) {
   return std::chrono::sys_time<std::chrono::milliseconds>{
       std::chrono::milliseconds{layout.ms_of_tick(layout.tick_of(id))}};

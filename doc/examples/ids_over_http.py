@@ -30,7 +30,7 @@ app = Flask(__name__, static_folder=None)
 app.json.sort_keys = False
 
 
-def route(path, methods, parameters, statement):  # a parameter with the default None is required
+def route(path, methods, parameters, statement):  # a request must contain each parameter whose default is None
     app.add_url_rule(path, path, lambda: answer(statement, numbers(parameters)), methods=methods)
 
 
