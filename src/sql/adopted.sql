@@ -13,8 +13,9 @@ COMMENT ON TABLE snowflake.adopted IS
   'delete the row of this column from snowflake.adopted';
 SELECT pg_catalog.pg_extension_config_dump('snowflake.adopted', '');
 
--- A default can call next_id() through a domain or a function with a BEGIN ATOMIC body. The catalogue pg_depend shows
--- both dependencies. PostgreSQL stores no dependencies for a function body that is a string.
+-- A default can call next_id() through a domain or a function with a BEGIN ATOMIC body. The catalogue pg_depend
+-- contains the dependencies of a domain's default and of a BEGIN ATOMIC body. PostgreSQL stores no dependencies for a
+-- function body that is a string.
 CREATE FUNCTION snowflake.filled_columns(OUT relation regclass, OUT attribute name, OUT holds_ids boolean)
   RETURNS SETOF record
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 50 SET search_path = pg_catalog, pg_temp

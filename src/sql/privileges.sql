@@ -1,5 +1,5 @@
--- Grants the privileges on relations and on the schema. This part of the install script runs last, because it first
--- revokes what ALTER DEFAULT PRIVILEGES has granted.
+-- Grants the privileges on relations and on the schema. This part of the install script runs after all objects are
+-- created. The script first revokes the privileges that ALTER DEFAULT PRIVILEGES has granted on the objects.
 CREATE FUNCTION snowflake.revoke_default_privileges(extension_name name) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 AS $$
@@ -56,8 +56,8 @@ GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- lower the high-water mark.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
--- Only the owner of the database may reserve a region and a shard for old rows. A region and a shard that are reserved
--- cannot be used for other ids. The owner also needs the privileges to restore the tables backfills, adopted and
+-- Only the owner of the database may reserve a region and a shard for old rows. A reservation makes the region and
+-- shard unavailable for all other ids. The owner also needs the privileges to restore the tables backfills, adopted and
 -- late_ids from a dump.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

@@ -27,10 +27,11 @@ COMMENT ON FUNCTION snowflake.last_id_before(timestamptz) IS
   'Returns the greatest id whose time is before the passed time. The function accepts any time: the result is -1 if '
   'the time is before the epoch, and the last id of the layout if the time is after the end of the layout';
 
--- created_within() compares an id with the last id before each time, because the first id after the end of the layout
--- could exceed bigint. The planner must be able to inline created_within(), so that a query can use an index on the id.
--- To be inlined, created_within() uses each argument once, is not STRICT and has no SET clause. PostgreSQL resolves the
--- operators of a BEGIN ATOMIC body when the function is created, so the search_path of a caller does not matter.
+-- created_within() calls last_id_before() for both times. If a time is after the end of the layout, the first id at the
+-- time could exceed bigint. The planner must be able to inline created_within(), so that a query can use an index on
+-- the id. To be inlined, created_within() uses each argument once, is not STRICT and has no SET clause. PostgreSQL
+-- resolves the operators of a BEGIN ATOMIC body when the function is created, so the search_path of a caller does not
+-- matter.
 CREATE FUNCTION snowflake.created_within(id bigint, since timestamptz, until timestamptz)
   RETURNS boolean
   LANGUAGE SQL IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE

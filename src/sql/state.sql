@@ -123,9 +123,10 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
 -- A dump contains the high-water mark as the value of a sequence. A dump contains the layout as the row of the table
 -- dumped_seal, into which every role may insert. If the database has not yet minted or decoded an id, it adopts the
--- layout of a restored row. If the database has minted or decoded an id, a restored row with another layout stops
--- minting. The trigger of dumped_seal also fires for replicated rows, whatever session_replication_role is. The option
--- --disable-triggers of pg_restore disables the trigger of dumped_seal, but not the CHECK constraint.
+-- layout of a restored row. If the database has already minted or decoded an id, restoring a row with another layout
+-- makes calls that mint fail. The trigger of dumped_seal also fires for replicated rows, whatever
+-- session_replication_role is. The option --disable-triggers of pg_restore disables the trigger of dumped_seal, but not
+-- the CHECK constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;

@@ -1,12 +1,12 @@
--- Takes over a database that has minted with the SQL engine, which generator_sql() of snowflake_migrate prints. The
--- schemas "snowflake" and "snowflake_sql" belong to the role that installed the SQL engine. The functions of the SQL
--- engine become members of the extension, and later parts of the install script replace these functions. Defaults,
--- indexes and views that use the functions stay valid. Until the transaction of CREATE EXTENSION ends, no session can
--- mint, because the counters of the SQL engine are locked. The last steps are in taken_over.sql.
+-- Takes over a database that has minted with the script of generator_sql(), a function of the extension
+-- snowflake_migrate. The schemas "snowflake" and "snowflake_sql" belong to the role that ran the script of
+-- generator_sql(). The functions that the script of generator_sql() created become members of the extension, and later
+-- parts of the install script replace the functions. Defaults, indexes and views that use the functions stay valid.
+-- Until the transaction of CREATE EXTENSION ends, no session can mint, because the sequences of both schemas are
+-- locked. The last steps are in taken_over.sql.
 --
--- The script moves the functions of the SQL engine into a new schema, because the engine's owner never had privileges
--- on the new schema. In the old schema, the engine's owner could have created functions that the extension would call
--- with the caller's rights.
+-- The functions move into a new schema, on which the role that ran the script of generator_sql() never had privileges.
+-- In the old schema, the role could have created functions that the extension would call with the caller's rights.
 DO $$
 DECLARE
   function text;
@@ -37,8 +37,9 @@ BEGIN
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
-  -- The table dumped_seal still belongs to the owner of the SQL engine, who reads the table in taken_over.sql. A
-  -- superuser must not read dumped_seal, because indexes and statistics of the table can call functions of its owner.
+  -- The table dumped_seal still belongs to the role that ran the script of generator_sql(). The file taken_over.sql
+  -- reads the table dumped_seal with the rights of its owner. A superuser must not read dumped_seal, because indexes
+  -- and statistics of the table can call functions of its owner.
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s',
                  (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
   DROP VIEW snowflake_taken.health, snowflake_taken.layout;
