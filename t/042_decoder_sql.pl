@@ -119,7 +119,7 @@ $plain->safe_psql('postgres', 'CREATE ROLE reader');
 is($plain->safe_psql('postgres', q{SET ROLE reader; SELECT "Ids ""of"" us".shard_of(499712025023222784)}), '5', 'every role can use the functions in a schema of another name');
 $plain->refuses($script, { sqlstate => '42P06', message => 'schema "Ids "of" us" already exists' }, 'the script fails if the schema exists already');
 is($plain->safe_psql('postgres', q{SELECT count(*) FROM pg_proc WHERE pronamespace = to_regnamespace('"Ids ""of"" us"') AND prolang <> (SELECT oid FROM pg_language WHERE lanname = 'sql')}), '0', 'all functions of the script are in language sql');
-$node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{schema name "$_" is not allowed}, detail => 'begin with "pg_"', hint => 'Pass another name' }, "decoder_sql() refuses the schema name '$_'", 'fleet')
+$node->refuses("SELECT snowflake.decoder_sql('$_')", { sqlstate => '3F000', message => qq{schema name "$_" is not allowed}, detail => 'begin with "pg_"', hint => 'Pass another schema name' }, "decoder_sql() refuses the schema name '$_'", 'fleet')
 	foreach '', 'pg_ids', 'information_schema';
 $node->refuses('SELECT snowflake.decoder_sql(NULL)', { sqlstate => '22004', message => 'decoder_sql\(\) does not accept null arguments' }, 'decoder_sql() refuses NULL', 'fleet');
 $node->safe_psql('fleet', "SELECT setval('snowflake.seal', 1288834974657 * 2012500 + 22 * 57500 + 5 * 2300 + 5 * 92 + 12 * 4), pg_sleep(1.1)");
