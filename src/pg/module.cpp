@@ -25,8 +25,9 @@
 namespace snowflake::pg {
 namespace {
 
-// The callbacks of a session run in the order of their registration. If a transaction cannot wait
-// for the clock before its commit, the commit must fail before the other callbacks run.
+// The callbacks of a session run in the order of their registration. The function
+// wait_before_commit() is registered first, so that keep_dropped_mark() and report_seal() do not
+// run if wait_before_commit() raises an error.
 void register_all_session_events() {
   register_session_events({wait_before_commit, end_pending_counters, nullptr});
   register_session_events({keep_dropped_mark, reset_dropped_mark, nullptr});

@@ -15,8 +15,9 @@
 namespace snowflake::pg {
 
 // Stores the origin fingerprint of this server durably, unless the database contains a different
-// fingerprint. The argument `moved` receives the parts of the origin fingerprint that differ.
-// Returns false if DROP EXTENSION has removed the sequence snowflake.origin_fingerprint.
+// fingerprint. The argument `moved` receives the parts (machine, disk, files) in which the stored
+// fingerprint differs from this server. Returns false if DROP EXTENSION has removed the sequence
+// snowflake.origin_fingerprint.
 bool remember_fingerprint(const StateSequences& sequences, Moved* moved);
 
 void record_clone(DatabaseState& state, const Moved& moved);

@@ -67,8 +67,8 @@ void record_contradiction(Oid seal, int64_t presented) {
   page.close();
   XLogFlush(written);
   relation_close(sequence, NoLock);
-  // The database now has another layout than the dump, so other sessions must check the stored
-  // layout (seal) again.
+  // withdraw_limit() makes other sessions check the stored layout (seal) again. The check now
+  // fails, because the layout of the restored dump differs.
   if (DatabaseState* state = find_database_state()) withdraw_limit(*state);
   reset_seal();
 }
@@ -155,8 +155,8 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The trigger stores the inserted row if the database adopts the layout of the row, or if
-  // snowflake.dumped_seal has no row.
+  // The trigger stores the inserted row in two cases: the database adopts the layout of the row, or
+  // the table snowflake.dumped_seal is empty.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

@@ -71,8 +71,9 @@ int64_t highest_region() {
   return highest;
 }
 
-// If two databases mint the same ids, their log messages contain the same ALTER DATABASE statement.
-// The ALTER DATABASE statement changes the database with the greater OID. The ALTER DATABASE
+// Returns an ALTER DATABASE statement for two databases that mint the same ids. After the
+// statement, the databases mint different ids. The statement changes the database with the greater
+// OID, so that the log messages of both databases contain the same statement. The ALTER DATABASE
 // statement contains a region that no database of this server uses.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;

@@ -212,8 +212,9 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // If the extension was created again, the shared state may still belong to the old extension. A
-    // check of the new layout is not recorded in the shared state of the old extension.
+    // If the extension was created again, the shared state may still belong to the old extension.
+    // The session records the check of the layout only if the shared state belongs to the sequence
+    // snowflake.high_water of the new extension.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

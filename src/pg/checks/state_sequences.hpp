@@ -35,11 +35,11 @@ struct StateSequences {
   }
 };
 
-// Returns the session's cached OIDs of the sequences and tables, or looks up the members of the
-// extension. Relations that are not members of the extension are ignored, because any role can
-// create relations with the same names. Raises an error if the extension or one of its relations is
-// missing. Returns a copy of the cached OIDs, because a request for a lock can run the callback
-// that resets the cache.
+// Returns the OIDs of the sequences and tables from the session's cache. If the cache is not
+// complete, known_state_sequences() finds the OIDs among the members of the extension. Relations
+// that are not members of the extension are ignored, because any role can create relations with the
+// same names. Raises an error if the extension or one of its relations is missing. Returns a copy
+// of the cached OIDs, because a request for a lock can run the callback that resets the cache.
 StateSequences known_state_sequences();
 // current_state_sequences() uses no cache, because the removal of a sequence from the extension
 // does not invalidate the cache.

@@ -41,8 +41,8 @@ void record_step_back(ClockWatch& watch, int64_t step_us) {
 void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. If a clock step
-  // ahead reverts an earlier step back, the server logs the end of the step back.
+  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. If the clock was
+  // set back earlier, record_step_ahead() logs no step that only corrects the clock.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
@@ -71,8 +71,9 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // A jump of the clock is logged only after an id was minted. Before the first id, a stored
-  // high-water mark can still show that the clock was wrong at server start.
+  // A jump of the clock is logged only after an id was minted. Before the first id is minted, a
+  // high-water mark of an earlier server run can still show that the clock was wrong at server
+  // start.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -91,8 +92,9 @@ void start_clock_watch(ClockWatch& watch) {
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // If several sessions detect a step of the clock, only one session counts the step and moves
-  // `last_offset_us`. `last_offset_us` must be read before the clock, because two sessions that
-  // read the clock first could count the same step.
+  // `last_offset_us`. A session must read `last_offset_us` before the clock. Otherwise, a session
+  // with an older clock reading could set `last_offset_us` back, and another session would count
+  // the step again.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

@@ -3,10 +3,10 @@
 // mints ids greater than the transaction's ids, on any server. The setting
 // "snowflake.max_clock_error" must be at least as large as the clock error of each server.
 //
-// Before a commit, a session waits until its clock is after the id's tick (time unit) by the sum of
-// two errors: the maximum error of its own clock, and the maximum error of any other server's
-// clock. At the commit, the true time is after the id's tick by at least the maximum clock error of
-// any other server. At the commit, the clock of every server is after the id's tick.
+// Before a commit, a session waits until its clock is far enough after the tick (time unit) of the
+// id. The required distance is the maximum error of the session's own clock plus
+// "snowflake.max_clock_error". At the commit, the clock of every server is after the id's tick,
+// even if a clock is slow by "snowflake.max_clock_error".
 #pragma once
 
 namespace snowflake::pg {

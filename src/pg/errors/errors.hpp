@@ -23,16 +23,19 @@ void warn_layout_ended();
 [[noreturn]] void error_no_shared_memory(size_t bytes);
 [[noreturn]] void error_other_library(uint32_t memory_abi, uint32_t library_abi);
 [[noreturn]] void error_no_memory(size_t bytes);
-// Raises the error of the blocker not_installed, other_extension or state_missing.
+// The argument `blocker` (state that prevents minting) is not_installed, other_extension or
+// state_missing.
 [[noreturn]] void error_of_state(Blocker blocker);
 [[noreturn]] void error_too_many_databases(int most);
 [[noreturn, gnu::cold]] void error_read_only(const char* function);
 [[noreturn]] void error_parallel(const char* function);
 [[noreturn]] void error_one_snapshot();
-// Raises the error of the blocker mark_not_permanent, mark_uncommitted or extension_recreated.
+// The argument `blocker` (state that prevents minting) is mark_not_permanent, mark_uncommitted or
+// extension_recreated.
 [[noreturn]] void error_of_mark(Blocker blocker);
 [[noreturn]] void error_mark_unset(int64_t stored);
-// Raises the error of the blocker seal_unset, seal_restored or seal_not_carried.
+// The argument `blocker` (state that prevents minting) is seal_unset, seal_restored or
+// seal_not_carried.
 [[noreturn]] void error_of_seal(Blocker blocker, const Seals& seals);
 [[noreturn]] void error_region_outside_layout(int32_t region);
 [[noreturn]] void error_setting_invalid(const char* setting);

@@ -33,8 +33,9 @@ void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // Log messages about the high-water mark and the layout
 //
-// The first high-water mark of a database in a server run is logged if the clock is past the mark.
-// Only the message of log_first_mark() shows that the clock was far ahead at boot.
+// After each server start, log_first_mark() logs the first high-water mark that is read in a
+// database, if the clock is not before the mark. Only the message of log_first_mark() shows that
+// the clock was far ahead at boot.
 void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();

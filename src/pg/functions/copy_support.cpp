@@ -8,21 +8,21 @@
 // like a volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
-// rows the same id. Three conditions guarantee that next_id() is replaced only in PostgreSQL's
-// function BeginCopyFrom():
+// rows the same id. Three conditions guarantee that next_id_for_copy() replaces next_id() only in
+// PostgreSQL's function BeginCopyFrom():
 //
 //  - The field `root` (PlannerInfo) of the planner's support request is null. When PostgreSQL plans
 //    a query, the field `root` is set, so no query plan can contain next_id_for_copy().
 //
-//  - COPY has created the current memory context. Only BeginCopyFrom() prepares expressions in the
-//    context of COPY; BeginCopyTo() only plans queries there. PostgreSQL does not use COPY's memory
-//    context for expressions of ADD COLUMN, triggers, CHECK constraints, indexes, partitions,
-//    EXECUTE, CALL, or the apply worker of logical replication.
+//  - COPY has created the current memory context. In the memory context of COPY, only
+//    BeginCopyFrom() prepares expressions, and BeginCopyTo() only plans queries. PostgreSQL does
+//    not use COPY's memory context for expressions of ADD COLUMN, triggers, CHECK constraints,
+//    indexes, partitions, EXECUTE, CALL, or the apply worker of logical replication.
 //
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
-// The replacement of next_id() needs no state in the session, so an error of COPY cannot leave any
-// state behind. COPY, file_fdw and the initial copy of logical replication call BeginCopyFrom(), so
+// next_id_support() stores no state in the session, so an error of COPY cannot affect later
+// commands. COPY, file_fdw and the initial copy of logical replication call BeginCopyFrom(), so
 // next_id() is replaced in all three.
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If the
@@ -30,8 +30,8 @@
 // id. The planner does not inline calls with an infinite cost. next_id_for_copy() therefore has an
 // infinite cost.
 //
-// If a later PostgreSQL version renames the memory context of COPY, then COPY inserts rows one by
-// one, and t/033_copy.pl fails.
+// next_id_support() recognizes the memory context of COPY by its name. If a later PostgreSQL
+// version changes the name, COPY inserts rows one by one again, and the test t/033_copy.pl fails.
 
 #include <limits>
 

@@ -2,8 +2,9 @@
 
 namespace snowflake::pg {
 
-// report_seal() sends the notice about a new layout before the commit of CREATE EXTENSION.
-// reset_new_seal() runs at the end of each transaction.
+// Before the commit of CREATE EXTENSION, report_seal() sends the notice about the new id layout
+// (seal). At the end of each transaction, reset_new_seal() clears the flag that a notice must be
+// sent.
 void report_seal();
 void reset_new_seal();
 

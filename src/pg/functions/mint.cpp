@@ -1,6 +1,6 @@
 // Normally, next_id() needs only a clock reading and one compare-and-swap. The conditions for
 // minting, such as the stored layout, were checked earlier, and next_id() reads cached results. If
-// next_id() cannot get an id at once, it checks the conditions for minting again.
+// next_id() cannot get an id at once, next_id() repeats the checks of the conditions for minting.
 
 #include <algorithm>
 
@@ -136,8 +136,9 @@ void remember(uint64_t id) {
   last.id = static_cast<int64_t>(id);
 }
 
-// The attribute "flatten" inlines claim(), so that its results stay in registers. The clock is read
-// first, so that the processor can run the checks during the slow reading of the clock.
+// The attribute "flatten" inlines claim(), so that its results stay in registers. The function
+// next_id() reads the clock first, because the processor can execute the checks (out of order)
+// during the slow clock reading.
 [[gnu::flatten]] int64_t next_id(int shard, const char* function) {
   const Reading clock = read_clock();
   check_may_write(function);

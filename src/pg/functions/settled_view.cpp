@@ -26,8 +26,8 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// Every transaction that locks the stored layout (seal) also locks the high-water mark. If the
-// stored layout is locked, ask() reports that the high-water mark is locked (HeldBy::mark).
+// If another transaction has locked the stored layout (seal), ask() returns HeldBy::mark, because
+// the transaction has locked the high-water mark too.
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

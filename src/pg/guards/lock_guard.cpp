@@ -51,8 +51,8 @@ void check_column(const ColumnDef* column) {
   foreach (cell, column->constraints) check_constraint(lfirst_node(Constraint, cell));
 }
 
-// The hook checks the foreign keys of a new table, because CREATE TABLE adds foreign keys by ALTER
-// TABLE.
+// check_alter_table() also checks the foreign keys of a new table, because CREATE TABLE runs an
+// ALTER TABLE statement that adds the foreign keys.
 void check_alter_table(const AlterTableStmt* statement) {
   ListCell* cell = nullptr;
   foreach (cell, statement->cmds) {

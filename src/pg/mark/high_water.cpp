@@ -70,18 +70,18 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
   return update;
 }
 
-// Writes a new high-water mark if the mark is less than half of "snowflake.reserve" after the time
-// of `position`. The new high-water mark is "snowflake.reserve" after the time of `position`, but
-// not after the end of the lease.
+// Writes a new high-water mark if less than half of "snowflake.reserve" is left between the time of
+// `position` and the stored mark. The new high-water mark is "snowflake.reserve" after the time of
+// `position`, but not after the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
                      mark_within_lease(layout, position, reserve_ms(), lease_until_ms()));
 }
 
-// Returns whether the session's published limit is still valid and the sequence
-// snowflake.high_water still has the same storage. REQUIRES a relation lock, because locking a
-// relation processes invalidation messages.
+// Returns false if the limit up to which the session may mint ids was withdrawn, or if the sequence
+// snowflake.high_water has new storage. REQUIRES a relation lock, because locking a relation
+// processes invalidation messages.
 bool revalidate(Relation mark) {
   hold.attached = hold.state->limits.is_current(hold.generation) &&
                   mark->rd_rel->relfilenode == hold.mark.storage;
@@ -220,7 +220,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // prevents a second early write of the high-water mark
+  hold.extend_early_at = hold.limit;  // extend_early() is not called again below the limit
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||

@@ -11,14 +11,15 @@
 //  1. The stored high-water mark is never less than the published limit, because the mark is
 //     written and flushed before the limit is published.
 //
-//  2. The shard counters are raised to the high-water mark before a limit is published (release). A
-//     session that claims ids reads the limit (acquire) before the shard counter.
+//  2. The shard counters are raised to the high-water mark before a limit is published. A session
+//     stores the limit with release order. A session that mints ids loads the limit with acquire
+//     order before it reads the shard counter.
 //
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
-//     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. A
-//     session that finds a lowered value of the sequence removes the published limit of ids, and
-//     writes the old value again. When the published limit is removed, the generation number
-//     changes, so that all sessions attach again.
+//     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If a
+//     session finds that the value of snowflake.high_water was lowered, the session removes the
+//     published limit and restores the former value. When the published limit is removed, the
+//     generation number changes, so that all sessions attach again.
 //
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
@@ -36,17 +37,19 @@
 
 namespace snowflake::pg {
 
-// Publishes a limit of ids above `position` (tick and sequence number). If necessary,
-// extend_limit() first writes and flushes a new high-water mark. After extend_limit(), the caller
-// must try again to mint, because the published limit may have been withdrawn in the meantime.
+// Raises the limit up to which sessions may mint ids, so that the limit is above `position` (tick
+// and sequence number). If necessary, extend_limit() first writes and flushes a new high-water
+// mark. After extend_limit(), the caller must try again to mint, because the published limit may
+// have been withdrawn in the meantime.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
-// Writes a new high-water mark if the mark is less than half of "snowflake.reserve" after the time
-// of `position`. The WAL writer flushes the new high-water mark later. If a role has lowered the
-// value of the sequence snowflake.high_water, extend_early() writes and flushes the old value
-// again. The function extend_early() never waits for a lock and never fails. A session also calls
-// extend_early() after its first id, and after an error, to record that calls are no longer
-// refused.
+// Writes a new high-water mark if less than half of "snowflake.reserve" is left between the time of
+// `position` and the stored mark. The WAL writer flushes the new high-water mark later. If a role
+// has lowered the value of the sequence snowflake.high_water, extend_early() writes and flushes the
+// old value again. The function extend_early() never waits for a lock and never fails. A session
+// also calls extend_early() after its first id, and after its first id since an error. An id that
+// was minted shows that calls are no longer refused, and extend_early() records the end of the
+// refusals.
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

@@ -15,8 +15,9 @@ int64_t lost_mark_ms();
 // The DROP hook records a dropped high-water mark even if the session has minted no id.
 void install_drop_hook();
 
-// keep_dropped_mark() records the dropped high-water mark of the transaction before its commit.
-// reset_dropped_mark() runs at the end of each transaction.
+// Before a commit, keep_dropped_mark() records the high-water mark that a DROP command of the
+// transaction has removed. At the end of each transaction, reset_dropped_mark() clears the variable
+// with the removed mark.
 void keep_dropped_mark();
 void reset_dropped_mark();
 

@@ -3,7 +3,7 @@
 //
 // For databases without shared state, only refused calls are counted. PostgreSQL's cumulative
 // statistics are not used, because they reach shared memory only when a session is idle. The server
-// uses the counters of the database to decide which log message to write.
+// also needs the counters of refused calls at once, to log when refusals begin and end.
 #pragma once
 
 #include <atomic>
@@ -28,14 +28,14 @@ struct Refusals {
 struct alignas(64) Statistics {
   std::atomic<int64_t> since_ms;  // time of the last reset
   std::atomic<int64_t> since_us;  // time of the last reset, as time since boot
-  std::atomic<uint64_t> waits;    // waits that are not counted for a shard
+  std::atomic<uint64_t> waits;    // waits that are counted for the database, not for one shard
   std::atomic<uint64_t> waited_us;
   std::atomic<uint64_t> mark_extensions;
   std::atomic<uint64_t> mark_flushes;  // flushes for which a call waited
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
   std::atomic<uint32_t> mark_writers;    // sessions that write or flush the mark
-  std::atomic<int64_t> mark_stalled_us;  // 0: no session writes the mark
+  std::atomic<int64_t> mark_stalled_us;  // 0: no session writes the high-water mark
   std::atomic<uint64_t> commit_waits;
   std::atomic<uint64_t> commit_waited_us;
   LogLimit slow_flush;

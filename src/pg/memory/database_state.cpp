@@ -124,9 +124,10 @@ dsm_segment* make_state() {
   return segment;
 }
 
-// Shard counters are valid for only one layout, so the counters in new shared state must be raised
-// to the high-water mark again. The high-water marks of dropped extensions are recorded outside the
-// shared state of a database. REQUIRES shared_state->lock in exclusive mode.
+// Ends the use of a database's former shared state, which has shard counters for another layout of
+// ids. The shard counters in the new shared state are zero, and must be raised to the high-water
+// mark. The high-water marks of dropped extensions are recorded outside the shared state of a
+// database. REQUIRES shared_state->lock in exclusive mode.
 void end_former_state(DatabaseState& former) {
   postmaster_memory->lost_marks.raise(MyDatabaseId, former.limits.highest_ms());
   end_generation(former);
@@ -277,16 +278,18 @@ void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
                                       state.origin.hash_of_shards(), mark_ms);
 }
 
-// Lets the newest session of the database choose region and shards. Returns the region, and the
-// earliest time for ids of the region, because another database may have used the region before.
-// Other sessions may still mint ids of the former region and shards, but only below the old
-// published limit. REQUIRES shared_state->lock in exclusive mode.
+// If this session started last, sets the region and shards of the database to the settings of this
+// session. Returns the region, and the earliest time for ids of the region, because another
+// database may have used the region before. Other sessions may still mint ids of the former region
+// and shards, but only below the old published limit. REQUIRES shared_state->lock in exclusive
+// mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
   if (leased()) return leased_region_under_lock();
-  // left_ms() is called before record_region_mark(), because record_region_mark() can raise
-  // left_ms() to the database's own high-water mark.
+  // left_ms() returns the greatest high-water mark of the databases that have left the region. The
+  // function left_ms() is called before record_region_mark(), which can record that this database
+  // has left the region.
   const int32_t region = state.origin.region();
   const RegionHold held{region, postmaster_memory->regions.left_ms(region)};
   record_region_mark(state, state.limits.highest_ms());

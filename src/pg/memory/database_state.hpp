@@ -76,10 +76,11 @@ struct alignas(64) DatabaseState {
 
 // find_database_state() returns null if the database has no shared state.
 //
-// find_or_take_database_state() returns null only if most_databases() other databases have shared
-// state. If the shared state has another layout of ids, find_or_take_database_state() replaces the
-// shared state, because the extension may have been created again. REQUIRES a lock on the sequence
-// snowflake.high_water of the extension whose layout the session uses.
+// find_or_take_database_state() returns null only if the number of other databases with shared
+// state has reached the limit, most_databases(). If the shared state has another layout of ids,
+// find_or_take_database_state() replaces the shared state, because the extension may have been
+// created again. REQUIRES a lock on the sequence snowflake.high_water of the extension whose layout
+// the session uses.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -124,7 +125,8 @@ OriginInUse origin_in_use();
 // and shards started before the time `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
-// bind_mark() lets the newest session choose region and shards, and copies the shards to
+// If the session started last, bind_mark() sets the region and shards of the database to the
+// settings of the session. The function bind_mark() copies the shards of the database to
 // owned_shards.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);

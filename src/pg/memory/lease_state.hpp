@@ -3,8 +3,9 @@
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //
 //  - A process must hold shared_state->lock to raise the member `highest` of the lease, or to read
-//    the leased region. The lease worker changes the lease under shared_state->lock, after all
-//    published limits were withdrawn.
+//    the leased region. The lease worker changes the leased region under shared_state->lock. Before
+//    the lease worker gives up a region, the worker withdraws the published limits of all
+//    databases.
 //
 //  - While the server holds a region, `until` of the lease never decreases, and can be read without
 //    a lock.

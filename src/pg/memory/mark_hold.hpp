@@ -23,8 +23,8 @@ struct MarkHold {
 extern MarkHold hold;
 void reset_hold();
 
-// After record_next_claim(), the session's next id calls extend_early(), which records that calls
-// are no longer refused. A session calls record_next_claim() before it raises an error.
+// Makes the session call extend_early() after its next id. A session calls record_next_claim()
+// before it raises an error, so that extend_early() later records the end of the refusals.
 void record_next_claim();
 
 }  // namespace snowflake::pg

@@ -71,8 +71,9 @@ void open_at_start() {
 
 }  // namespace
 
-// PostgreSQL has 64 segments of dynamic shared memory, and 5 more for each process. Databases use
-// at most 4 segments for each process, so that parallel queries also get segments.
+// PostgreSQL has 64 segments of dynamic shared memory, and 5 more for each process. All databases
+// together use at most 4 segments for each process, so that segments of shared memory are left for
+// parallel queries.
 int most_databases() {
   return std::min(int{form.most_databases}, 4 * MaxBackends);
 }

@@ -54,7 +54,7 @@ struct ClockWatch {
   int64_t counter_cost_ns;
   bool counter_is_constant;
   LogLimit stepped_ahead;
-  LogLimit stepped_back;  // for log messages about steps back by at most "snowflake.max_lead"
+  LogLimit stepped_back;  // for messages about a clock set back by at most "snowflake.max_lead"
 };
 
 // All members of LeaseStatus REQUIRE shared_state->lock, except `urgent`.
@@ -87,7 +87,8 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // SharedState contains the state of the server run only if the library is not preloaded.
+  // If the library is not preloaded, the pointer postmaster_memory points to `of_server_run`. If
+  // the library is preloaded, `of_server_run` is not used.
   PostmasterMemory of_server_run;
 };
 

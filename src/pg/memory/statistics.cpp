@@ -17,9 +17,9 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// Returns the common statistics of all databases without shared state. For each cause of refusals,
-// the common statistics have one counter. When a call of another database is refused, the counter
-// starts at 0 again.
+// All databases that have no shared state use one Statistics object, statistics_of_the_rest. For
+// each cause of refusals, statistics_of_the_rest has one counter. When a call of another database
+// is refused, the counter starts at 0 again.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }
@@ -37,8 +37,8 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // A log message reports how many calls were refused since refusals began, so a reset must not
-  // change `count` - `count_before`.
+  // `count` minus `count_before` is the number of calls that were refused since refusals began. The
+  // function reset() must not change the number, because a log message reports the number later.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);

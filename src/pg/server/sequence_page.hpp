@@ -19,9 +19,9 @@ namespace snowflake::pg {
 //
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
-// lower the value with setval(). The commands setval() and ALTER SEQUENCE write the whole tuple
-// again, but do not change the second copy of the mark (witness). The function mark() returns the
-// greater copy, so setval() cannot lower the high-water mark.
+// lower the value with setval(). The commands setval() and ALTER SEQUENCE can change the sequence's
+// value, but keep the second copy (witness) in the tuple. The function mark() returns the greater
+// of the value and the second copy, so setval() cannot lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
@@ -41,11 +41,12 @@ struct SequencePage {
 
   // Returns the greater of the sequence's value and the second copy of the mark (witness).
   int64_t mark() const;
-  // Returns the high-water mark in the page of any sequence, or 0 if the page contains no second
-  // copy of a mark (witness).
+  // Returns the high-water mark in the page of `relation`, or 0 if `relation` is another sequence.
+  // The function mark_of_any() recognizes a high-water mark by its second copy (witness).
   static int64_t mark_of_any(Relation relation);
-  // Writes the sequence's value and the second copy (witness). Both write() and write_mark()
-  // REQUIRE an exclusive lock on the page, and return the LSN of the WAL record.
+  // Writes the high-water mark as the sequence's value and as the second copy (witness). Both
+  // write() and write_mark() REQUIRE an exclusive lock on the page, and return the LSN of the WAL
+  // record.
   XLogRecPtr write_mark(Relation relation, int64_t mark);
 };
 

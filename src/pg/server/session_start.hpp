@@ -1,4 +1,5 @@
-// The start times of sessions show which session started last, even if the clock is stepped.
+// The start times of sessions are measured since boot, so a step of the wall clock does not change
+// the order of the start times.
 #pragma once
 
 #include "core/mint_origin.hpp"
