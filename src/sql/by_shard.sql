@@ -57,8 +57,8 @@ BEGIN
     RAISE EXCEPTION USING
       ERRCODE = 'feature_not_supported',
       MESSAGE = 'this version of PostgreSQL computes hash partitions in an unsupported way',
-      DETAIL = 'In tables that are partitioned by snowflake.by_shard, rows would not be in the partition of their '
-               'shard.',
+      DETAIL =
+        'In tables that are partitioned by snowflake.by_shard, rows would not be in the partition of their shard.',
       HINT = 'Use a version of snowflake that supports this version of PostgreSQL.';
   END IF;
   DROP TABLE snowflake.probe;

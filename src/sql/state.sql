@@ -81,8 +81,9 @@ BEGIN
     RAISE EXCEPTION USING
       ERRCODE = 'feature_not_supported',
       MESSAGE = 'this version of PostgreSQL stores sequences in an unsupported way',
-      DETAIL = pg_catalog.format('A test wrote 20 and 30 to sequence snowflake.high_water, and read %s, %s, %s, %s '
-                                 'and %s. The test then wrote 10 to the sequence, and read %s.',
+      DETAIL = pg_catalog.format(
+        'A test wrote 20 and 30 to sequence snowflake.high_water, and read %s, %s, %s, %s and %s. '
+        'The test then wrote 10 to the sequence, and read %s.',
                                  before, after.last_value, after.log_cnt, after.is_called, next, kept),
       HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
   END IF;
@@ -175,8 +176,8 @@ BEGIN
   IF NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'USAGE') THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('cannot change or delete a row of snowflake.%I', TG_TABLE_NAME),
-      DETAIL = format('The row %s describes ids that were minted. Without this row, the same ids could be minted '
-                      'again.', OLD),
+      DETAIL = format('The row %s describes ids that were minted. '
+                      'Without this row, the same ids could be minted again.', OLD),
       HINT = 'Do not change the row.';
   END IF;
   RETURN CASE TG_OP WHEN 'UPDATE' THEN NEW ELSE OLD END;

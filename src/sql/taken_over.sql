@@ -13,8 +13,8 @@ BEGIN
                       AS taken (seal bigint), snowflake.seal AS own WHERE taken.seal <> own.last_value) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the existing ids have another layout than the settings of this server',
-      DETAIL = format('The settings have layout %s. The comment of sequence snowflake.high_water shows the layout of '
-                      'the ids.',
+      DETAIL = format('The settings have layout %s. '
+                      'The comment of sequence snowflake.high_water shows the layout of the ids.',
                       (SELECT concat(bits, ', tick ', tick_ms, ' ms, epoch ', epoch) FROM snowflake.layout)),
       HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids, '
              'and create the extension again.';

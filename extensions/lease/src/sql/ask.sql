@@ -60,8 +60,8 @@ BEGIN
      request.until_ms NOT BETWEEN request.floor_ms AND 8796093022207 OR
      seal < 0 OR seal / 57500 % 35 = 0 THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'an argument of ask() is out of range',
-      DETAIL = 'A time is in milliseconds since 1970, and less than 2^43. An incarnation (the number of a server '
-               'run) is positive.',
+      DETAIL = 'A time is in milliseconds since 1970, and less than 2^43. '
+               'An incarnation (the number of a server run) is positive.',
       HINT = 'Do not call ask(), which only the lease workers of servers use.';
   END IF;
   IF (request.call = 'acquire' AND coalesce(cardinality(request.regions), 0) NOT BETWEEN 1 AND 64) OR
@@ -99,8 +99,8 @@ BEGIN
       HINT = 'Correct "snowflake.lease_conninfo" of the server.';
   END IF;
   IF term > greatest(own.term, (now_ms + 86400000) << 20) THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the request has a later term than the lease '
-                                                                         'server',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE =
+      'the request has a later term than the lease server',
       DETAIL = format('The request has term number %s. The lease server has term number %s.',
                       term, own.term), HINT = 'Restart the server.';
   END IF;

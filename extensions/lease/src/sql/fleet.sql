@@ -139,11 +139,12 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases and cannot be replaced',
-      DETAIL = format('Region %s is or was leased until %s. The limits of the fleet can no longer change. After a '
-                      'restore, this database relies on the recorded maximum length of leases.',
+      DETAIL = format('Region %s is or was leased until %s. The limits of the fleet can no longer change. '
+                      'After a restore, this database relies on the recorded maximum length of leases.',
                       used.region, snowflake_fleet.from_ms(used.until_ms)),
-      HINT = 'For shorter leases, set "snowflake.lease" of the servers. If no server has minted, you can also wait '
-             'until all leases have ended, run DROP EXTENSION snowflake_fleet, and create the fleet again.';
+      HINT = 'For shorter leases, set "snowflake.lease" of the servers. '
+             'If no server has minted, you can also wait until all leases have ended, run DROP EXTENSION '
+             'snowflake_fleet, and create the fleet again.';
   END IF;
   DELETE FROM snowflake_fleet.region;
   -- Replaces the id of the fleet, so that servers reject a lease server that is restored from an earlier dump. The
@@ -170,9 +171,9 @@ BEGIN
   IF (lease_ms BETWEEN 1000 AND 604800000 AND lead_ms BETWEEN 0 AND 60000 AND new_skew_ms > 0
       AND new_skew_ms * 3 < lease_ms) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'lease, max_lead or max_skew is out of range',
-      DETAIL = format('lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third '
-                      'of the lease).', coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'),
-                      coalesce(max_skew::text, 'null')),
+      DETAIL = format(
+        'lease is %s (1 second to 7 days), max_lead %s (0 to 1 minute), max_skew %s (less than a third of the lease).',
+        coalesce(lease::text, 'null'), coalesce(max_lead::text, 'null'), coalesce(max_skew::text, 'null')),
       HINT = 'Pass the greatest lease, max_lead and max_skew that any server of the fleet will use.';
   END IF;
   INSERT INTO snowflake_fleet.fleet (id, term, lasting, longest_ms, skew_ms)

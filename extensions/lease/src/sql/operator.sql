@@ -55,8 +55,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = '"ahead" is out of range',
       DETAIL = format('"ahead" is %s, and must be 0 to 7 days.',
                       coalesce(ahead::text, 'null')),
-      HINT = 'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example '
-             'ahead => ''2 s''.';
+      HINT =
+        'Pass the sum of "snowflake.max_lead" and "snowflake.reserve" of the server, for example ahead => ''2 s''.';
   END IF;
   RETURN ahead_ms;
 END
@@ -77,10 +77,10 @@ DECLARE
 BEGIN
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the server has not been confirmed as stopped',
-      DETAIL = 'A server that is frozen or has no network can mint until its lease ends. The next server with this '
-               'region would mint the same ids.',
-      HINT = 'Stop the server that holds the lease, and pass holder_is_stopped => true. Or run '
-             'snowflake_fleet.revoke_lease(), and wait until the lease ends.';
+      DETAIL = 'A server that is frozen or has no network can mint until its lease ends. '
+               'The next server with this region would mint the same ids.',
+      HINT = 'Stop the server that holds the lease, and pass holder_is_stopped => true. '
+             'Or run snowflake_fleet.revoke_lease(), and wait until the lease ends.';
   END IF;
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.require_settled();
@@ -113,8 +113,8 @@ BEGIN
   IF confirmed IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'the old lease server has not been confirmed as stopped',
-      DETAIL = 'If the old lease server still runs, it can grant a region a second time. Two servers would then mint '
-               'the same ids.',
+      DETAIL = 'If the old lease server still runs, it can grant a region a second time. '
+               'Two servers would then mint the same ids.',
       HINT = 'Stop the old lease server permanently, and pass old_is_stopped => true.';
   END IF;
 END
@@ -168,8 +168,9 @@ BEGIN
   THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'this database has lost a lease',
       DETAIL = format('Server %s has a lease that this database does not contain.', quote_ident(own.halted_by)),
-      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). If the report of the server '
-                    'is wrong, run snowflake_fleet.remove_server(%L), and repeat this call.', own.halted_by);
+      HINT = format('Run snowflake_fleet.confirm_data_loss(now, old_is_stopped => true). '
+                    'If the report of the server is wrong, run snowflake_fleet.remove_server(%L), and repeat this '
+                    'call.', own.halted_by);
   ELSIF NOT own.halted AND NOT (snowflake_fleet.has_moved()).moved THEN
     RETURN 'Nothing to confirm: this database contains the newest leases.';
   END IF;
@@ -195,8 +196,8 @@ CREATE FUNCTION snowflake_fleet.check_operators_time(now timestamptz) RETURNS vo
 BEGIN
   IF (now BETWEEN clock_timestamp() - interval '15 minutes' AND clock_timestamp() + interval '15 minutes') IS NOT TRUE
   THEN
-    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the clock of the lease server differs from '
-                                                                         'the argument "now"',
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE =
+      'the clock of the lease server differs from the argument "now"',
       DETAIL = format('The clock shows %s. The argument is %s. The difference may be at most 15 minutes.',
                       clock_timestamp(),
                       coalesce(now::text, 'null')),
@@ -228,8 +229,8 @@ BEGIN
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database does not seem to be restored to an older state',
-      DETAIL = 'The database was not moved or copied, and no server has a newer lease. After this call, every server '
-               'would lose its lease.',
+      DETAIL = 'The database was not moved or copied, and no server has a newer lease. '
+               'After this call, every server would lose its lease.',
       HINT = 'If the disk of this server was restored from a snapshot, pass although_healthy => true.';
   END IF;
   now_ms := snowflake_fleet.to_ms(greatest(now, clock_timestamp()));
@@ -266,11 +267,11 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has leases that have not ended',
-      DETAIL = format('The lease that ends last is the lease of %s. A new fleet could lease this region to another '
-                      'server before this lease ends.',
+      DETAIL = format('The lease that ends last is the lease of %s. '
+                      'A new fleet could lease this region to another server before this lease ends.',
                       snowflake_fleet.lease_text(held)),
-      HINT = 'Stop all servers, wait until the leases have ended, and run the command again. Restore a dump into a '
-             'new database.';
+      HINT = 'Stop all servers, wait until the leases have ended, and run the command again. '
+             'Restore a dump into a new database.';
   END IF;
 END
 $$;

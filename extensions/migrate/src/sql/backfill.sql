@@ -42,8 +42,8 @@ BEGIN
       MESSAGE = format('the time zone of column %s.%I is not known', relation, made.attname),
       DETAIL = format('The type of the column is %s%s.',
                       type, CASE WHEN utc THEN ', but utc => true was passed' ELSE '' END),
-      HINT = 'Pass a column of type timestamp with time zone. If a column without time zone contains times in UTC, '
-             'pass utc => true.';
+      HINT = 'Pass a column of type timestamp with time zone. '
+             'If a column without time zone contains times in UTC, pass utc => true.';
   END IF;
   IF NOT EXISTS (SELECT FROM pg_index AS i JOIN pg_class AS c ON c.oid = indexrelid JOIN pg_am AS m ON m.oid = relam
                   WHERE indrelid = relation AND indkey[0] = made.attnum AND indisvalid AND amname = 'btree'
@@ -249,8 +249,9 @@ BEGIN
       '%s WHERE %I IS NULL) AS s, snowflake.layout', created_at, zone, relation, id_column))
       AS a (early bigint, future bigint, timeless bigint, late bigint);
   RAISE NOTICE USING MESSAGE = format('%s rows of table %s got ids with the times of the rows', done, relation),
-    DETAIL = format('%s rows have no id: %s have a time before the epoch, %s have a time in the future, %s have no '
-                    'time, and %s were inserted or changed too late for this call.',
+    DETAIL = format('%s rows have no id: '
+                    '%s have a time before the epoch, %s have a time in the future, %s have no time, and %s were '
+                    'inserted or changed too late for this call.',
                     early + future + timeless + late, early,
                     future, timeless, late),
     HINT = CASE WHEN early + future + timeless + late > 0

@@ -23,8 +23,8 @@ BEGIN
   ELSIF (1::bigint << snowflake.tick_shift(l)) - per_tick < 262144 THEN
     RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
       MESSAGE = format('a script of generator_sql() cannot mint ids of layout %s', l.bits),
-      DETAIL = format('A shard counter has 63 bits: the time bits, and bits that count the ids in a tick. These bits '
-                      'cannot count to %s ids plus 262144.',
+      DETAIL = format('A shard counter has 63 bits: the time bits, and bits that count the ids in a tick. '
+                      'These bits cannot count to %s ids plus 262144.',
                       per_tick),
       HINT = 'Choose a layout with fewer time bits, or with region and shard bits.';
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN

@@ -42,8 +42,8 @@ BEGIN
     RAISE WARNING USING ERRCODE = '01000',
       MESSAGE = 'observe_all() cannot read the ids in some columns',
       DETAIL = format('These columns are: %s.', unread),
-      HINT = 'Find the greatest id in each of these columns, and pass it to observe(). Convert texts and UUIDs with '
-             'functions such as from_base62() and from_uuid().';
+      HINT = 'Find the greatest id in each of these columns, and pass it to observe(). '
+             'Convert texts and UUIDs with functions such as from_base62() and from_uuid().';
   END IF;
 END
 $$;

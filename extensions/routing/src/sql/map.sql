@@ -141,8 +141,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'the map in this database may be older than its copies',
       DETAIL = cause,
-      HINT = 'Run "snowflake-push-map --recover", which reads the copies of the map. If no server has a copy, run '
-             'snowflake_fleet.map_recovered().';
+      HINT = 'Run "snowflake-push-map --recover", which reads the copies of the map. '
+             'If no server has a copy, run snowflake_fleet.map_recovered().';
   END IF;
 END
 $$;
@@ -159,8 +159,8 @@ BEGIN
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has only a copy of the map',
-      DETAIL = format('The copy has version %s. A newer map from the control database would overwrite every change '
-                      'of the copy.',
+      DETAIL = format('The copy has version %s. '
+                      'A newer map from the control database would overwrite every change of the copy.',
                       state.version),
       HINT = 'Change the map in the control database.';
   END IF;
@@ -221,8 +221,9 @@ BEGIN
   ELSIF refused IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string in the map contains an unknown option',
-      DETAIL = format('The option is "%s". Every role that may connect may read the map, so the map must not contain '
-                      'a secret.', left(refused, 30)),
+      DETAIL = format('The option is "%s". '
+                      'Every role that may connect may read the map, so the map must not contain a secret.',
+                      left(refused, 30)),
       HINT = 'Remove the option, or set the option on the machine that connects.';
   END IF;
 END

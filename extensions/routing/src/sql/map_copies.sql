@@ -118,8 +118,8 @@ BEGIN
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('the new map was not made from version %s, which this database has', state.version),
-      DETAIL = format('The new map has version %s, and lacks changes of the map in this database. The control '
-                      'database has lost these changes, for example by a restore.', arrived),
+      DETAIL = format('The new map has version %s, and lacks changes of the map in this database. '
+                      'The control database has lost these changes, for example by a restore.', arrived),
       HINT = 'Run "snowflake-push-map --recover", which reads all copies of the map.';
   END IF;
   PERFORM snowflake_fleet.replace_map(map);

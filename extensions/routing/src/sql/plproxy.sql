@@ -51,8 +51,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'duplicate_function',
       MESSAGE = format('function %s already exists', foreign_one),
       DETAIL = 'This database already has cluster functions of PL/Proxy that snowflake did not create.',
-      HINT = 'Drop these cluster functions, or change them so that they return the rows of '
-             'snowflake_fleet.partitions().';
+      HINT =
+        'Drop these cluster functions, or change them so that they return the rows of snowflake_fleet.partitions().';
   END IF;
   -- Another role that owns the schema plproxy or its functions could change the functions at any time.
   SELECT o.what, r.rolname INTO other
@@ -65,8 +65,8 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('%s belongs to role %s', other.what, quote_ident(other.rolname)),
-      DETAIL = 'PL/Proxy runs the functions in the schema plproxy with the rights of the role that calls a PL/Proxy '
-               'function.',
+      DETAIL =
+        'PL/Proxy runs the functions in the schema plproxy with the rights of the role that calls a PL/Proxy function.',
       HINT = 'Call use_plproxy() as the owner of the schema plproxy and its functions, or give both to your role '
              'with ALTER ... OWNER TO.';
   END IF;

@@ -162,8 +162,8 @@ BEGIN
   IF EXISTS (SELECT FROM pg_index WHERE indrelid = parent AND indisunique) THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('table %s has a primary key or a unique constraint', parent),
-      DETAIL = 'PostgreSQL does not support keys over foreign tables. The tables of the shards can still have '
-               'primary keys and unique constraints.',
+      DETAIL = 'PostgreSQL does not support keys over foreign tables. '
+               'The tables of the shards can still have primary keys and unique constraints.',
       HINT = 'Drop the primary key or the unique constraint in this database.';
   END IF;
 END
@@ -192,8 +192,9 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
       MESSAGE = format('partition %s was not created by use_postgres_fdw()', odd.partition),
-      DETAIL = format('The partition has modulus %s, foreign server %s and table %s.%s. The partition must have '
-                      'modulus %s, server %s and table %s.', odd.modulus, coalesce(odd.srvname, '(none)'),
+      DETAIL = format('The partition has modulus %s, foreign server %s and table %s.%s. '
+                      'The partition must have modulus %s, server %s and table %s.',
+                      odd.modulus, coalesce(odd.srvname, '(none)'),
                       coalesce(odd.options ->> 'schema_name', '(none)'),
                       coalesce(odd.options ->> 'table_name', '(none)'), shards,
                       snowflake_fleet.fdw_server_name(odd.shard), replace(remote, '%s', odd.shard::text)),

@@ -32,8 +32,9 @@ BEGIN
   IF owners IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('the schemas of shards %s have several owners', shards),
-      DETAIL = format('The owners are %s. A statement of alter_shards() could call a function of one schema owner '
-                      'with the rights of another schema owner.', owners),
+      DETAIL = format('The owners are %s. '
+                      'A statement of alter_shards() could call a function of one schema owner with the rights of '
+                      'another schema owner.', owners),
       HINT = 'Give these schemas to one role, or pass shards whose schemas have one owner.';
   END IF;
   RETURN QUERY
@@ -100,8 +101,8 @@ BEGIN
   IF EXISTS (SELECT FROM unnest(others) AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o)) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_schema_name',
       MESSAGE = 'the statement drops objects outside of the schema',
-      DETAIL = format('The statement may drop only tables of schema %I, but no temporary tables and no partitions in '
-                      'other schemas.',
+      DETAIL = format(
+        'The statement may drop only tables of schema %I, but no temporary tables and no partitions in other schemas.',
                       schema),
       HINT = 'Drop the other objects with separate statements, and write their names with a schema.';
   END IF;

@@ -246,8 +246,8 @@ BEGIN
   IF locks > room THEN
     RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
       MESSAGE = format('%s schemas are too many for one transaction', upper(shards) - lower(shards)),
-      DETAIL = format('The transaction would hold about %s locks. "max_locks_per_transaction" and "max_connections" '
-                      'leave room for %s locks.', locks, room),
+      DETAIL = format('The transaction would hold about %s locks. '
+                      '"max_locks_per_transaction" and "max_connections" leave room for %s locks.', locks, room),
       HINT = 'Pass commit_each => true outside of a transaction block, or pass fewer shards.';
   END IF;
 END
