@@ -132,13 +132,13 @@ for my $function (qw(shard_of sequence_of time_of min_id max_id)) {
 }
 aim("CPU time of `$_`, relative to `id::text`", '<=', 1.5, $samples->ratio('outside', [$_, 'ns'], ['id::text', 'ns'])) for qw(to_base62 to_base32);
 aim('CPU time of `to_uuid`, relative to `min_id`', '<=', 1.2, $samples->ratio('outside', ['to_uuid', 'ns'], ['min_id', 'ns']));
-aim('time of INSERT … SELECT with `next_id`, relative to ids in the query', '<=', 1.05,
+aim('time of INSERT … SELECT with `next_id`, relative to a query that contains the ids', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']));
-aim('CPU time of INSERT … SELECT with `next_id`, relative to ids in the query', '<=', 1.05,
+aim('CPU time of INSERT … SELECT with `next_id`, relative to a query that contains the ids', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: next_id', 'CPU ns a row'], ['INSERT: supplied', 'CPU ns a row']));
-aim('WAL of INSERT … SELECT with `next_id`, relative to ids in the query', '<=', 1.001,
+aim('WAL of INSERT … SELECT with `next_id`, relative to a query that contains the ids', '<=', 1.001,
   $samples->ratio('insert', ['INSERT: next_id', 'WAL bytes a row'], ['INSERT: supplied', 'WAL bytes a row']));
-aim("$$_[0] of COPY with `next_id`, relative to ids in the rows", '<=', $$_[2],
+aim("$$_[0] of COPY with `next_id`, relative to rows that contain the ids", '<=', $$_[2],
   $samples->ratio('insert', ['COPY: next_id', $$_[1]], ['COPY: supplied', $$_[1]]))
   for ['CPU time', 'CPU ns a row', 1.05], ['WAL', 'WAL bytes a row', 1.01];
 aim('allocations of the core for each id', '<=', 0, $samples->of('core', 'id_own/threads:1', 'allocations an item'));
@@ -502,9 +502,9 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   my ($first, $their_first) = map { $samples->median('first', $_, 'statement, us') } 'next_id', 'nextval cache 1';
   my @said_of = (
     "An id of `snowflake.next_ids(shard, 1000)` takes @{[number($samples->median('call', 'next_ids(1000)', 'ns an id'))]} ns.",
-    "INSERT … SELECT of @{[$text{load_rows}]} rows with the default takes @{[number($load)]} times as long as with ids in the query, and writes @{[number($wal)]} times as much WAL.");
+    "INSERT … SELECT of @{[$text{load_rows}]} rows with the default takes @{[number($load)]} times as long as an INSERT of rows that contain ids, and writes @{[number($wal)]} times as much WAL.");
   my ($copy) = $samples->ratio('insert', ['COPY: next_id', 'CPU ns a row'], ['COPY: supplied', 'CPU ns a row']);
-  push @said_of, "COPY with the default takes @{[number($copy)]} times the CPU time of COPY with ids in the rows." if $copy;
+  push @said_of, "COPY with the default takes @{[number($copy)]} times the CPU time of a COPY of rows that contain ids." if $copy;
   push @said_of, "Sixteen clients get @{[number($crowd)]} times as many ids per second from one shard as from one sequence." if $crowd;
   push @said_of, "The first statement of a session with `next_id()` takes @{[number($first / $their_first)]} times as long as with `nextval()`." if $first && $their_first;
   $text{readme_loads} = join ' ', @said_of;
