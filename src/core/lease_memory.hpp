@@ -1,5 +1,5 @@
-// The lease state of a server contains its incarnation (server run) and the effects of the lease
-// server's answers.
+// The lease state of a server contains a number that identifies the server run (incarnation), and
+// the region and times that the lease server has granted.
 //
 // The lease state is in the postmaster's memory, and survives a crash of a backend. After a
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
@@ -129,9 +129,9 @@ class BasicLeaseMemory {
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
-    // cleared. The member `highest_` shows up to which time the old incarnation has minted ids. If
-    // `highest_` were cleared first and the worker were killed, the old incarnation could lease the
-    // region again and repeat ids.
+    // cleared. The member `highest_` is the latest time up to which the old server run may have
+    // minted ids. If `highest_` were cleared first and the worker were killed, the old incarnation
+    // could lease the region again and repeat ids.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

@@ -120,8 +120,8 @@ class BasicLimits {
     raise_to(highest_ms_, stored_ms);
   }
 
-  // Records that the stored high-water mark is now `mark_ms`. The caller must flush the high-water
-  // mark to disk before it publishes a limit. REQUIRES the page lock.
+  // Records that the stored high-water mark is now `mark_ms`. Before sessions may mint ids up to
+  // this mark, the caller must flush the mark to disk. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
   // Raises the shard counters to the start of the region in this database. If reopen() did not

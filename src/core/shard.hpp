@@ -148,8 +148,8 @@ class alignas(64) Shard {
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
-  // Returns the last position that was claimed, or that was skipped when the shard counter was
-  // raised.
+  // Returns the value of the shard counter: no later id of the shard has this time and sequence
+  // number, or earlier ones.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters statistics;

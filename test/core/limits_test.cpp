@@ -261,8 +261,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// The time of each limit encodes its generation, so the test detects a session that uses a limit of
-// another generation.
+// From the time of each limit, the test computes in which generation the limit was published. The
+// test detects a session that uses a limit of another generation.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

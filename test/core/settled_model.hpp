@@ -112,10 +112,10 @@ class interrupted_atomic {
 
 namespace stepped {
 
-// Counts through all schedules with a limited number of preemptions and spurious failures. A
-// schedule decides which simulated session (actor) makes each step, and which compare-and-swaps
-// fail spuriously. A preemption is a switch to another actor although the last actor could
-// continue.
+// Tries all schedules with a limited number of preemptions, and of compare-and-swaps that fail
+// spuriously. A schedule decides which simulated session (actor) makes each step, and which
+// compare-and-swaps fail spuriously. A preemption is a switch to another actor although the last
+// actor could continue.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}

@@ -1,5 +1,6 @@
-// Models a shard as pairs of tick (time unit) and sequence number, which advance one id at a time.
-// The model of a shard shares no code with the implementation.
+// A simple model of a shard. The newest id is a pair of a time unit (tick) and a sequence number,
+// and the model mints one id after the other. The model of a shard shares no code with the
+// implementation.
 #pragma once
 
 #include <compare>

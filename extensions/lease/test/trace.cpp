@@ -1,6 +1,7 @@
-// Prints random lease requests with the answers of a C++ model, one request per line: trace SEED
-// STEPS. A test compares the answers of the C++ model with the answers of the SQL functions. The
-// times of requests are close together, so that many requests come near the end of a lease.
+// Usage: trace SEED STEPS. Prints STEPS random lease requests with the answers of a C++ model, one
+// request per line. A test compares the answers of the C++ model with the answers of the SQL
+// functions. The times of requests are close together, so that many requests come near the end of a
+// lease.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>

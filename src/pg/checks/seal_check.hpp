@@ -73,8 +73,8 @@ inline void require_seal(SealUse use = SealUse::ids) {
     require_seal_slowly(use);
 }
 
-// Returns false without waiting if the stored layout (seal) is locked, for example by DROP
-// EXTENSION.
+// If DROP EXTENSION or another command has locked the stored id layout, returns false instead of
+// waiting.
 bool try_require_seal();
 
 }  // namespace snowflake::pg

@@ -26,7 +26,7 @@ void check_clock();
 void check_clock_error();
 
 // Returns whether the clock has jumped ahead by more than "snowflake.max_forward_jump" since the
-// clock base was recorded.
+// server started, or since accept_clock() was called.
 bool clock_jumped_ahead();
 void accept_clock();
 // Compares a stored high-water mark with the clock, because a stored mark can show that the clock

@@ -72,8 +72,8 @@ Next check_server(Attachment& a) {
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
-  // If a state prevents minting, the session reads the stored layout (seal). The end of the
-  // layout's time range must be reported before a jump of the clock.
+  // If a state prevents minting, the session reads the stored layout (seal). If the id layout has
+  // no more times, and the clock has also jumped, the error must name the layout.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }

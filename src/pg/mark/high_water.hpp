@@ -24,11 +24,10 @@
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //
-//  5. If the stored mark is more than max_lead ahead of the clock, no shard counter is raised to
-//     the mark, and no mark or limit is written. If the stored high-water mark is more than
-//     max_lead ahead of the clock, calls that mint wait for the clock. A wrong high-water mark has
-//     no effect on ids if set_mark() lowers the mark before any shard counter is raised to the
-//     mark.
+//  5. If the stored high-water mark is more than max_lead ahead of the clock, calls that mint wait
+//     for the clock. Until then, no shard counter is raised, and nothing is written. A wrong
+//     high-water mark has no effect on ids if set_mark() lowers the mark before any shard counter
+//     is raised to the mark.
 #pragma once
 
 #include <cstdint>

@@ -131,8 +131,8 @@ BEGIN
   END LOOP;
   every := (SELECT coalesce(jsonb_agg(s), '[]') FROM snowflake_fleet.sequences_of(schema) AS s);
   -- RESTART gives the sequence a new file, so a rollback restores the old file. RESTART also discards the numbers that
-  -- sessions have cached. The function setval() sets the sequence to its maximum, or to its minimum if the sequence
-  -- descends, so that nextval() fails.
+  -- sessions have cached. To make nextval() fail, setval() then sets the sequence to its end: its maximum, or its
+  -- minimum if the sequence descends.
   FOR this IN SELECT * FROM jsonb_to_recordset(every) AS s (name name, bound bigint) LOOP
     EXECUTE format('ALTER SEQUENCE %I.%I RESTART %s NO CYCLE', schema, this.name, this.bound);
     PERFORM setval(format('%I.%I', schema, this.name), this.bound, true);

@@ -55,7 +55,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'duplicate_table',
       MESSAGE = format('relation %s already exists', place),
       DETAIL = format('The relation is not the partition %s of table %s.', bounds, parent),
-      HINT = 'Rename the relation, or attach the relation to the table as this partition.';
+      HINT = 'Rename this relation, or attach it to the table as the partition that the detail names.';
   END IF;
 END
 $$;

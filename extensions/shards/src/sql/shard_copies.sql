@@ -102,7 +102,7 @@ BEGIN
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
                   WHERE attempt = 2) AS t USING (statement);
-    -- Tables with different owners are different, so unlike() does not compare them a second time.
+    -- If the two tables have different owners, they are different, and a second comparison is not needed.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;
