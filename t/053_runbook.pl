@@ -163,7 +163,8 @@ sub messages_of_source
 	$source =~ s/"\n\s*"//g;
 	my @found = map { s/\\"/"/gr } $source =~ /errmsg\("((?:[^"\\]|\\.)*)"/g;
 	my ($refusal) = grep { /^snowflake refuses/ } @found;
-	my @whats = slurp_file("$FindBin::RealBin/../src/pg/errors/cause.cpp") =~ /\{"\w+",\s*"([^"]+)"/g;
+	my $causes = slurp_file("$FindBin::RealBin/../src/pg/errors/cause.cpp") =~ s/"\n\s*"//gr;
+	my @whats = $causes =~ /\{"\w+",\s*"([^"]+)"/g;
 	@found = map { s/%(?:lld|llu|s)(?: ms)?/\x{2026}/gr } grep { !/^snowflake refuses/ } @found;
 	return (@found, map { ": $_" } @whats);
 }

@@ -55,10 +55,11 @@ BEGIN
   PERFORM snowflake_sql.check_shard(shard);
   IF sequence < 0 OR sequence > {{LAST_SEQUENCE}} THEN
     PERFORM snowflake_sql.refuse_argument('22023', format('sequence %s is out of range', sequence),
-      'Layout {{BITS}} has sequence numbers 0 to {{LAST_SEQUENCE}}.', 'Pass a sequence number that the layout has.');
+      'Layout {{BITS}} has sequence numbers 0 to {{LAST_SEQUENCE}}.',
+      'Pass a sequence number from 0 to {{LAST_SEQUENCE}}.');
   ELSIF region < 0 OR region > {{LAST_REGION}} THEN
     PERFORM snowflake_sql.refuse_argument('22023', format('region %s is out of range', region),
-      'Layout {{BITS}} has regions 0 to {{LAST_REGION}}.', 'Pass a region of the layout.');
+      'Layout {{BITS}} has regions 0 to {{LAST_REGION}}.', 'Pass a region number of the layout.');
   END IF;
   RETURN (last_of_tick - {{BELOW_MASK}}) | (region::bigint << {{REGION_SHIFT}}) | (shard::bigint << {{SEQUENCE_BITS}})
     | sequence;
