@@ -31,7 +31,7 @@ my %refused = (
 $node->refuses($_, \%refused, "a Citus node with the default settings refuses: $_") foreach
   'SELECT snowflake.next_id(5)', 'SELECT snowflake.next_ids(5, 10)', 'INSERT INTO t (n) VALUES (1)',
   'ALTER TABLE t ADD COLUMN other bigint DEFAULT snowflake.next_id(5)';
-is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|Citus node with the default region and shards', 'health shows that the Citus node has no region of its own');
+is($node->safe_psql('postgres', 'SELECT minting, reason FROM snowflake.health'), 'f|this Citus node has the default region and shards', 'health shows that the Citus node has no region of its own');
 is($node->safe_psql('postgres', "SELECT snowflake.shard_of(snowflake.make_id('2026-01-01', 7, 0))"), '7', 'a Citus node with the default settings decodes');
 $node->append_conf('postgresql.conf', "snowflake.region = 1\n");
 $node->restart;

@@ -11,8 +11,8 @@ BEGIN
     RAISE EXCEPTION USING
       ERRCODE = 'duplicate_schema',
       MESSAGE = 'schema "snowflake" already exists',
-      DETAIL = 'CREATE EXTENSION creates the schema itself. pgEdge''s extension of the same name leaves '
-               'a schema "snowflake" behind when it is dropped.',
+      DETAIL = 'CREATE EXTENSION creates the schema itself. '
+               'When pgEdge''s extension of the same name is dropped, it leaves a schema "snowflake" behind.',
       HINT = 'Drop or rename the schema.';
   END IF;
 END

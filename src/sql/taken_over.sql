@@ -16,8 +16,8 @@ BEGIN
       DETAIL = format('The settings have layout %s. '
                       'The comment of sequence snowflake.high_water shows the layout of the ids.',
                       (SELECT concat(bits, ', tick ', tick_ms, ' ms, epoch ', epoch) FROM snowflake.layout)),
-      HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids, '
-             'and create the extension again.';
+      HINT = 'Set "snowflake.layout", "snowflake.tick" and "snowflake.epoch" to the layout of the ids. '
+             'Then create the extension again.';
   END IF;
   PERFORM setval('snowflake.high_water', greatest(taken.last_value, own.last_value))
      FROM snowflake_sql.high_water AS taken, snowflake.high_water AS own WHERE taken.is_called;

@@ -107,7 +107,7 @@ void error_count_null() {
 
 void error_sequence_range(int sequence) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                  errmsg("sequence %d is out of range", sequence),
+                  errmsg("sequence number %d is out of range", sequence),
                   errdetail("Layout %s has sequence numbers 0 to %llu.", layout_bits_text(layout),
                             static_cast<unsigned long long>(layout.sequence_mask())),
                   errhint("Pass a sequence number from 0 to %llu.",

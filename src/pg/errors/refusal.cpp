@@ -37,7 +37,7 @@ constexpr RefusalText kTable[kBlockers] = {
      "again."},
     {Blocker::node_without_origin, Cause::not_owned, kState,
      "this Citus node would mint the same ids as other nodes",
-     "Citus node with the default region and shards",
+     "this Citus node has the default region and shards",
      "Set \"snowflake.region\" or \"snowflake.owned_shards\" to a different value on each node, "
      "reload, and connect again."},
     {Blocker::read_only_by_default, Cause::read_only, ERRCODE_READ_ONLY_SQL_TRANSACTION,

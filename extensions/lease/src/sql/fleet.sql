@@ -68,8 +68,8 @@ DECLARE
 BEGIN
   IF pg_is_in_recovery() THEN
     RAISE EXCEPTION USING ERRCODE = 'read_only_sql_transaction', MESSAGE = 'the lease server is a standby',
-      HINT = 'Connect to the primary server: list all hosts and add target_session_attrs=read-write to '
-             '"snowflake.lease_conninfo".';
+      HINT = 'Connect to the primary server. '
+             'In "snowflake.lease_conninfo", list all hosts, and add target_session_attrs=read-write.';
   END IF;
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state',

@@ -54,8 +54,8 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('this server can mint new ids for shard %s', wanted_shard),
       DETAIL = 'Because the id layout has no regions, the ids of old rows need a shard in which no server mints.',
-      HINT = 'Choose a shard without ids, remove the shard from "snowflake.owned_shards" on every server, reload the '
-             'configuration, and connect again.';
+      HINT = 'Choose a shard without ids, and remove it from "snowflake.owned_shards" on every server. '
+             'Then reload the configuration, and connect again.';
   END IF;
 END
 $$;

@@ -244,8 +244,8 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('table %s is not copied completely by subscription %I', this.name, subscription),
-      DETAIL = 'The subscription does not have the table, or its publication has a row filter or a column list, or '
-               'omits an operation.',
+      DETAIL = 'The subscription does not have the table, or does not receive all its rows. '
+               'The publication must not have a row filter or a column list, or omit an operation.',
       HINT = 'Publish the whole table, let the subscription copy the table, and call fence_shard() again.';
   END IF;
   IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN

@@ -67,8 +67,8 @@ BEGIN
       MESSAGE = format('%s belongs to role %s', other.what, quote_ident(other.rolname)),
       DETAIL =
         'PL/Proxy runs the functions in the schema plproxy with the rights of the role that calls a PL/Proxy function.',
-      HINT = 'Call use_plproxy() as the owner of the schema plproxy and its functions, or give both to your role '
-             'with ALTER ... OWNER TO.';
+      HINT = 'Call use_plproxy() as the owner of the schema plproxy and of its functions. '
+             'Or change their owner with ALTER ... OWNER TO.';
   END IF;
 END
 $$;

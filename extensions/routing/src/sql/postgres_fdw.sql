@@ -70,8 +70,8 @@ BEGIN
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
       MESSAGE = format('foreign server %s belongs to role %s', this.srvname, quote_ident(this.rolname)),
-      DETAIL = 'The owner of the foreign server could change its connection options, and receive the rows and '
-               'passwords of other roles.',
+      DETAIL = 'The owner of the foreign server could change its connection options. '
+               'This role would then receive the rows and passwords of other roles.',
       HINT = 'Drop the foreign server, call this procedure as its owner, or change the owner with ALTER SERVER ... '
              'OWNER TO.';
   END IF;

@@ -20,8 +20,8 @@ BEGIN
       MESSAGE = format('some of the shards %s have no schema', shards),
       DETAIL = format('These schemas do not exist: %s.',
                       CASE WHEN length(missing) > 200 THEN left(missing, 200) || ' ...' ELSE missing END),
-      HINT = format('Call alter_shards() separately for each range whose schemas exist, %s, or create the missing '
-                    'schemas with create_shards().',
+      HINT = format('Call alter_shards() separately for each range of schemas that exist: %s. '
+                    'Or create the missing schemas with create_shards().',
                     coalesce(present, '{}'));
   END IF;
   -- If the schemas of the shards had several owners, a statement of alter_shards() could call one owner's function with

@@ -284,8 +284,8 @@ BEGIN
       RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
         MESSAGE = format('schema %s contains objects that cannot be copied', template),
         DETAIL = problems,
-        HINT = 'Move these objects to another schema, or pass partial => true and create these objects for each shard '
-               'yourself.';
+        HINT = 'Move these objects to another schema. '
+               'Or pass partial => true, and create these objects for each shard yourself.';
     END IF;
   END IF;
   IF NOT commit_each THEN

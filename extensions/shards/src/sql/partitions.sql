@@ -47,8 +47,8 @@ BEGIN
               WHERE conrelid = parent AND contype = 'f' AND NOT pg_has_role(c.relowner, home.relowner, 'USAGE')) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('a foreign key of table %s refers to a table of another owner', parent),
-      DETAIL = 'Attaching a partition would run code of the referenced table''s owner with the rights of the '
-               'partitioned table''s owner.',
+      DETAIL = 'To attach a partition, PostgreSQL runs code of the referenced table''s owner. '
+               'This code would have the rights of the partitioned table''s owner.',
       HINT = 'Give both tables to one role, or drop the foreign key.';
   END IF;
   IF to_regclass(place) IS NOT NULL THEN
@@ -132,8 +132,8 @@ BEGIN
     AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('step "%s" or number of steps %s is invalid', step, ahead),
-      DETAIL = 'The step must be 1, 2, 3, 4 or 6 months, whole years, 7 days, 1 day, or a '
-               'number of minutes that divides a day. "ahead" must be 0 to 1000.',
+      DETAIL = 'The step must be 1, 2, 3, 4 or 6 months, whole years, 7 days, 1 day, or minutes that divide a day. '
+               '"ahead" must be 0 to 1000.',
       HINT = 'Pass a step such as ''1 month'', ''7 days'' or ''6 hours'', and up to 1000 steps.';
   END IF;
 END

@@ -54,7 +54,7 @@ DECLARE
 BEGIN
   PERFORM snowflake_sql.check_shard(shard);
   IF sequence < 0 OR sequence > {{LAST_SEQUENCE}} THEN
-    PERFORM snowflake_sql.refuse_argument('22023', format('sequence %s is out of range', sequence),
+    PERFORM snowflake_sql.refuse_argument('22023', format('sequence number %s is out of range', sequence),
       'Layout {{BITS}} has sequence numbers 0 to {{LAST_SEQUENCE}}.',
       'Pass a sequence number from 0 to {{LAST_SEQUENCE}}.');
   ELSIF region < 0 OR region > {{LAST_REGION}} THEN
