@@ -391,7 +391,8 @@ class Chaos:
         for key, names in may.items():
             if rows.get(key) not in names:
                 wrong.append(f"{key} is {rows.get(key)}, and may be {names}")
-        # A row is wrong if the transaction that inserted the row was rolled back.
+        # Reports every row that has no entry in the journals of the writers. The transaction of the row was rolled
+        # back, so a reader must not see the row.
         wrong += [f"of nobody: {key}" for key in rows if key not in may]
         old = there.run(f"SELECT count(*), count(DISTINCT name) FROM {SCHEMA}.users WHERE name LIKE 'old:%'")[0]
         columns = {name for name, in there.run(f"SELECT attname::text FROM pg_attribute WHERE attrelid = '{SCHEMA}.users'::regclass AND NOT attisdropped")}

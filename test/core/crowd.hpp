@@ -2,9 +2,10 @@
 // clock and the limit of ids. Claimers can be threads or processes, because all their data can be
 // in shared memory.
 //
-// The conductor first raises all shard counters to the floor, which is a position beyond the
-// current limit. Then the conductor publishes a higher limit. The positions between the old limit
-// and the floor are a gap, which must stay unused.
+// The conductor moves the limit, below which claimers mint ids. The conductor first raises all
+// shard counters to a value above the old limit. After raising the shard counters, the conductor
+// publishes a higher limit of ids. Claimers must not mint ids in the gap between the old limit and
+// the raised shard counters.
 #pragma once
 
 #include <atomic>
@@ -75,7 +76,8 @@ inline void claim_ids(Stage& stage, Journal& journal, const Plan& plan, Random r
   const Layout& layout = plan.layout;
   while (!stage.go.load(std::memory_order_acquire)) give_way();
   for (uint64_t used = 0; used < plan.quota && !stage.stop.load(std::memory_order_relaxed);) {
-    // Most claims use shard counter 0, which the shards 0 and 2 share.
+    // Six of eight requests for ids use the shards 0 and 2, which share the shard counter 0. The
+    // test has only two shard counters.
     constexpr uint32_t shards[] = {0, 2, 0, 2, 0, 2, 1, 3};
     const uint32_t shard = shards[random.below(8)];
     Counter& counter = stage.counters[counter_of(shard)];

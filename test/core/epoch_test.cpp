@@ -77,8 +77,8 @@ TEST(Epoch, RefusesFormatsThatDependOnASetting) {
     EXPECT_FALSE(parse_epoch(text).valid) << text;
 }
 
-// The C library formats the dates of 40,000 days from 1970. For each date, parse_epoch() must
-// return the right time.
+// For each of the first 40,000 days since 1970, the C library writes the date as text. The function
+// parse_epoch() must convert each text to the time at which the day begins.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

@@ -258,8 +258,8 @@ void World::ask(size_t number) {
   request.newest = mine.newest;
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
-  // A request contains the number (nonce) of the last granted request. If a request lacks the nonce
-  // of the last granted request, the lease server treats the sender as a copy.
+  // A request contains the number (nonce) of the last granted request. If a request contains a
+  // wrong nonce, the lease server assumes that a copy of the server has sent the request.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -277,8 +277,9 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // Without the rule forget_then_read, sessions could claim ids after the server has read its
-    // highest limit.
+    // The rule forget_then_read requires that a server clears its region before it reads the
+    // highest published limit of ids. Without the rule, sessions could mint ids above the limit
+    // that the server reports.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -325,9 +326,9 @@ void World::receive(const SentAnswer& sent) {
       return;
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
-      // Without the rule lost_is_new, a server that has lost its region keeps its incarnation
-      // (server run). If the server's old lease ends later than its new lease, the server uses the
-      // old end.
+      // By the rule lost_is_new, a server that has lost its lease draws a new number (incarnation)
+      // before it requests a new lease. Without the rule lost_is_new, the server continues to use
+      // the end of the lost lease if the new lease ends earlier.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

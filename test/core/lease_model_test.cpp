@@ -2,7 +2,8 @@
 // ascend within a server run (incarnation), and are greater than ids that observe() has accepted.
 // When the faults of a random schedule have ended, every server must mint ids again.
 //
-// The environment variable SNOWFLAKE_LEASE_SCHEDULES sets the number of schedules.
+// The environment variable SNOWFLAKE_LEASE_SCHEDULES sets the number of random schedules that the
+// test runs.
 #include "lease_world.hpp"
 
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@ namespace {
 constexpr int32_t kMistaken = 99;
 }  // namespace
 
-// A server whose configuration file was copied from another server requests a region of the other
-// server.
+// Simulates a server whose configuration file was copied. The wrongly configured server requests a
+// region that belongs to another server.
 void World::mistake() {
   LeaseRequest request{};
   request.call = LeaseCall::acquire;

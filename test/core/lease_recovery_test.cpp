@@ -43,8 +43,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The holder of a lease repeats its request because the first answer was lost. Later, a copy of
-  // the server that holds the lease sends a renewal of the lease.
+  // The server repeats its renewal because the first answer was lost. After the repeated renewal, a
+  // copy of the server also requests a renewal. The lease server must refuse the copy.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -72,8 +72,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The first server has cleared its region in memory before the answer arrives. The late answer
-    // must not set the region again.
+    // Before the answer to its renewal arrives, the first server has cleared the region number in
+    // its shared memory. The late answer must not set the region again.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -110,8 +110,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
 }
 
 // A restored lease server no longer contains the newest leases, and uses their numbers again for
-// new leases. If a server gives back a lease that the lease server no longer contains, a new lease
-// with the same number must not end.
+// new leases. If a server gives back a lost lease, the lease server must refuse the request. A new
+// lease with the number of the lost lease must continue.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);

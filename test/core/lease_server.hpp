@@ -18,8 +18,9 @@
 //     "snowflake.reserve" and max_skew. If a server continues its lease after a recovery, the
 //     region's `floor` becomes the start of the continued lease.
 //
-//  3. The lease of a new holder begins (`floor`) after all ids of the region's earlier holders. A
-//     server that holds a region mints only ids before the end (`until`) of its lease.
+//  3. A new lease begins (`floor`) after the times of all ids that other servers minted in the
+//     region before. A server that holds a region mints only ids before the end (`until`) of its
+//     lease.
 //
 //  4. The `until` of a region is at least the end of every grant of this region, even if the lease
 //     server has lost the grant: see confirm_data_loss(). No grant is longer than longest_ms.
@@ -61,7 +62,7 @@ struct FleetState {
   int64_t adopt_ms;       // earlier leases ended; 0: all
 };
 
-// Returns the number of a new term. A term is the time between two recoveries of the lease server.
+// Returns a number for a new term, which is the time between two recoveries of the lease server.
 // Later terms have greater numbers. The 20 bits of `salt` distinguish two recoveries of the lease
 // server in the same millisecond.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
@@ -113,20 +114,22 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
   return result;
 }
 
-// Returns the time from which the lease server may grant a free region. After a server has given a
-// region back, the end (`until`) of the region may be ahead of the clock by the server's
-// "snowflake.reserve". If a returned region ends more than kGivenBackAheadMs ahead of the clock,
-// the clock of the last holder was probably wrong. The lease server grants a returned region only
-// if its `until` is at most kGivenBackAheadMs ahead of the clock.
+// Returns the time from which the lease server may grant a free region. When a server gives a
+// region back, the end of its lease (`until`) becomes the time up to which the server may have
+// minted ids. The end of the returned lease may be in the future by the server's
+// "snowflake.reserve". The lease server may grant a returned region up to kGivenBackAheadMs before
+// the end of the returned lease. If the end is further in the future, the clock of the server that
+// returned the region was probably wrong.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// Chooses a free region for the server that requests a lease. The lease server prefers the region
-// that was given back last, if the server can mint ids in this region at once. The lease server's
-// second choice is the region that has been unused for the longest time.
+// Chooses a free region for the server that requests a lease. The first choice is the returned
+// region with the newest lease among the regions whose leases have ended. In the chosen region, the
+// requesting server can mint ids at once. The second choice is the region that has been unused for
+// the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -180,12 +183,12 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// Returns true if a lease that was granted before a recovery may continue. A lease that ends after
-// `adopt_ms` (a time after the recovery) is the newest lease of its region. The region's next lease
-// begins only after the end of the newest lease. A server that requests a renewal before the
-// recovery may give the region back before the request arrives. The function decide() therefore
-// answers term_over to a request of an earlier term. A lease that an operator has revoked does not
-// continue.
+// Returns true if a lease that was granted before a recovery may continue. A lease continues only
+// if it ends after the time `adopt_ms`. At the recovery, the lease had not ended, so no other
+// server can hold a newer lease of the region. A renewal that was sent before the recovery may
+// arrive after the server has given its region back. If a renewal has the number of an earlier
+// recovery (term), the function decide() answers term_over, and the server must send a new renewal.
+// A lease that an operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -311,8 +314,8 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
 }
 
 // Returns true if the lease server's clock is more than max_skew behind `newest_ms`, the time of
-// the newest answer. Administrators cannot call functions such as confirm_dead() while the clock is
-// behind.
+// the newest answer. If clock_is_behind() returns true, functions for administrators such as
+// confirm_dead() raise an error.
 constexpr bool clock_is_behind(const FleetState& fleet, int64_t now_ms) noexcept {
   return now_ms + fleet.skew_ms < fleet.newest_ms;
 }
@@ -346,16 +349,16 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
 }
 
 // Continues all leases after a recovery in which the lease server has lost no decision. REQUIRES
-// that the lease server still grants leases, or has stopped because a server reported a lease that
-// does not exist.
+// that no server has reported a newer lease (`halted` is false), or that the report was wrong.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
 // Lets the lease server grant leases again after a recovery that has lost decisions. New leases
 // begin after the end of every lease that may have been lost. `silent` means that the lease server
-// has granted no lease since it was restored. REQUIRES that every lost lease was granted no later
-// than max_skew after `now_ms`, the time of the call.
+// has granted no lease since it was restored. REQUIRES that every lost lease was granted before the
+// call. On the clock of the old lease server, the lease may have been granted up to max_skew later
+// than `now_ms`, the time of the call.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -367,9 +370,9 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   }
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
-  // When a lease was granted, the clocks of the server and of the lease server may have differed by
-  // max_skew. The earlier reading of the two clocks may differ by max_skew from `now_ms`, the clock
-  // of the recovered lease server.
+  // `adopt_ms` allows for two differences between clocks, each of up to max_skew. When a lease was
+  // granted, the clocks of the server and of the old lease server may have differed. The clock of
+  // the recovered lease server (`now_ms`) may differ from the earlier of the two old clocks.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

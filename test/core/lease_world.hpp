@@ -43,14 +43,15 @@ struct Rules {
   bool old_is_stopped = true;        // old lease server is stopped
 };
 
-// Simulates a process that is killed after `stores_left` stores to memory. After a process is
-// killed, its further stores to memory have no effect.
+// Simulates a process that is killed after `stores_left` stores to memory, by ignoring all later
+// stores.
 struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Calls the function `run` once before a load from memory. The function `run` simulates other
-// sessions that run between two loads.
+// Calls the function `run` once, after `loads_left` loads of variables in shared memory. The
+// function `run` simulates steps of other sessions, which happen before a session loads the next
+// variable.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;

@@ -209,8 +209,8 @@ void World::decide_one(size_t index) {
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // If files of the lease server are restored in place, its timeline does not change. Only a server
   // whose lease is newer than the restored files can detect the restore. In the model, the restored
-  // lease server ignores requests until a server with a newer lease sends a request. A real lease
-  // server answers all requests.
+  // lease server ignores all requests until it receives a request with a lease that is newer than
+  // the restored files. A real lease server answers all requests.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -227,8 +227,8 @@ void World::decide_one(size_t index) {
   if (committed) note_grant(request, answer);
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
-  // Without the rule commit_first, a server uses an answer whose COMMIT failed, because rows arrive
-  // before the COMMIT.
+  // A server receives the rows of an answer before the lease server commits. Without the rule
+  // commit_first, the server uses the rows even if the COMMIT fails.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     answers_.push_back({sent.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");

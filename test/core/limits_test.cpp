@@ -75,8 +75,8 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // The first call of bind() has withdrawn the published limit, so the second call does not change
-  // the generation number.
+  // If the stored high-water mark was lowered, bind() changes the generation number only while a
+  // limit is published. The first call of bind() has already cleared the limit.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -224,8 +224,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts withdraw() after each store. After the first store of withdraw(), take() and publish()
-// must refuse the old generation number.
+// Interrupts withdraw() after each of its stores to memory. Once withdraw() has done its first
+// store, the functions take() and publish() must refuse the old generation number.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -261,8 +261,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// From the time of each limit, the test computes in which generation the limit was published. The
-// test detects a session that uses a limit of another generation.
+// In this test, the limit kNow + N is published with the generation number N. The test fails if a
+// session with the generation number N receives a limit other than 0 or kNow + N.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

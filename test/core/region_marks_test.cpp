@@ -46,8 +46,8 @@ TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   for (const auto& [database, times] : listed) EXPECT_TRUE(times == 1 && now.contains(database));
 }
 
-// A server may have more databases than RegionMarks has entries. The high-water mark from left_ms()
-// may then be too high, but never too low.
+// If a server has more databases than RegionMarks has entries, left_ms() may return a high-water
+// mark that is too high. The high-water mark from left_ms() must never be too low.
 TEST(RegionMarks, LosesNoMarkWhenFull) {
   auto marks = std::make_unique<RegionMarks<4, 8>>();
   for (uint32_t database = 1; database <= 20; ++database)

@@ -89,8 +89,9 @@ struct World {
   }
 };
 
-// The function `make(world)` returns the simulated sessions (actors), which begin with a new state
-// (world).
+// Runs the simulated sessions (actors) in all orders with at most `preemptions` interruptions of a
+// session. For each order, explore() creates a new shared state, `world`. The function
+// `make(world)` creates the actors.
 template <class Make>
 size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
   Schedules schedules(preemptions, failures);

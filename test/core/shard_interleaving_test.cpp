@@ -215,9 +215,9 @@ TEST(ShardInterleaving, OfAFloor) {
   EXPECT_GT(schedules, 500u);
 }
 
-// One session raises the shard counters to `floor`, and then publishes a limit above `floor` in
-// place of the limit `old`. A session that still uses the limit `old` must not claim a position at
-// or above `old`.
+// Sessions may mint ids only below the published limit. One session raises the shard counters to
+// `floor`, and then raises the published limit from `old` to a value above `floor`. A session that
+// still uses the limit `old` must not claim a position at or above `old`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

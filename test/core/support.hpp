@@ -115,8 +115,8 @@ inline Layout layout_from(std::string_view text, uint32_t tick_ms = 0,
   return parsed.layout;
 }
 
-// Calls `visit` with all layouts of at most 64 bits and ticks of 1 ms, about 180,000. Stops at the
-// first failure.
+// Calls `visit` for each id layout that has at most 64 bits and a time unit (tick) of 1 ms. About
+// 180,000 layouts exist. Stops at the first failure.
 template <class Visit>
 void for_each_division(Visit visit) {
   for (unsigned time = kMinTimeBits; time <= kMaxTimeBits; ++time)

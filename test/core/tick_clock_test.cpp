@@ -247,7 +247,8 @@ TEST_F(TickClockTest, EndsAReadingWhenTheCounterJumps) {
   for (int i = 0; i < 1000; ++i) {
     clock_.read_ms(true);
     clock_.read(true);
-    // The processor's counter jumps back by about 100 ns, back by 400 ms, or ahead by 400 ms.
+    // Simulates a faulty counter of the processor, which jumps back by about 100 ns, back by 400
+    // ms, or ahead by 400 ms.
     Machine::counted += std::array{-20.0, -1e9, 1e9}[static_cast<size_t>(i % 3)] - 100 * 2.5;
     const uint64_t before = Machine::exact_readings;
     clock_.read(true);
@@ -348,9 +349,9 @@ TEST_F(TickClockTest, WhateverHappens) {
         const double counted = Machine::counted;
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
-          // TickClock cannot detect that a counter stopped while the machine was asleep, so the
-          // test reads the clock again. Linux never uses a counter that stops while the machine is
-          // asleep as its clock source.
+          // Simulates a processor's counter that stopped while the machine was asleep. TickClock
+          // cannot detect the stop, so the test makes TickClock read the system clock again. Linux
+          // never uses a counter that stops while the machine is asleep as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {
@@ -365,8 +366,8 @@ TEST_F(TickClockTest, WhateverHappens) {
       const int64_t ms = clock.read(true);
       remembered += Machine::exact_readings == exact;
       Machine::watch();
-      // TickClock may use a clock reading for kLongestNs plus 2 %, because the measured rate of the
-      // processor's counter may be wrong by 2 %.
+      // TickClock uses a clock reading for at most the time kLongestNs. The test allows 2 % more,
+      // because TickClock may measure the rate of the processor's counter with an error of 2 %.
       ASSERT_TRUE(Machine::shown_since(ms, since - kLongestNs - kLongestNs / 50))
           << "schedule " << number << ", step " << i << ": " << ms;
     }

@@ -10,13 +10,14 @@
 //  - order: An id is greater than every id of its shard that was received before the id was
 //    requested. The rule "order" includes all sessions, crashes and failovers.
 //
-// If servers lease their regions, the ids of all servers and lines of history together must follow
-// three more rules. The rules "fleet", "holders" and "observed" also apply to ids of copied
-// servers, and to ids whose transactions were lost in a failover or restore:
+// If servers lease their regions, the rules "fleet", "holders" and "observed" also apply. The rules
+// "fleet", "holders" and "observed" cover the ids of all servers and all lines together. The ids
+// may also come from copied servers, or from transactions that a failover or restore has lost:
 //
 //  - fleet: No id was returned twice.
 //
-//  - holders: All ids of one region and tick (time unit) belong to one line of history.
+//  - holders: If two ids have the same region and tick (time unit), both were minted in one branch
+//    of the history (line).
 //
 //  - observed: Every id that a server mints after observe(id) is greater than the observed id.
 //
@@ -33,21 +34,26 @@
 //
 // While the test changes one database, another database of the same server must follow this rule:
 //
-//  - neighbour: No call failed, and no call took longer than half a second.
+//  - neighbour: In the unchanged database (the neighbour), no call failed, and no call took longer
+//    than half a second.
 //
 // The torture program writes these lines to the manifest during the run:
 //
 //  - "layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION": The
 //    layout of the ids. REGION is -1 if servers lease their regions.
 //
-//  - "line N PARENT FORK_NS plain|committed": A line of history. PARENT is 0 if the line has no
-//    parent. A line that is "committed" also inherits commits that were acknowledged after the
-//    fork.
+//  - "line N PARENT FORK_NS plain|committed": The branch (line) N of the history separated from the
+//    line PARENT at the time FORK_NS. PARENT is 0 if line N has no parent. If the line is marked
+//    "committed", line N also inherits ids that its parent received after FORK_NS, if their
+//    transactions were committed.
 //
-//  - "apart FROM_NS TO_NS LINE": The test changed another database of the server in this time.
+//  - "apart FROM_NS TO_NS LINE": From FROM_NS to TO_NS, the test changed a database on the server
+//  of
+//    LINE. The ids of LINE were minted in another database of the server.
 //
-//  - "static LINE REGION": The ids of LINE were minted in a static region, while other servers
-//    leased their regions.
+//  - "static LINE REGION": The server that minted the ids of LINE has the fixed region REGION in
+//  its
+//    configuration. Other servers leased their regions.
 //
 //  - "observed LINE NS ID": The call observe(ID) returned at the time NS.
 //
