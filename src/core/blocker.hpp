@@ -72,11 +72,11 @@ enum class Blocker : uint8_t {
 };
 inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 
-// A database of a server with leases stores the number of its fleet (group of servers). Before the
-// server has received an answer from a lease server, it stores kUnheardFleet. The constant
-// kUnheardFleet is not the number of a fleet, because the numbers of fleets are less than 2^48. A
-// sequence stores the number of the fleet. The constant kUnheardFleet is far below INT64_MAX,
-// because monitoring tools warn about a sequence whose value is near its maximum.
+// A database of a server with leases stores the number that identifies its fleet (group of servers)
+// in a sequence. The database stores the constant kUnheardFleet until its server receives the
+// number of the fleet from a lease server. The constant kUnheardFleet is not the number of a fleet,
+// because the numbers of fleets are less than 2^48. The constant kUnheardFleet is far below
+// INT64_MAX, because monitoring tools warn about a sequence whose value is near its maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets

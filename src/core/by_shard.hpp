@@ -2,9 +2,9 @@
 //
 // For a key of one column, PostgreSQL computes the partition as hash_combine64(0, h) % modulus. The
 // hash h is the result of support function 2 of the operator class, and hash_combine64(0, h) adds a
-// constant to h. The function partition_hash() returns the shard minus the constant of
-// hash_combine64(). When PostgreSQL adds the constant to the result of partition_hash(), the sum is
-// the shard. Shard s is therefore in the partition with remainder s % modulus.
+// constant to h. The function partition_hash() subtracts the constant of hash_combine64() from the
+// shard, so that hash_combine64(0, h) is the shard. Shard s is therefore in the partition with
+// remainder s % modulus.
 #pragma once
 
 #ifdef POSTGRES_H

@@ -7,18 +7,18 @@
 // A server stores a high-water mark that is only a little ahead of its clock. The function
 // record_mark() compares the high-water mark with the time that the clock would show without steps
 // since server start. If the high-water mark is far ahead of the clock without steps, an earlier
-// server run wrote the mark. The clock was then behind when the server started. ClockBase then
-// marks the recorded clock offset as unreliable (*void*). When the wall clock reaches the
-// high-water mark, ClockBase replaces the unreliable (void) clock offset by the present offset.
-// While the clock offset is unreliable (void), a step ahead normally corrects the clock without an
-// error. After the clock offset was marked as void, a clock step ahead causes the error
-// clock_jumped only in two cases:
+// server run wrote the mark. The high mark of an earlier server run shows that the clock was behind
+// when the present server run started. ClockBase then marks the recorded clock offset as unreliable
+// (*void*). When the wall clock reaches the high-water mark, ClockBase replaces the unreliable
+// (void) clock offset by the present offset. While the clock offset is unreliable (void), a step
+// ahead normally corrects the clock without an error. After the clock offset was marked as void, a
+// clock step ahead causes the error clock_jumped only in two cases:
 //
 //  - The wall clock is still before the high-water mark after the step, so the step has not
 //    corrected the clock.
 //
-//  - The server minted ids before the clock step, so the clock may be right and the high-water mark
-//    wrong.
+//  - The server minted ids before the clock step. The clock before the step may have been right,
+//    and the high-water mark may be wrong.
 //
 // The recorded clock offset is stored in the postmaster's memory. A process that is writing the
 // clock offset may be killed at any instant.
@@ -48,8 +48,8 @@ class ClockBase {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that ids were minted with the present clock. After record_use(), the function
-  // record_mark() can no longer mark the recorded clock offset as unreliable (void).
+  // Records that sessions have started to mint ids, so the recorded clock offset is in use. The
+  // function record_mark() does not mark a clock offset that is in use as unreliable (void).
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -73,8 +73,8 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // True if the recorded clock offset is unreliable (void) and the clock is at most `ahead_ms`
-  // before the high-water mark.
+  // True if the recorded clock offset is unreliable (void) and the clock has reached the high-water
+  // mark minus `ahead_ms`.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;

@@ -9,8 +9,8 @@
 //
 //  - The machine or container was cloned together with the mark file.
 //
-//  - The mark file was restored from a backup or created again while returned ids were ahead of the
-//    clock.
+//  - The mark file (stored time limit) was restored or created again while the program's newest id
+//    was ahead of the clock.
 //
 //  - The mark file is on a network file system that does not enforce locks between machines.
 //
@@ -21,9 +21,9 @@
 // is behind the last id or the stored mark. A call of next_ids() fails if it would wait for more
 // than `max_wait_ms`. If the clock jumps ahead by more than `max_jump_ms`, the generator stops
 // raising the upper limit of ids (mark) in the file. Calls of next_ids() fail as soon as ids reach
-// the limit in the file. Calls of next_ids() succeed again if the clock is corrected or the program
-// is restarted. A failed call of next_ids() returns no id. Ids that a failed call of next_ids() has
-// claimed are lost.
+// the upper limit that is stored in the mark file. Calls of next_ids() succeed again if the clock
+// is corrected or the program is restarted. A failed call of next_ids() returns no id. Ids that a
+// failed call of next_ids() has claimed are lost.
 //
 // Thread safety: any number of threads may call next_ids() and next_id(). About once in
 // `reserve_ms` milliseconds, one thread writes the time limit (mark) to the file, and the other

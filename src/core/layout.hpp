@@ -42,8 +42,8 @@ struct Layout {
   constexpr uint64_t ids_per_tick() const noexcept { return uint64_t{1} << sequence_bits; }
 
   // If the four fields of an id have 64 bits in total, ids are minted only in the lower half of the
-  // ticks (time units). A 64-bit id with a tick in the upper half of the ticks would be a negative
-  // bigint.
+  // ticks (time units). If the tick of a 64-bit id were greater than last_tick() / 2, the id would
+  // be a negative bigint.
   constexpr uint64_t last_tick() const noexcept { return (uint64_t{1} << time_bits) - 1; }
   constexpr uint64_t last_minted_tick() const noexcept {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
@@ -95,8 +95,8 @@ struct Layout {
   }
   constexpr bool contains(uint64_t id) const noexcept { return id <= last_id(); }
 
-  // Returns the first position at which `origin` (region and shard) mints an id greater than `id`.
-  // `id` may have any origin.
+  // Returns the smallest position (tick and sequence number) that gives `origin` (region and shard)
+  // an id greater than `id`. `id` may have any origin.
   constexpr uint64_t first_position_after(uint64_t id, uint32_t origin) const noexcept {
     if (origin == origin_of(id)) return position_of(id) + 1;
     return first_position(tick_of(id) + (origin > origin_of(id) ? 0 : 1));

@@ -45,11 +45,11 @@ struct RegionHold {
 
 // The action that the lease worker must take after an answer of the lease server.
 enum class LeaseEvent : uint8_t {
-  stale,       // ignore an answer that is old or for another incarnation
+  stale,       // ignore an answer that is old or for another server run (incarnation)
   taken,       // call take(), because a region was granted
   extended,    // call extend(), because the lease has a later end
   given_back,  // the lease server has recorded the return of the region
-  lost,        // call begin(), because the incarnation has ended
+  lost,        // call begin() for a new server run (incarnation), because the lease is lost
   ask_again,   // call record(), and repeat the request at once
   full,        // repeat the request when a region is free
   refused,     // repeat the request after the administrator has acted
@@ -95,11 +95,11 @@ struct LeaseNonce {
   int64_t next;   // the random number (nonce) that the worker sends until a request is granted
   int64_t acked;  // the nonce of the last granted request; 0: none
 
-  // REQUIRES that the answered request contained the random number (nonce) `next`. The lease server
-  // records a nonce only when it grants a request. After a refusal, a worker must repeat its nonce,
-  // because the lease server may have recorded the nonce for a grant whose answer was lost. If the
-  // worker sent a new nonce, the lease server could mistake the worker for a cloned server and end
-  // the lease.
+  // Updates the random numbers (nonces) after an answer of the lease server. REQUIRES that the
+  // worker sent the nonce `next` in its request. The lease server records a nonce only when it
+  // grants a request. After a refusal, a worker must repeat its nonce, because the lease server may
+  // have recorded the nonce for a grant whose answer was lost. If the worker sent a new nonce, the
+  // lease server could mistake the worker for a cloned server and end the lease.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -130,8 +130,9 @@ class BasicLeaseMemory {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
     // cleared. The member `highest_` is the latest time up to which the old server run may have
-    // minted ids. If `highest_` were cleared first and the worker were killed, the old incarnation
-    // could lease the region again and repeat ids.
+    // minted ids. If the worker were killed after it cleared only `highest_`, the old server run
+    // would continue without `highest_`. Without `highest_`, the old server run could lease the
+    // region again and repeat ids.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);

@@ -17,11 +17,13 @@
 //
 //  2. The limit never decreases while the generation number stays the same.
 //
-//  3. Before a limit is published, all shard counters are raised to the later of two times, the
-//     high-water mark and the start of the region. The limit is stored with release order. A
-//     session that claims ids reads the limit with acquire order before it reads the shard counter.
+//  3. Before a session calls publish(), the session calls adopt() and reopen(), which raise all
+//     shard counters. The function adopt() raises the shard counters to the stored high-water mark.
+//     The function reopen() raises the shard counters to the time from which the database mints ids
+//     in its region. The limit is stored with release order. A session that claims ids reads the
+//     limit with acquire order before it reads the shard counter.
 //
-//  4. Each published limit was computed from a high-water mark of at most highest_ms().
+//  4. No limit for new ids is computed from a high-water mark that is later than highest_ms().
 #pragma once
 
 #ifdef POSTGRES_H
@@ -51,14 +53,14 @@ class BasicLimits {
   // Prepares a session to mint ids below the high-water mark of its database. The argument `mark`
   // is a number other than 0 that identifies the high-water mark, and `stored_ms` is the stored
   // value of the mark. The function bind() calls withdraw() if `mark` differs from the last call.
-  // If a limit is published, bind() also calls withdraw() if the stored high-water mark was
-  // lowered. The first call of bind() after a region was leased stores the time from which the
+  // The function bind() also calls withdraw() if the stored high-water mark was lowered and read()
+  // is not 0. The first call of bind() after a region was leased stores the time from which the
   // database mints ids in the region. Later calls of bind() do not change the stored time. REQUIRES
   // the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // If the stored high-water mark was lowered, bind() calls withdraw() only while a limit is
-    // published. If every call of bind() called withdraw(), all other sessions would have to call
-    // bind() again.
+    // If sessions have no limit for new ids (read() is 0), bind() ignores a lowered high-water
+    // mark. While the mark is low, a withdraw() in every call of bind() would force all other
+    // sessions to call bind() again.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -90,15 +92,17 @@ class BasicLimits {
   void withdraw() noexcept {
     // Only withdraw() changes the generation number, under the server-wide lock, so load and store
     // need not be one atomic operation. A session that reads a limit published after withdraw()
-    // also reads the new generation number. The server-wide lock orders publish() after withdraw(),
-    // and publish() stores the limit with release order.
+    // also reads the new generation number, because publish() stores the limit with release order.
+    // The functions publish() and withdraw() never run at the same time, because both require the
+    // server-wide lock.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     limit_.store(0, std::memory_order_relaxed);
     mark_.store(0, std::memory_order_relaxed);
   }
 
-  // Withdraws the published limit and clears the start of the leased region. The caller must call
-  // end_region() before the region is cleared in LeaseMemory. REQUIRES the server-wide lock.
+  // Calls withdraw() and clears the time from which the database mints ids in its region. The
+  // caller must call end_region() before the region is cleared in LeaseMemory. REQUIRES the
+  // server-wide lock.
   void end_region() noexcept {
     withdraw();
     begin_ms_.store(0, std::memory_order_relaxed);
@@ -124,9 +128,10 @@ class BasicLimits {
   // this mark, the caller must flush the mark to disk. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the start of the region in this database. If reopen() did not
-  // raise the shard counters, ids from before a crash, or ids of another database, could repeat. If
-  // the session has a region, the session must call reopen() directly after bind().
+  // Raises the shard counters to the time from which the database mints ids in its region. If
+  // reopen() did not raise the shard counters, ids from before a crash, or ids of another database,
+  // could repeat. If the session has a region, the session must call reopen() directly after
+  // bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
@@ -146,8 +151,8 @@ class BasicLimits {
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
   // The generation number can be read with a relaxed load. A session that reads an old generation
-  // number has also read an old limit. Ids below an old limit are safe, because each limit was
-  // recorded before it was published.
+  // number has also read an old limit. Ids below a withdrawn limit do not repeat, because the limit
+  // was recorded (in the high-water mark and the lease state) before it was published.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }

@@ -18,8 +18,7 @@
 namespace snowflake {
 
 // The start time of a session. The time since boot is never stepped, but has a coarse unit. If two
-// sessions started within the same unit, their times on the wall clock show which session started
-// later.
+// sessions have the same `since_boot`, the session with the greater `wall_us` started later.
 struct SessionStart {
   int64_t since_boot;
   int64_t wall_us;
@@ -41,8 +40,7 @@ class MintOrigin {
   // Sets the region and shards of the database to those of a session, unless a session that started
   // later has called offer() before. Returns true if the region or shards of the database changed.
   // The function offer() stores the start time of the session even if the region and shards do not
-  // change. A session that started before the stored time cannot change the region and shards of
-  // the database.
+  // change.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

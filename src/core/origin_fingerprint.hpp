@@ -56,8 +56,9 @@ struct Moved {
   constexpr bool any() const { return machine || disk || files; }
 };
 
-// A different system identifier shows that pg_upgrade moved the database into a new cluster. A
-// database that pg_upgrade moved is not a clone, so moved() then reports no changed part.
+// A different system identifier shows that pg_upgrade moved the database into a new cluster. After
+// pg_upgrade, moved() reports no changed part of the fingerprint, because the upgraded database is
+// not a clone.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };
@@ -65,9 +66,10 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
           differ(remembered.files, present.files)};
 }
 
-// Returns the fingerprint that replaces the stored fingerprint `remembered`. The function merged()
-// is called if no part of the fingerprint has changed, or after accept_clone(). If a part of the
-// fingerprint is not available now, the stored value of the part is kept.
+// Combines the fingerprint that the database stores (`remembered`) with the fingerprint of this
+// server (`present`). The result replaces the stored fingerprint. The function merged() is called
+// if no part of the fingerprint has changed, or after accept_clone(). If a part of the fingerprint
+// is not available now, the stored value of the part is kept.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

@@ -20,10 +20,10 @@ class RegionMarks {
   static constexpr size_t kEntries = kDatabases;
 
   // record() must be called before a database issues ids of a region up to the high-water mark
-  // `mark_ms`. The argument `shards` is a hash of the shards that the database owns. If the region
-  // or the shards of the database have changed since the last call, record() calls leave(). The
-  // function leave() records that the database has left its former region. The argument `database`
-  // must not be 0.
+  // `mark_ms`. The argument `shards` is a hash value that is computed from the shards of the
+  // database. If the region or the shards of the database have changed since the last call,
+  // record() calls leave(). The function leave() records that the database has left its former
+  // region. The argument `database` must not be 0.
   void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
     Entry* entry = find(database);
     if (entry != nullptr &&

@@ -1,22 +1,24 @@
 // A seal is a layout that is encoded as one integer, which a sequence can store.
 //
-// A seal is a mixed-radix number with these digits, the most significant first:
+// A seal is a mixed-radix number: its digits have different ranges. A seal has these digits, the
+// most significant first:
 //
-//  - the epoch in ms (no radix)
+//  - the epoch, in ms since 1970
 //
-//  - the number of time bits minus 19 (radix 35)
+//  - the number of time bits minus 19 (35 possible values)
 //
-//  - the number of region bits (radix 25)
+//  - the number of region bits (25 possible values, 0 to 24)
 //
-//  - the number of shard bits (radix 25)
+//  - the number of shard bits (25 possible values, 0 to 24)
 //
-//  - the number of sequence bits (radix 23)
+//  - the number of sequence bits (23 possible values, 0 to 22)
 //
-//  - the index of the tick in kTicks (radix 4)
+//  - the index of the tick length in the array kTicks (4 possible values, 0 to 3)
 //
 // Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
 // monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no
-// layout is stored. A valid layout has at least 20 time bits, so its seal is not 0.
+// layout is stored. The seal of a valid layout is not 0, because its digit for the time bits is at
+// least 1.
 #pragma once
 
 #include "core/layout.hpp"

@@ -16,32 +16,32 @@
 // an id of an earlier tick. The guarantee of settle() requires that the transaction that inserts a
 // row also claims the row's id.
 //
-// The following proof of the guarantee is about a session that mints an id before the result of
-// settle() (settled tick):
+// The following proof shows the guarantee for a session whose id has an earlier time than the
+// settled tick (result of settle()):
 //
-//  1. The settled tick is not after the tick to which settle() raises the shard counters. The id is
-//     before the settled tick, so the session claimed the id before settle() raised the shard
-//     counter.
+//  1. The function settle() raises all shard counters to the settled tick (its result) or to a
+//     later tick. The id is before the settled tick, so the session claimed the id before settle()
+//     raised the shard counter.
 //
 //  2. Every change of a shard counter is an atomic read-modify-write operation. A session that
 //     mints an id changes the shard counter with release order, and settle() raises the shard
 //     counter with acquire order. The function settle() therefore sees everything that the session
-//     stored before the session minted the id, including the tick in its slot. The time of an id is
-//     never before the tick in the slot of the session that mints the id.
+//     stored before the session minted the id, including the tick in its slot. The slot (variable
+//     of the session in shared memory) contains a tick at or before the time of the id.
 //
-//  3. The settled tick is not after any tick that settle() reads in a slot. The session's tick is
-//     not after the id, and the id is before the settled tick, so settle() did not read the
-//     session's tick. The session had therefore cleared its slot before settle() read the slot. A
-//     session clears its slot with release order, after its commit is visible. The function
-//     settle() reads the slot with acquire order.
+//  3. Every tick that settle() reads in a slot (variable of a session) is at or after the settled
+//     tick. The session's tick is at or before the time of its id. The function settle() did not
+//     read the session's tick, because the session's tick is before the settled tick. The session
+//     had therefore cleared its slot before settle() read the slot. A session clears its slot with
+//     release order, after its commit is visible. The function settle() reads the slot with acquire
+//     order.
 //
 //  4. Snapshots that are taken after settle() contain the rows of the session's transaction,
 //     because the session cleared its slot only after its commit was visible.
 //
-//  5. A call of settle() can use the values that another call stored in `raised_` (tick to which
-//     shard counters are raised) and `settled_` (result). The guarantee also holds with stored
-//     values, because `raised_` and `settled_` are written with release order and read with acquire
-//     order.
+//  5. A call of settle() can use a tick that another call of settle() stored in `raised_` or
+//     `settled_`. The guarantee of settle() also holds for stored ticks, because settle() stores
+//     ticks with release order and loads ticks with acquire order.
 //
 // The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.
@@ -60,9 +60,9 @@
 namespace snowflake {
 
 // Each session has a variable in shared memory (slot) that shows whether its open transaction has
-// claimed ids. The slot contains a tick (time unit) that is not after the time of any id claimed by
-// the session's open transaction. Only the session itself writes its slot, but all sessions read
-// it.
+// claimed ids. The slot contains a tick (time unit) at or before the times of all ids that the
+// session's open transaction has minted. Only the session itself writes its slot, but all sessions
+// read it.
 class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
@@ -127,8 +127,8 @@ class Settled {
   // the earliest tick in the slots of all sessions that use these shard counters. The function
   // `prepared_since()` returns the earliest tick of prepared transactions, whose sessions have
   // cleared their slots. The function settle() first raises the shard counters, then calls
-  // open_since(), and then prepared_since(). The argument `spread` must be equal to Bounds::spread
-  // of all claims.
+  // open_since(), and then prepared_since(). The argument `spread` must be equal to the
+  // Bounds::spread with which all sessions mint ids.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -2,7 +2,7 @@
 // counter contains the last claimed position (time and sequence number of an id).
 //
 // Thread safety: any number of threads and processes may call every member of Shard on the same
-// memory. No member of Shard blocks, allocates memory or makes a system call.
+// memory. The members of Shard do not wait for locks, allocate memory or make system calls.
 //
 // Positions (tick and sequence number) that are claimed from one shard counter have these
 // properties:
@@ -25,12 +25,12 @@
 //    order (see pg/mark/high_water.cpp). A session that mints ids loads the limit with acquire
 //    order before it loads the shard counter.
 //
-//  - Before a session claims a position, the session stores the tick (time unit) of its transaction
-//    in shared memory. The caller of raise_floor(p) must see the stored tick of every session that
-//    has claimed a position below p (see core/settled.hpp). A claim stores the shard counter with
-//    release order, and raise_floor() loads the shard counter with acquire order. The function
-//    raise_floor() synchronizes with every earlier claim, because only read-modify-write operations
-//    change the shard counter.
+//  - Before a session mints an id, the session stores the tick (time unit) of its transaction in
+//    shared memory. After settle() raises a shard counter, it must see the stored tick of every
+//    session that minted an id below the counter (see core/settled.hpp). A claim stores the shard
+//    counter with release order, and raise_floor() loads the shard counter with acquire order. The
+//    function raise_floor() synchronizes with every earlier claim, because only read-modify-write
+//    operations change the shard counter.
 #pragma once
 
 #include <algorithm>
@@ -148,16 +148,17 @@ class alignas(64) Shard {
           [&](uint64_t last) { return spread == 0 ? uint64_t{0} : start(layout, last, spread); });
   }
 
-  // Returns the value of the shard counter: no later id of the shard has this time and sequence
-  // number, or earlier ones.
+  // Returns the shard counter. All later ids of the shard have higher positions (time and sequence
+  // number) than the shard counter.
   uint64_t last() const noexcept { return last_.load(std::memory_order_relaxed); }
 
   Counters statistics;
 
  private:
-  // Returns the reason why a session could not claim a position. If a position is too far ahead of
-  // the clock and is also not below the published limit, why() returns ahead_of_clock. The caller
-  // of why() waits for the clock, and does not raise the high-water mark.
+  // Returns the reason why a session could not mint an id at the position `first` (tick and
+  // sequence number). If a position is too far ahead of the clock and is also not below the
+  // published limit, why() returns ahead_of_clock. The caller of why() waits for the clock, and
+  // does not raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;
@@ -171,8 +172,8 @@ class alignas(64) Shard {
     return tick - std::max(bounds.now, layout.tick_of_position(last));
   }
 
-  // Returns the sequence number at which a new tick begins if `last` is the last claimed position.
-  // REQUIRES spread != 0.
+  // Returns the sequence number of the first id in a new tick (time unit). The argument `last` is
+  // the last claimed position (tick and sequence number). REQUIRES spread != 0.
   static uint64_t start(const Layout& layout, uint64_t last, uint64_t spread) noexcept {
     return ((last & layout.sequence_mask()) + 1) % spread;
   }

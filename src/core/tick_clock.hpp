@@ -9,7 +9,8 @@
 // The following rules limit how long a clock reading is used, in cycles of the processor's counter:
 //
 //  - TickClock reads the processor's counter before the kernel's clock. If the process is
-//    interrupted between the two readings, the clock reading only expires earlier.
+//    interrupted after it reads the counter and before it reads the kernel's clock, the cached
+//    clock reading only expires earlier.
 //
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
 //    since boot, which is never stepped. If the process is interrupted during the measurement, the
@@ -25,21 +26,23 @@
 //
 // A clock reading can be used too long in four cases:
 //
-//  - If the processor's counter becomes slower, a cached clock reading expires later, because its
-//    end is a value of the counter. The next clock reading detects a counter that runs below 3/4 of
-//    its measured rate. After TickClock has detected a slow counter, every call reads the kernel's
-//    clock until the rate is measured again. A slowdown of the counter by up to a quarter is not
-//    detected. If the counter runs at 3/4 of its measured rate, a clock reading is used for up to
-//    4/3 of the longest time (kLongestUs).
+//  - If the processor's counter becomes slower, a cached clock reading is used longer, because the
+//    reading expires at a fixed value of the counter. When TickClock next reads the kernel's clock,
+//    it detects a processor's counter that has slowed down by more than a quarter. After TickClock
+//    has detected a slow counter, every call reads the kernel's clock until the rate is measured
+//    again. A slowdown of the counter by up to a quarter is not detected. If the counter runs a
+//    quarter slower than its measured rate, TickClock uses a clock reading for up to 4/3 *
+//    kLongestUs, instead of kLongestUs.
 //
 //  - A step of the wall clock is detected only when the cached clock reading expires.
 //
 //  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
 //    microseconds too long.
 //
-//  - A live migration can set the processor's counter back to just above its last used value
-//    (`used_at_`). After such a migration, a clock reading can be used kLongestUs (microseconds)
-//    too long.
+//  - A live migration of the virtual machine can set the processor's counter back. The member
+//    `used_at_` is the counter's value when TickClock last used a clock reading. If the counter is
+//    set back to just above `used_at_`, the clock reading can be used kLongestUs (microseconds) too
+//    long.
 //
 // The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
 // of different shards, depend on TickClock.
@@ -171,7 +174,8 @@ class BasicTickClock {
     if (passed_us < kMeasureUs) return;
     // Adds 2 microseconds to the measured time, because both readings of the time since boot are
     // truncated. If the measured rate is too small, a clock reading only expires early. If the
-    // measured rate were too large, a clock reading would be used too long.
+    // measured rate of the processor's counter were too large, TickClock would use a clock reading
+    // too long.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
     // both rates are discarded.
