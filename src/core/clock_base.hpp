@@ -6,13 +6,13 @@
 //
 // A server stores a high-water mark that is only a little ahead of its clock. The function
 // record_mark() compares the high-water mark with the time that the clock would show without steps
-// since server start. If the high-water mark is far ahead of the clock without steps, an earlier
-// server run wrote the mark. The high mark of an earlier server run shows that the clock was behind
-// when the present server run started. ClockBase then marks the recorded clock offset as unreliable
-// (*void*). When the wall clock reaches the high-water mark, ClockBase replaces the unreliable
-// (void) clock offset by the present offset. While the clock offset is unreliable (void), a step
-// ahead normally corrects the clock without an error. After the clock offset was marked as void, a
-// clock step ahead causes the error clock_jumped only in two cases:
+// since server start (unstepped time). If the high-water mark is far ahead of the unstepped time,
+// an earlier server run wrote the mark. The high mark of an earlier server run shows that the clock
+// was behind when the present server run started. ClockBase then marks the recorded clock offset as
+// unreliable (*void*). When the wall clock reaches the high-water mark, ClockBase replaces the
+// unreliable (void) clock offset by the present offset. After the clock offset was marked as void,
+// a clock step ahead normally corrects the wrong clock, so the step causes no error. A clock step
+// ahead then causes the error clock_jumped only in two cases:
 //
 //  - The wall clock is still before the high-water mark after the step, so the step has not
 //    corrected the clock.

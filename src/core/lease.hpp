@@ -28,7 +28,7 @@ inline constexpr int64_t kFirstGrantMs = 60'000;  // length of the first lease o
 inline constexpr int64_t kDefaultLeaseMs = 3'600'000;
 inline constexpr int64_t kLongestLeaseMs = int64_t{7} * 86'400'000;
 
-// kNoRegion is not the number of a region, because regions are numbered from 0.
+// The value kNoRegion (-1) means "without a region". Regions are numbered from 0.
 inline constexpr int32_t kNoRegion = -1;
 
 enum class LeaseCall : uint8_t {

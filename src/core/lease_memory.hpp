@@ -36,8 +36,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// The number of the region that this server has leased, or kNoRegion. The member `begin_ms` is the
-// time from which a database without ids in the region may mint.
+// The number of the region that this server has leased, or kNoRegion. If a database has no ids in
+// the leased region, the database may mint ids with times from `begin_ms`.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -56,9 +56,9 @@ enum class LeaseEvent : uint8_t {
   apart,       // ignore the answer, because the clocks differ too much
 };
 
-// The argument `giving_back` is true after the lease worker has cleared its region to return it.
-// The arguments `sent_ms` and `received_ms` are readings of the server's clock before the request
-// and after the answer.
+// The argument `giving_back` is true if the server no longer uses its region, and the lease worker
+// has requested the return of the region. The arguments `sent_ms` and `received_ms` are readings of
+// the server's clock before the request and after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;
@@ -80,8 +80,8 @@ constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const 
   if (apart > skew_ms || apart < -skew_ms) return LeaseEvent::apart;
   if (answer.status == AnswerStatus::full) return LeaseEvent::full;
   if (mine.region != kNoRegion) {
-    // If the answer has another region or start (floor) than the held lease, another server may
-    // have held the region since the lease was granted, so the lease is lost.
+    // If the region or the start of the lease (floor) has changed, the lease is lost. Another
+    // server may have held the region in the meantime.
     const bool same = mine.region == answer.region && mine.floor_ms == answer.floor_ms;
     return same ? LeaseEvent::extended : LeaseEvent::lost;
   }
@@ -122,9 +122,8 @@ class BasicLeaseMemory {
   }
 
   // Begins a new incarnation (server run) and clears the lease state of the old incarnation. The
-  // argument `newest` is the lease server's answer that ended the old incarnation (server run). The
-  // function `end_limits` withdraws the published limits of all databases. REQUIRES the server-wide
-  // lock.
+  // argument `newest` is the lease server's answer that the lease is lost. The function
+  // `end_limits` withdraws the published limits of all databases. REQUIRES the server-wide lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);

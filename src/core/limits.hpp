@@ -158,8 +158,8 @@ class BasicLimits {
   }
 
   uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  // Returns a number that identifies the high-water mark with which bind() was last called, or 0
-  // after withdraw(). REQUIRES the server-wide lock (shared).
+  // Returns the argument `mark` of the last call of bind(), or 0 after withdraw(). REQUIRES the
+  // server-wide lock (shared).
   uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
   // The function highest_ms() returns the greatest high-water mark that was written or passed to
   // adopt(). The function floor_ms() returns the greatest high-water mark that was passed to

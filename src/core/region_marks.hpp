@@ -1,6 +1,7 @@
 // RegionMarks stores the region and the shards of each database of a server, and the time up to
-// which the database mints ids. If a database leaves a region or shard, other databases may mint
-// ids in the region only after the time stored for the database.
+// which the database mints ids. If a database leaves a region or shard, RegionMarks keeps the time
+// up to which the database may have minted ids in the region. Other databases may mint ids in the
+// region only after the kept time.
 //
 // The caller must exclude concurrent calls of record() and leave(). If a process is killed between
 // two stores, later calls use the values that were already stored. Memory that is filled with zeros

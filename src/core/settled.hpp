@@ -25,9 +25,9 @@
 //
 //  2. Every change of a shard counter is an atomic read-modify-write operation. A session that
 //     mints an id changes the shard counter with release order, and settle() raises the shard
-//     counter with acquire order. The function settle() therefore sees everything that the session
-//     stored before the session minted the id, including the tick in its slot. The slot (variable
-//     of the session in shared memory) contains a tick at or before the time of the id.
+//     counter with acquire order. The function settle() therefore sees the tick that the session
+//     stored in its slot (variable in shared memory) before minting the id. The tick in the slot is
+//     at or before the time of the id.
 //
 //  3. Every tick that settle() reads in a slot (variable of a session) is at or after the settled
 //     tick. The session's tick is at or before the time of its id. The function settle() did not

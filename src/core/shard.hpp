@@ -28,9 +28,10 @@
 //  - Before a session mints an id, the session stores the tick (time unit) of its transaction in
 //    shared memory. After settle() raises a shard counter, it must see the stored tick of every
 //    session that minted an id below the counter (see core/settled.hpp). A claim stores the shard
-//    counter with release order, and raise_floor() loads the shard counter with acquire order. The
-//    function raise_floor() synchronizes with every earlier claim, because only read-modify-write
-//    operations change the shard counter.
+//    counter with release order, and raise_floor() loads the shard counter with acquire order. All
+//    changes of the shard counter are read-modify-write operations, which continue the release
+//    sequence of every earlier claim (C++ memory model). The function raise_floor() therefore sees
+//    the tick that each session stored before its claim.
 #pragma once
 
 #include <algorithm>
@@ -133,10 +134,9 @@ class alignas(64) Shard {
     }
   }
 
-  // Raises the shard counter, so that later claims get positions of at least `floor`. The function
-  // raise_floor() loads the shard counter with acquire order. The caller of raise_floor() sees all
-  // data that a session stored in shared memory before the session claimed a position below
-  // `floor`.
+  // Raises the shard counter, so that later claims get positions of at least `floor`. If a session
+  // has claimed a position below `floor`, the caller of raise_floor() sees what the session stored
+  // before the claim. The reason is that raise_floor() loads the shard counter with acquire order.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }

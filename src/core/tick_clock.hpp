@@ -1,6 +1,6 @@
 // TickClock returns the wall clock in milliseconds, and caches each clock reading for callers that
-// read the clock very often. The processor's counter (TSC) limits how long a reading of the
-// kernel's clock is used again.
+// read the clock very often. Each clock reading expires after a number of cycles of the processor's
+// counter (TSC).
 //
 // A clock reading is cached for at most kLongestUs, and not after the end of its millisecond.
 // TickClock never computes a time from the processor's counter. A wrong processor counter can
@@ -173,9 +173,10 @@ class BasicTickClock {
     }
     if (passed_us < kMeasureUs) return;
     // Adds 2 microseconds to the measured time, because both readings of the time since boot are
-    // truncated. If the measured rate is too small, a clock reading only expires early. If the
-    // measured rate of the processor's counter were too large, TickClock would use a clock reading
-    // too long.
+    // truncated. The measured rate of the processor's counter determines after how many cycles a
+    // clock reading expires. If the measured rate is too small, a clock reading only expires too
+    // early. If the measured rate of the processor's counter were too large, TickClock would use a
+    // clock reading too long.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
     // both rates are discarded.

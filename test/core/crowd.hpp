@@ -176,8 +176,8 @@ struct Claimed {
 };
 
 // Checks that the ids of all claimers are unique and ascending. Before a new limit of ids is
-// published, the shard counters are raised to a floor above the old limit. No claimed position may
-// be between the old limit and the floor.
+// published, the shard counters are raised to a floor (lower bound of new ids) above the old limit.
+// No id may be between the old limit and the floor.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;

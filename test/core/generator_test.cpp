@@ -92,8 +92,8 @@ TEST_F(GeneratorTest, RefusesAJumpAhead) {
   EXPECT_GT(id_of(generator), last);
 }
 
-// When the program starts, the wall clock is behind the true time. After the start of the program,
-// a time daemon steps the clock to the true time.
+// When the program that mints ids starts, the wall clock is behind the true time. A time daemon
+// later steps the clock to the true time.
 TEST_F(GeneratorTest, BelievesTheMarkThatTheClockAtStartWasBehind) {
   { id_of(*std::make_unique<FakeGenerator>(path_, kNarrow, kRegion)); }
   FakeClocks::step(-86'400'000);

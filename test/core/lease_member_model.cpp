@@ -144,9 +144,9 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   const bool published = limits.publish(layout_, session.generation, mark, &lease);
   Kill::stores_left = stores_left;
   if (interrupted) {
-    // Simulates a session that is killed while it publishes a limit. Before the server restarts,
-    // other sessions may claim all ids below the published limit, because sessions need no lock to
-    // read the limit.
+    // Simulates a session that is killed while it publishes a limit up to which sessions may mint
+    // ids. PostgreSQL restarts after a killed session. Until the restart, other sessions can mint
+    // all ids below the limit, because sessions read the limit without a lock.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;

@@ -22,8 +22,10 @@
 //     region before. A server that holds a region mints only ids before the end (`until`) of its
 //     lease.
 //
-//  4. The `until` of a region is at least the end of every grant of this region, even if the lease
-//     server has lost the grant: see confirm_data_loss(). No grant is longer than longest_ms.
+//  4. The end (`until`) of a region's lease is never before the end of any lease that was granted
+//     for the region. The lease server may have lost leases in a restore, so confirm_data_loss()
+//     sets `until` to more than longest_ms after the present time. No lease is longer than
+//     longest_ms.
 #pragma once
 
 #include <span>

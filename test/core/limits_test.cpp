@@ -126,9 +126,9 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// While a process publishes a limit, the test kills the process, once after each store to memory.
-// After the kill, the value `highest_ms` in memory must be later than every id that sessions may
-// have claimed.
+// The test kills a process that publishes a limit, once after each store to memory. When the
+// process has been killed, `highest_ms` in memory must be later than the time of every id that
+// sessions may have minted.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;

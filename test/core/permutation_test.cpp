@@ -36,8 +36,8 @@ TEST(Permutation, EveryIdComesBackAndStaysAnId) {
 }
 
 // If the round functions of the cipher are constant, its result can be computed by hand. Even
-// rounds of the cipher FF1 add to the upper half of the id modulo 2^31, and odd rounds to the lower
-// half modulo 2^32.
+// rounds of the cipher FF1 add a number to the upper 31 bits of the id, modulo 2^31. Odd rounds add
+// a number to the lower 32 bits of the id, modulo 2^32.
 TEST(Permutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint32_t) { return 0x70000000u + round; };
   const auto sum = [](uint64_t first) {

@@ -131,8 +131,8 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// Varies three times: the writer's clock, the reader's clock, and the time in the shard counter.
-// Exchanges fail spuriously.
+// The test repeats the schedules with different times on the writer's clock, on the reader's clock,
+// and in the shard counter. Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})

@@ -64,8 +64,8 @@ class Schedule {
   int seen(Outcome outcome) const { return seen_[static_cast<size_t>(outcome)]; }
 
  private:
-  // Prefers layouts with few sequence bits, which have few ids per tick (time unit). The test must
-  // often use all ids of a tick.
+  // Prefers layouts with few sequence bits, which have few ids per tick (time unit), so that claims
+  // often exhaust the ids of a tick.
   Layout choose_layout() {
     if (random_.percent(25)) return random_layout(random_);
     Layout layout = random_layout(random_);
@@ -186,7 +186,8 @@ TEST(ShardModel, RandomSchedules) {
     minted += ids.size();
     for (size_t i = 0; i < 4; ++i) seen[i] += schedule.seen(static_cast<Outcome>(i));
   }
-  // The random schedules must mint many ids to test the shard counter.
+  // A schedule is a list of 400 random steps. Together, all schedules must mint many ids to test
+  // the shard counter.
   EXPECT_GT(minted, 50'000u);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_GT(seen[i], 500) << testing::PrintToString(static_cast<Outcome>(i));

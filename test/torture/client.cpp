@@ -187,8 +187,9 @@ class Client {
         {shard, static_cast<long long>(1 + below(3000))}, shard);
   }
 
-  // Inserts into a table whose default mints ids, in transactions that end in different ways. The
-  // ids of a transaction count as returned even if the transaction is rolled back.
+  // Inserts into a table whose default mints ids, in transactions that end in different ways. If a
+  // transaction is rolled back, its ids are still recorded in the journal, because the server has
+  // minted the ids.
   void insert() {
     ++transaction_;
     const bool hot = chance(60);

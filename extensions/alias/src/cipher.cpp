@@ -19,13 +19,13 @@ constexpr size_t kBlock = 16;
 //
 //  - bytes 0 to 2: the constants 1, 2 and 1 (version, method and addition)
 //
-//  - bytes 3 to 5: the radix, 2
+//  - bytes 3 to 5: the radix, as an integer of three bytes with the value 2
 //
 //  - byte 6: the number of rounds, 10
 //
-//  - byte 7: the length of the first half (u), 31 bits
+//  - byte 7: the number of bits of the first half (u), which is 31
 //
-//  - bytes 8 to 11: the length of the number (n), 63 bits
+//  - bytes 8 to 11: the number of bits of an id (n), which is 63
 //
 //  - bytes 12 to 15: the length of the tweak, 0
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};

@@ -3,9 +3,9 @@
 //
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
-// The pseudorandom function returns the number NUM(S) of NIST SP 800-38G. FF1 splits the digits
-// into two halves of at most ten digits. If the longer half has ten digits, NUM(S) has 12 bytes,
-// and otherwise 8 bytes.
+// FF1 splits the digits of a number into two halves of at most ten digits. The pseudorandom
+// function returns a number of 12 bytes if the longer half has ten digits, and otherwise of 8
+// bytes. NIST SP 800-38G names the returned number NUM(S).
 #pragma once
 
 #include <string_view>

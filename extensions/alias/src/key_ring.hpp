@@ -36,8 +36,8 @@ struct KeyRing {
 void define_settings();
 
 // The returned keys are valid until the session reloads its configuration. If a parallel worker
-// calls current_keys(), the function raises an error. The worker would read the key file again, and
-// one statement could use two versions of the file.
+// calls current_keys(), the function raises an error. A parallel worker would read the key file
+// itself, so one statement could use two versions of the key file.
 const KeyRing& current_keys();
 
 const Cipher& cipher_of(Key& key);

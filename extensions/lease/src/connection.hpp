@@ -24,8 +24,9 @@ struct Exchange {
 };
 
 // Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is
-// true, a shutdown request also ends the exchange, and `timeout_ms` starts after the connection is
-// made. If `may_stop` is false, `timeout_ms` includes the look-up of the host name and connecting.
+// true, a shutdown request ends the function ask() early. If `may_stop` is true, `timeout_ms`
+// limits only the request and the answer. If `may_stop` is false, `timeout_ms` also includes the
+// look-up of the host name and connecting.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 

@@ -44,8 +44,8 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 // Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. The
 // argument `local` is the layout that CREATE EXTENSION stored. If snowflake.dumped_seal has several
 // rows, carried_seal() returns the first layout that differs from `local`. If another session has
-// locked snowflake.dumped_seal, carried_seal() returns `local`, so that the check of the layout
-// neither waits nor fails.
+// locked snowflake.dumped_seal, carried_seal() does not wait and returns its argument `local`. The
+// check of the layout succeeds if the two layouts are equal, so the lock causes no error.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -212,9 +212,9 @@ void require_seal_slowly(SealUse use) {
     }
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
-    // If the extension was created again, the shared state may still belong to the old extension.
-    // The session records the check of the layout only if the shared state belongs to the sequence
-    // snowflake.high_water of the new extension.
+    // If the extension was dropped and created again, the shared state may still contain the OID of
+    // the old sequence snowflake.high_water. In this case, the session does not record in the
+    // shared state that the layout was checked.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

@@ -3,8 +3,8 @@
 // mints ids greater than the transaction's ids, on any server. The setting
 // "snowflake.max_clock_error" must be at least as large as the clock error of each server.
 //
-// Before a commit, a session waits until its clock is far enough after the tick (time unit) of the
-// id. The required distance is the maximum error of the session's own clock plus
+// Before a commit, a session compares its clock with the tick (time unit) of the id. The session
+// waits until its clock is ahead of the tick by the maximum error of its own clock plus
 // "snowflake.max_clock_error". At the commit, the clock of every server is after the id's tick,
 // even if a clock is slow by "snowflake.max_clock_error".
 #pragma once

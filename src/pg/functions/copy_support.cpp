@@ -14,16 +14,16 @@
 //  - The field `root` (PlannerInfo) of the planner's support request is null. When PostgreSQL plans
 //    a query, the field `root` is set, so no query plan can contain next_id_for_copy().
 //
-//  - COPY has created the current memory context. In the memory context of COPY, only
-//    BeginCopyFrom() prepares expressions, and BeginCopyTo() only plans queries. PostgreSQL does
-//    not use COPY's memory context for expressions of ADD COLUMN, triggers, CHECK constraints,
-//    indexes, partitions, EXECUTE, CALL, or the apply worker of logical replication.
+//  - COPY has created the current memory context. PostgreSQL's function BeginCopyTo() has the same
+//    memory context, but plans queries instead of preparing expressions. PostgreSQL does not use
+//    COPY's memory context for expressions of ADD COLUMN, triggers, CHECK constraints, indexes,
+//    partitions, EXECUTE, CALL, or the apply worker of logical replication.
 //
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // next_id_support() stores no state in the session, so an error of COPY cannot affect later
-// commands. COPY, file_fdw and the initial copy of logical replication call BeginCopyFrom(), so
-// next_id() is replaced in all three.
+// commands. next_id_support() replaces next_id() in COPY, file_fdw and the initial copy of logical
+// replication, because all three call BeginCopyFrom().
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If the
 // planner inlined f(next_id_for_copy()) and f used its argument twice, each use would mint another

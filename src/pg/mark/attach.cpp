@@ -72,8 +72,9 @@ Next check_server(Attachment& a) {
   if (clock_jumped_ahead() && !clock_is_in_use()) check_clock_by_mark();
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
-  // If a state prevents minting, the session reads the stored layout (seal). If the id layout has
-  // no more times, and the clock has also jumped, the error must name the layout.
+  // If a server state such as a clock jump prevents minting, the session reads the id layout that
+  // the database stores. If the clock has jumped and the id layout has no more times, the error
+  // must name the layout.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }

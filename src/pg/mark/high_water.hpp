@@ -11,9 +11,9 @@
 //  1. The stored high-water mark is never less than the published limit, because the mark is
 //     written and flushed before the limit is published.
 //
-//  2. The shard counters are raised to the high-water mark before a limit is published. A session
-//     stores the limit with release order. A session that mints ids loads the limit with acquire
-//     order before it reads the shard counter.
+//  2. The shard counters are raised to the high-water mark of the earlier server run before the
+//     published limit is stored. A session stores the limit with release order. A session that
+//     mints ids loads the limit with acquire order before it reads the shard counter.
 //
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If a

@@ -21,7 +21,7 @@ struct Refusals {
   std::atomic<int64_t> last_us;        // time of the last refused call, on the monotonic clock
   std::atomic<int64_t> since_ms;       // time of the first refused call; 0: no refused calls now
   std::atomic<uint64_t> count_before;  // `count` at the time since_ms, modulo 2^64
-  std::atomic<Oid> database;           // the database of the refused calls
+  std::atomic<Oid> database;           // the database in which the calls were refused
   Episode episode;                     // the log messages about the refused calls
 };
 

@@ -37,9 +37,10 @@ void with_all_databases(Change change) {
 }
 
 // A granted lease shows that the clocks of this server and of the lease server differed by at most
-// "snowflake.max_skew". A granted lease therefore confirms this server's clock, like a call of
-// accept_clock(): after a jump of the clock, calls no longer fail. A granted lease does not confirm
-// the clock if the clock jumped after the request for the lease.
+// "snowflake.max_skew". A granted lease therefore confirms this server's clock, as accept_clock()
+// does. After the confirmation, calls that mint ids no longer fail because of an earlier clock
+// jump. A granted lease does not confirm the clock if the clock jumped after the request for the
+// lease.
 void confirm_clock(int64_t asked_offset_us) {
   const int64_t drift_us = postmaster_memory->clock.drift_us(asked_offset_us);
   if (drift_us <= int64_t{max_forward_jump_s} * 1'000'000) return;

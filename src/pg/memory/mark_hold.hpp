@@ -23,8 +23,9 @@ struct MarkHold {
 extern MarkHold hold;
 void reset_hold();
 
-// Makes the session call extend_early() after its next id. A session calls record_next_claim()
-// before it raises an error, so that extend_early() later records the end of the refusals.
+// Makes the session call extend_early() (high_water.hpp) after its next id. A session calls
+// record_next_claim() when it counts a refused call. The next minted id shows that calls are no
+// longer refused, and extend_early() records the end of the refusals.
 void record_next_claim();
 
 }  // namespace snowflake::pg

@@ -17,9 +17,9 @@ constexpr int64_t kQuietUs = 10'000'000;
 
 constexpr int64_t kSlowFlushUs = 100'000;
 
-// All databases that have no shared state use one Statistics object, statistics_of_the_rest. For
-// each cause of refusals, statistics_of_the_rest has one counter. When a call of another database
-// is refused, the counter starts at 0 again.
+// All databases that have no shared state share the Statistics object statistics_of_the_rest. The
+// object has one counter of refused calls for each cause. When a call of another database is
+// refused, the counter starts at 0 again.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }

@@ -19,10 +19,11 @@
 
 namespace snowflake::pg {
 
-// Reads the identity of the machine, disk and files once. If the library is preloaded, the
-// postmaster calls find_whereabouts(), so that child processes inherit the identity of machine,
-// disk and files. If the library is not preloaded, each session calls find_whereabouts() when it
-// first needs the origin fingerprint (hash of machine, disk and files).
+// Reads the identity of the machine, of the disk and of the data directory's files
+// (global/pg_control) once. If the library is preloaded, the postmaster calls find_whereabouts(),
+// so that child processes inherit the identity of machine, disk and files. If the library is not
+// preloaded, each session calls find_whereabouts() when it first needs the origin fingerprint (hash
+// of machine, disk and files).
 void find_whereabouts();
 
 OriginFingerprint present_origin_fingerprint();

@@ -113,7 +113,7 @@ BEGIN
   reason := CASE
     WHEN NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN 'the fleet does not exist yet'
     WHEN pg_is_in_recovery() THEN 'this lease server is a standby'
-    -- The settings of the role that reads the view health do not apply to the sessions of servers.
+    -- Settings of the present role or session are ignored, because the servers connect with other roles and sessions.
     WHEN EXISTS (SELECT FROM pg_settings AS g WHERE g.name IN ('fsync', 'synchronous_commit') AND g.setting = 'off'
                     AND g.source NOT IN ('user', 'database user', 'client', 'session'))
       THEN 'a crash could lose granted leases' END;

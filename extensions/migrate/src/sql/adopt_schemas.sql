@@ -48,8 +48,8 @@ $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS
   'Internal: for adopt_schemas(): returns keys that the application fills, and other columns that a sequence fills';
 
--- columns_of_schemas() omits a column that is found by its name, not by a foreign key, if the type of the column cannot
--- be widened.
+-- columns_of_schemas() finds columns by foreign keys, and by names that look like ids. A column that is found by its
+-- name is omitted if the type of the column cannot be widened.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off

@@ -160,8 +160,8 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- A row with last_position -1 has given no id. If late_id() inserts the row, last_position is 0, because
-      -- late_id() immediately returns an id of the reserved region and shard.
+      -- The value -1 of the column last_position means that no id has the reserved region and shard yet. If the row is
+      -- for late_id(), last_position is 0, because late_id() then returns an id at once.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)

@@ -1,5 +1,5 @@
--- Functions for copies of the map on data servers and routers. A newer map arrives as one document and replaces the
--- whole copy.
+-- Functions for copies of the shard map, which lists the server of each shard. Data servers and programs that route
+-- queries have copies of the shard map. A newer map arrives as one document and replaces the whole copy.
 
 -- Returns the options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash
 -- escapes the next character. URIs are refused. The error does not show the connection string, because the string may
@@ -112,8 +112,9 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- The history of a map has at most 1000 versions. If the history of the new map is full, import_map() also replaces a
-  -- map that is older than the first version in the history.
+  -- The history of a map has at most 1000 versions. If the new map has a full history, its oldest versions are no
+  -- longer in the history. In this case, import_map() accepts the new map even if the map in this database is older
+  -- than all versions in the history.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -179,8 +179,8 @@ COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'Internal: for snowflake-move-shard: returns sentences with the reasons why a schema cannot be moved. Returns no '
   'row if the schema can be moved';
 
--- Describes an object that must have the same name and definition on both servers. The program snowflake-move-shard
--- compares the description on the source server with the description on the target server.
+-- Returns a text with the definition of an object that must have the same name and definition on both servers. The
+-- program snowflake-move-shard compares the definition on the source server with the definition on the target server.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind
@@ -326,10 +326,10 @@ COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: returns the statements that create a copy of a schema, as create_shards() does. The column `step` of '
   'the result is 6 or more for statements that set owners and privileges';
 
--- snowflake-move-shard creates a role for each move. The role of the move owns the new schema on the target server. The
--- role of the move has only the privileges that the statements need, and only while the statements run. A superuser
--- must not run the statements, because planning a statement can run code. Another role may have replaced an object that
--- a statement names.
+-- For each move, snowflake-move-shard creates a database role, which owns the new schema on the target server. The role
+-- of the move has only the privileges that the statements need, and only while the statements run. A superuser must not
+-- run the statements, because planning a statement can run code. Another role may have replaced an object that a
+-- statement names.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,9 +1,9 @@
 -- Why the script never mints an id twice. Three sequences contain the state of the script:
 --
 --   counter_N   An unlogged sequence that counts the numbers for ids. The upper bits contain a time unit (tick). The
---               lower {{TICK_SHIFT}} bits contain how many numbers of the tick have been drawn. An id consists of a
---               drawn tick and number, the region and the shard. A shard always uses the same counter. If no counter
---               draws a number of a tick twice, no id is minted twice.
+--               lower {{TICK_SHIFT}} bits contain how many numbers of the tick have been drawn. To draw a number, a
+--               session calls nextval(). An id consists of the tick, the number, the region and the shard. A shard
+--               always uses the same counter. If no counter draws a number of a tick twice, no id is minted twice.
 --
 --   high_water  A logged sequence that contains a time, the high-water mark. No id of this time or later has been
 --               issued.
@@ -19,24 +19,24 @@
 --     ends with a subtransaction that is always rolled back, so neither a cancel nor a prepared transaction can keep
 --     the lock. A rollback does not undo setval().
 --
---  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). The session uses the
---     number from nextval() only if the counter still has the tick that the session has read. Each number in an id is
---     drawn after setval() writes the tick of the number, and before setval() writes a later tick. Between two calls of
---     setval(), the values of nextval() only increase.
+--  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). The session compares the
+--     tick in the result of nextval() with the tick that was read before. If the two ticks differ, the session does not
+--     use the number. Each number in an id is drawn after setval() writes the tick of the number, and before setval()
+--     writes a later tick. Between two calls of setval(), the values of nextval() only increase.
 --
 --  3. Only the first {{PER_TICK}} numbers of a tick fit into the sequence bits of an id. Later numbers of the tick are
 --     not used for ids. A session calls nextval() only after it has read that fewer than {{PER_TICK}} numbers are
 --     drawn. Other sessions may draw the remaining numbers in the meantime, so each session can draw at most one unused
---     number in each tick. The unused numbers never reach the next tick. A tick has at least 2^18 numbers that do not
---     fit into an id, and a server has fewer than 2^18 sessions.
+--     number in each tick. The unused numbers never reach the next tick. In each tick, a counter has room for at least
+--     2^18 unused numbers, and a server has fewer than 2^18 sessions.
 --
 --  4. A session opens a tick only if the tick is before the time in "published". A time is written to "published" only
 --     after high_water with the same time is flushed to disk. After a reset, the counters begin at high_water. A
 --     counter returns greater numbers after the reset than before the reset, even if the clock was set back.
 --
 --  5. A dump can restore the counters, high_water and "published" with values that do not match. A session uses a
---     number of a counter only if the tick of the number is before high_water. Before a session writes a new tick to a
---     counter, the session sets high_water and "published" to the later of their two times.
+--     number from a counter only if the tick in the counter is before the time in high_water. Before a session writes a
+--     new tick to a counter, the session sets high_water and "published" to the later of their two times.
 --
 -- Before PostgreSQL 17, SQL cannot flush the high-water mark before the transaction commits. If the server crashes
 -- before the commit, the new high-water mark can be lost. If the clock is behind a lost high-water mark after the

@@ -100,8 +100,8 @@ BEGIN
 END
 $$;
 
--- Each of the sequences "high_water" and "published" contains a time. Sets both sequences to the later time, and
--- returns it. The times in "high_water" and "published" differ after PostgreSQL has reset the unlogged sequences, or
+-- Sets the sequences "high_water" and "published", which contain times, to the later of their two times. Returns the
+-- later time. The times in "high_water" and "published" differ after PostgreSQL has reset the unlogged sequences, or
 -- after an administrator has set "high_water". REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
