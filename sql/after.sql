@@ -76,7 +76,7 @@ BEGIN
 EXCEPTION WHEN object_not_in_prerequisite_state THEN
   GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
 END $$;
-SELECT detail LIKE '%is 100 ms. The ids of a batch may be ahead of the clock by at most half of this time.' AS detail, hint ~ 'again in \d+ ms\.$' AS hint FROM said_of_batch();
+SELECT detail LIKE '%is 100 ms. The ids of a batch may be ahead of the clock by at most half of "snowflake.max_lead".' AS detail, hint ~ 'again in \d+ ms\.$' AS hint FROM said_of_batch();
 DROP FUNCTION said_of_batch();
 RESET snowflake.max_wait;
 SELECT snowflake.time_of(snowflake.next_id(244)) < clock_timestamp() + interval '50 ms' AS not_thrown_ahead;

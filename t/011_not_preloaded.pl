@@ -99,7 +99,7 @@ foreach my $call ('next_id(5)', "decode($id)")
 		{
 			sqlstate => '55000',
 			message => 'extension "snowflake" in this database lacks a sequence or table',
-			detail => 'One of these objects was removed from the extension or renamed: sequence high_water, seal, seal_local, fleet or origin_fingerprint, table dumped_seal, backfills or late_ids',
+			detail => 'A sequence or table was removed from the extension or renamed\. The extension has the sequences high_water, seal, seal_local, fleet and origin_fingerprint, and the tables dumped_seal, backfills and late_ids',
 			hint => 'If it was removed from the extension, add it with ALTER EXTENSION\. .*Do not drop the extension'
 		},
 		"$call fails if the mark was removed from the extension", 'other');

@@ -216,7 +216,7 @@ refused('BEGIN READ ONLY; SELECT snowflake.next_id(1)');
 says('snowflake refuses calls in database "postgres": the transaction or the server is read-only', '.*', 'Use a read-write transaction\.',
 	'the log reports the first refusal in a read-only transaction');
 refused('SELECT snowflake.next_id(1, after => snowflake.make_id(now() + interval $$1 day$$, 1, 0))');
-says('snowflake refuses calls in database "postgres": the id that a call passes is too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
+says('snowflake refuses calls in database "postgres": an id that was passed to a call is too far ahead of the clock', '.*', 'Compare the clocks of the servers\.',
 	'the log reports the first refusal of an id too far ahead of the clock');
 refused('SET snowflake.max_wait = 0; SELECT snowflake.next_ids(1, 400000)');
 says('snowflake refuses calls in database "postgres": calls request more ids from a shard than the shard can mint', '.*', 'Spread the load .*',

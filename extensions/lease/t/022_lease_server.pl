@@ -57,7 +57,7 @@ is(sql($objects, 'plain'), sql($objects), 'the script creates the same objects a
 sub as_operator { my ($sql) = @_; return ($lease_server->psql('plain', $sql, extra_params => [ '-U', 'operator', '-v', 'VERBOSITY=verbose' ]))[1, 2]; }
 is((as_operator(q{SELECT snowflake_fleet.add_server('gamma') LIKE '%without a password.'}))[0], 't', 'the ordinary role can call add_server()');
 is($lease_server->ask(call => 'acquire', server => 'gamma', incarnation => 5, database => 'plain')->{status}, 'granted', 'the fleet of an ordinary role grants leases');
-like((as_operator(q{SELECT snowflake_fleet.add_server('operator')}))[1], qr/22023: role operator cannot be a server\n.*The role owns the fleet/, 'add_server() refuses the owner of the fleet');
+like((as_operator(q{SELECT snowflake_fleet.add_server('operator')}))[1], qr/22023: role operator cannot be the login role of a server\n.*The role owns the fleet/, 'add_server() refuses the owner of the fleet');
 sql('ALTER ROLE operator NOCREATEROLE');
 like((as_operator(q{SELECT snowflake_fleet.add_server('delta')}))[1], qr/42501: permission denied to create role delta\n.*HINT: .*CREATE ROLE delta LOGIN/, 'add_server() of an owner without CREATEROLE fails with a hint');
 command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f', "$FindBin::RealBin/../snowflake_fleet.sql" ],

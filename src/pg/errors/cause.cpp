@@ -16,7 +16,7 @@ constexpr CauseText kTexts[kCauses] = {
      "the lease server",
      true},
     {"not_owned", "this server does not own the requested shard", false},
-    {"id_ahead", "the id that a call passes is too far ahead of the clock", false},
+    {"id_ahead", "an id that was passed to a call is too far ahead of the clock", false},
     {"exhausted", "the id layout has no time values left", true},
     {"lease", "this server has no valid lease of a region", true},
     {"read_only", "the transaction or the server is read-only", false},

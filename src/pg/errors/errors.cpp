@@ -36,8 +36,9 @@ void error_no_memory(size_t bytes) {
 
 void error_of_state(Blocker blocker) {
   const char* detail =
-      "One of these objects was removed from the extension or renamed: sequence high_water, seal, "
-      "seal_local, fleet or origin_fingerprint, table dumped_seal, backfills or late_ids.";
+      "A sequence or table was removed from the extension or renamed. The extension has the "
+      "sequences high_water, seal, seal_local, fleet and origin_fingerprint, and the tables "
+      "dumped_seal, backfills and late_ids.";
   if (blocker == Blocker::not_installed)
     detail = "The called function exists, but extension snowflake does not.";
   if (blocker == Blocker::other_extension)
@@ -222,12 +223,12 @@ void error_clock_behind(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64
 
 void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, int64_t waited_ms) {
   const char* next = kept_time_text(next_ms);
-  refuse(
-      Blocker::waited_too_long, psprintf("%u", shard),
-      psprintf("The call waited %s, and \"snowflake.max_wait\" is %d ms. All ids of the shard up "
-               "to %s are used, and the clock shows %s. A shard has %llu ids per tick of %u ms.",
-               span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
-               static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms));
+  refuse(Blocker::waited_too_long, psprintf("%u", shard),
+         psprintf("The call waited %s, and \"snowflake.max_wait\" is %d ms. All ids of the shard "
+                  "with a time up to %s are used, and the clock shows %s. A shard has %llu ids "
+                  "per tick of %u ms.",
+                  span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
+                  static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms));
 }
 
 void error_mark_ahead(int64_t mark_ms, int64_t clock_ms, int64_t needed_ms) {

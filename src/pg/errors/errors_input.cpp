@@ -164,7 +164,7 @@ void error_id_ahead(int64_t id, int64_t id_ms, int64_t clock_ms, int64_t lead_ms
          psprintf("The id has the time %s. The clock shows %s. \"snowflake.max_lead\" is %d ms.%s",
                   id_time, kept_time_text(clock_ms), max_lead_ms,
                   lead_ms < max_lead_ms ? " The ids of a batch may be ahead of the clock by at "
-                                          "most half of this time."
+                                          "most half of \"snowflake.max_lead\"."
                                         : ""),
          psprintf("Correct the clock, or try again in %s.",
                   span_text(std::max<int64_t>(1, ahead_ms - lead_ms))));

@@ -71,7 +71,7 @@ BEGIN
     made := true;
   ELSIF login.rolsuper OR NOT login.rolcanlogin OR pg_has_role(login.oid, current_user, 'MEMBER') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = format('role %s cannot be a server', quote_ident(server)),
+      MESSAGE = format('role %s cannot be the login role of a server', quote_ident(server)),
       DETAIL = CASE WHEN login.rolsuper THEN 'The role is a superuser.'
                     WHEN NOT login.rolcanlogin THEN 'The role may not log in.'
                     ELSE 'The role owns the fleet, or is a member of the owner.' END,
@@ -82,7 +82,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.login_role(text) IS
   'Internal: returns the login role of a server, and creates the role if it does not exist. Raises an error (22023) '
-  'if the role cannot be a server';
+  'if the role cannot be the login role of a server';
 
 CREATE FUNCTION snowflake_fleet.add_server(server text) RETURNS text
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
