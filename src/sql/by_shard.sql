@@ -65,6 +65,6 @@ BEGIN
 END
 $$;
 
--- The DO block above calls make_id() and hash_by_shard(), which mark the layout of ids as used. The database has no ids
--- yet, so setval() marks the layout as unused again.
+-- The DO block above calls make_id() and hash_by_shard(), which mark the layout of ids as used. The database contains
+-- no ids yet, so setval() with the argument false resets the layout to unused.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

@@ -84,9 +84,10 @@ void reseal(Oid oid, int64_t seal) {
   relation_close(sequence, NoLock);
 }
 
-// Adopts the layout of a dump if no id was minted or decoded and no dump was restored before. Other
-// sessions wait until the end of the transaction that takes over a layout. Only a role that may
-// create schemas in the database can change the layout, because the layout applies to all tables.
+// Adopts the layout of a dump if no id was minted or decoded and no dump was restored before. The
+// function adopt() locks the stored layout until the end of the transaction, so that other sessions
+// wait. Only a role that may create schemas in the database can change the layout, because the
+// layout applies to all tables.
 bool adopt(const StateSequences& sequences, Relation table, int64_t presented) {
   if (RelationGetRelid(table) != sequences.dumped_seal || !may_create_in_database()) return false;
   LockRelationOid(sequences.seal_local, AccessExclusiveLock);
@@ -155,8 +156,9 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The trigger stores the inserted row in two cases: the database adopts the layout of the row, or
-  // the table snowflake.dumped_seal is empty.
+  // If the database adopts the layout of the inserted row, the row replaces the old row of
+  // snowflake.dumped_seal. A row with the layout of the database is stored only if the table
+  // snowflake.dumped_seal is empty.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

@@ -35,7 +35,8 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
     }
     page.close();
     // The number of the fleet (group of servers) is flushed to disk before the first id is
-    // returned. Every clone that is made after the first id contains the fleet number.
+    // returned. Every copy of the data directory that is made after the first id contains the
+    // number of the fleet.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

@@ -41,11 +41,12 @@ bool try_read_sequence(Oid oid, int64_t* value) {
   return ConditionalLockRelationOid(oid, AccessShareLock) && read_locked(oid, value);
 }
 
-// Returns the layout that the next dump will contain, or 0 if snowflake.dumped_seal is empty. The
-// argument `local` is the layout that CREATE EXTENSION stored. If snowflake.dumped_seal has several
-// rows, carried_seal() returns the first layout that differs from `local`. If another session has
-// locked snowflake.dumped_seal, carried_seal() does not wait and returns its argument `local`. The
-// check of the layout succeeds if the two layouts are equal, so the lock causes no error.
+// Returns the number of the id layout in the table snowflake.dumped_seal, or 0 if the table is
+// empty. Every dump of the database contains the table snowflake.dumped_seal. The argument `local`
+// is the layout that CREATE EXTENSION stored. If snowflake.dumped_seal has several rows,
+// carried_seal() returns the first layout that differs from `local`. If another session has locked
+// snowflake.dumped_seal, carried_seal() does not wait and returns its argument `local`. The check
+// of the layout succeeds if the two layouts are equal, so the lock causes no error.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);

@@ -1,11 +1,11 @@
 // The seal of a database is the permanent layout of its ids, with the tick (time unit) and the
 // epoch.
 //
-// A database can have two layouts: one from CREATE EXTENSION, and one from a restored dump. If the
-// layout of the restored dump differs from the layout of CREATE EXTENSION, every function raises an
-// error. The program pg_restore restores rows before the layout, so rows may already have been
-// decoded with the wrong layout. Without an error, users would not notice that rows were decoded
-// with the wrong layout.
+// A database can have two layouts: one that CREATE EXTENSION stored, and one from a restored dump.
+// If the layout of the restored dump differs from the layout that CREATE EXTENSION stored, every
+// function raises an error. The program pg_restore restores rows before the layout, so rows may
+// already have been decoded with the wrong layout. Without an error, users would not notice that
+// rows were decoded with the wrong layout.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -34,8 +34,9 @@ bool record_seal_use(Oid seal_local, int64_t seal);
 bool try_go_by_seal();
 
 // Checks the stored layout without waiting. seal_still_holds() returns false only if a stored
-// layout (seal) differs from the layout of the session. A transaction that has locked the stored
-// layout (seal) may drop the layout, but does not change the layout.
+// layout (seal) differs from the layout of the session. If another session has locked the stored
+// layout (seal), seal_still_holds() returns true. A session may lock the stored layout to drop the
+// layout, but not to change a layout that was used for ids.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last
@@ -44,13 +45,14 @@ bool seal_still_holds(const StateSequences& sequences);
 bool seal_checked_lately(const DatabaseState& state);
 void record_seal_checked(DatabaseState& state, const Seals& seals);
 
-// all_checked_lately() and record_all_checked() concern checks of both the stored layout (seal) and
-// the fleet number.
+// all_checked_lately() returns whether sessions have checked the stored layout (seal) and the fleet
+// number within the last second. The fleet number identifies the group of servers that use one
+// lease server. The function record_all_checked() records the time of both checks.
 bool all_checked_lately(const DatabaseState& state);
 void record_all_checked(DatabaseState& state, const Seals& seals);
 
-// Switches the session to a stored layout (seal). If the layout changes, the session must call
-// attach() again before it mints.
+// Makes the session use `seal`, the id layout that the database has stored. If the layout changes,
+// the session must call attach() again before it mints.
 void use_seal(int64_t seal);
 
 // Switches the session to the stored layout (seal) if any session has found the layout valid within

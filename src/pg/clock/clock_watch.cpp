@@ -26,8 +26,8 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // After a jump of the clock ahead, calls fail with the error clock_jumped and mint no ids. If the
-  // clock is stepped back after a jump ahead, no shard therefore has to wait.
+  // After a jump of the clock ahead, calls fail with the error clock_jumped and mint no ids. A step
+  // back that follows a jump ahead makes no shard wait, because no shard has minted since the jump.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())
@@ -41,8 +41,8 @@ void record_step_back(ClockWatch& watch, int64_t step_us) {
 void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. If the clock was
-  // set back earlier, record_step_ahead() logs no step that only corrects the clock.
+  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. A step ahead that
+  // only corrects an earlier step back is not logged.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
@@ -92,9 +92,9 @@ void start_clock_watch(ClockWatch& watch) {
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // If several sessions detect a step of the clock, only one session counts the step and moves
-  // `last_offset_us`. A session must read `last_offset_us` before the clock. Otherwise, a session
-  // with an older clock reading could set `last_offset_us` back, and another session would count
-  // the step again.
+  // `last_offset_us`. A session must read `last_offset_us` before the clock. If a session read the
+  // clock first, the session could set `last_offset_us` back to an old offset. Another session
+  // would then count the same step again.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

@@ -14,9 +14,9 @@ struct ClockWatch;
 
 void start_clock_watch(ClockWatch& watch);
 
-// Counts a step of the clock since the last call of check_clock() in any session. A session calls
-// check_clock() before its first id, before a raise of the high-water mark, and when the clock goes
-// back.
+// Detects whether the clock was stepped since the last call of check_clock() in any session, and
+// counts the step. A session calls check_clock() before its first id, before a raise of the
+// high-water mark, and when the clock goes back.
 void check_clock();
 
 // A session calls check_clock_error() when it raises the high-water mark. The function

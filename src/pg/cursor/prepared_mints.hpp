@@ -3,8 +3,8 @@
 // A prepared transaction is not connected to any session. The locks of a prepared transaction
 // survive a restart of the server. PostgreSQL releases the locks of a prepared transaction only
 // after new snapshots show the result of the transaction. A transaction that has minted takes two
-// advisory locks before PREPARE TRANSACTION. All prepared transactions of a database that have
-// minted hold the advisory lock kAnyMint. If the lock kAnyMint is free, no prepared transaction has
+// advisory locks before PREPARE TRANSACTION. Every prepared transaction that has minted holds the
+// advisory lock kAnyMint of its database. If the lock kAnyMint is free, no prepared transaction has
 // minted, and oldest_prepared_mint() need not read the whole lock table. The key of the advisory
 // lock kMintSince contains the tick (time unit) of the transaction's first id. No session ever
 // waits for the advisory locks of prepared transactions.

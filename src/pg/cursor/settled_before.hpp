@@ -20,7 +20,7 @@ enum class HeldBy : uint8_t {
   prepared,      // a prepared transaction has minted
   one_snapshot,  // the isolation level is REPEATABLE READ or SERIALIZABLE
   standby,       // only primaries have shard counters
-  mark,          // the high-water mark is locked, not durable, or lost
+  mark,          // the high-water mark is locked by a session, not flushed to disk, or lost
 };
 
 struct SettledAnswer {

@@ -33,9 +33,9 @@ void log_counter(const char* source, CounterUse use, int64_t cost_ns);
 
 // Log messages about the high-water mark and the layout
 //
-// After each server start, log_first_mark() logs the first high-water mark that is read in a
-// database, if the clock is not before the mark. Only the message of log_first_mark() shows that
-// the clock was far ahead at boot.
+// After a server start, the first session that mints in a database calls log_first_mark() with the
+// stored high-water mark. If the clock is before the mark, log_first_mark() writes no message. Only
+// the message of log_first_mark() shows that the clock was far ahead at boot.
 void log_first_mark(int64_t mark_ms, int64_t clock_ms);
 void log_slow_mark(int64_t took_ms);
 void log_end_is_near();

@@ -8,9 +8,9 @@ namespace {
 
 constexpr int kState = ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
 
-// A refused call is a call that gets no id, or whose id argument is refused. Refused calls before
-// the shared memory exists are not counted. Errors of now_bounds() are not counted, because
-// now_bounds() requests no id.
+// A refused call is a call that fails because it gets no id, or because its id argument is too far
+// in the future. Refused calls before the shared memory exists are not counted. Errors of
+// now_bounds() are not counted, because now_bounds() requests no id.
 constexpr RefusalText kTable[kBlockers] = {
     {Blocker::none, Cause::none, 0, nullptr, nullptr, nullptr},
     {Blocker::not_preloaded, Cause::none, kState,

@@ -12,7 +12,7 @@ struct RefusalText {
   Cause cause;
   int sqlstate;
   const char* message;  // %s is replaced by `subject`
-  const char* reason;   // null if the blocker makes only a single call fail
+  const char* reason;   // shown by the view `health`; null: the blocker affects only one call
   const char* hint;
 };
 

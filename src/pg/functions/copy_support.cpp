@@ -8,11 +8,11 @@
 // like a volatile default.
 //
 // Outside of COPY, a STABLE next_id() would be wrong, because ALTER TABLE ADD COLUMN would give all
-// rows the same id. Three conditions guarantee that next_id_for_copy() replaces next_id() only in
-// PostgreSQL's function BeginCopyFrom():
+// rows the same id. Three conditions limit the use of next_id_for_copy() to PostgreSQL's function
+// BeginCopyFrom(), which prepares COPY FROM:
 //
 //  - The field `root` (PlannerInfo) of the planner's support request is null. When PostgreSQL plans
-//    a query, the field `root` is set, so no query plan can contain next_id_for_copy().
+//    a query, `root` is not null, so next_id_support() does not replace next_id().
 //
 //  - COPY has created the current memory context. PostgreSQL's function BeginCopyTo() has the same
 //    memory context, but plans queries instead of preparing expressions. PostgreSQL does not use
@@ -31,7 +31,8 @@
 // infinite cost.
 //
 // next_id_support() recognizes the memory context of COPY by its name. If a later PostgreSQL
-// version changes the name, COPY inserts rows one by one again, and the test t/033_copy.pl fails.
+// version renames the memory context, COPY inserts rows one by one again, and the test
+// t/033_copy.pl fails.
 
 #include <limits>
 

@@ -152,8 +152,8 @@ void remember(uint64_t id) {
   return last.id;
 }
 
-// Ids of a batch are at most half of "snowflake.max_lead" ahead of the clock. Calls of next_id()
-// can use all of "snowflake.max_lead".
+// Ids of a batch are at most half of "snowflake.max_lead" ahead of the clock. An id that next_id()
+// returns can be up to "snowflake.max_lead" ahead of the clock.
 void next_ids(int shard, int count, int64_t* out) {
   const auto number = static_cast<uint32_t>(shard);
   auto left = static_cast<uint64_t>(count);

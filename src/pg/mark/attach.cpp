@@ -73,8 +73,8 @@ Next check_server(Attachment& a) {
   a.facts = facts_of_server();
   a.facts.layout_unknown = true;
   // If a server state such as a clock jump prevents minting, the session reads the id layout that
-  // the database stores. If the clock has jumped and the id layout has no more times, the error
-  // must name the layout.
+  // the database stores. If the time range of the id layout has ended, the error must name the
+  // layout, even if the clock has also jumped.
   if (blocker(layout, a.facts) != Blocker::none) a.facts.layout_unknown = !try_go_by_seal();
   return Next::judge;
 }

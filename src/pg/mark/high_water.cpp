@@ -96,9 +96,8 @@ bool flush_mark(XLogRecPtr lsn) {
 }
 
 // Publishes a limit of ids above `position`, after writing and flushing the next high-water mark if
-// necessary. If the stored high-water mark is far ahead of the clock, extend_and_publish()
-// publishes no limit of ids, and returns the mark. The normal return value of extend_and_publish()
-// is 0.
+// necessary. If the stored high-water mark is far ahead of the clock, extend_and_publish() does not
+// change the limit, and returns the mark. The normal return value of extend_and_publish() is 0.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
@@ -220,7 +219,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // extend_early() is not called again below the limit
+  hold.extend_early_at = hold.limit;  // extend_early() is called again after the limit is raised
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||

@@ -18,16 +18,17 @@
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If a
 //     session finds that the value of snowflake.high_water was lowered, the session removes the
-//     published limit and restores the former value. When the published limit is removed, the
-//     generation number changes, so that all sessions attach again.
+//     published limit and restores the former value. Each removal of the limit changes the
+//     generation number of the limit. A session whose generation number is out of date must call
+//     attach() before it mints.
 //
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //
 //  5. If the stored high-water mark is more than max_lead ahead of the clock, calls that mint wait
-//     for the clock. Until then, no shard counter is raised, and nothing is written. A wrong
-//     high-water mark has no effect on ids if set_mark() lowers the mark before any shard counter
-//     is raised to the mark.
+//     for the clock. Until then, no shard counter is raised, and nothing is written. If set_mark()
+//     lowers a wrong high-water mark before the wait ends, no shard counter is raised to the wrong
+//     mark.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +47,9 @@ void extend_limit(uint64_t position, WaitBudget& budget);
 // `position` and the stored mark. The WAL writer flushes the new high-water mark later. If a role
 // has lowered the value of the sequence snowflake.high_water, extend_early() writes and flushes the
 // old value again. The function extend_early() never waits for a lock and never fails. A session
-// also calls extend_early() after its first id, and after its first id since an error. An id that
-// was minted shows that calls are no longer refused, and extend_early() records the end of the
-// refusals.
+// also calls extend_early() after its first id, and after the first id that follows an error. A
+// minted id shows that calls no longer fail, so extend_early() records the end of the refused
+// calls.
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

@@ -9,15 +9,16 @@ namespace snowflake::pg {
 
 void record_lost_mark(int64_t mark_ms);
 
-// Returns the greatest removed high-water mark of the current database, or 0.
+// Returns the greatest high-water mark that this server run has recorded for the current database,
+// or 0.
 int64_t lost_mark_ms();
 
 // The DROP hook records a dropped high-water mark even if the session has minted no id.
 void install_drop_hook();
 
 // Before a commit, keep_dropped_mark() records the high-water mark that a DROP command of the
-// transaction has removed. At the end of each transaction, reset_dropped_mark() clears the variable
-// with the removed mark.
+// transaction has removed. At the end of each transaction, reset_dropped_mark() clears the
+// session's variable for dropped high-water marks.
 void keep_dropped_mark();
 void reset_dropped_mark();
 

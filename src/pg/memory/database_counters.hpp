@@ -1,5 +1,5 @@
-// The statistics counters of a database, in addition to the statistics counters of each shard.
-// Calls that get an id without waiting do not change the counters of the database.
+// The statistics counters of a database, in addition to the statistics counters of each shard. A
+// call that gets an id without waiting changes only counters of its shard.
 //
 // For databases without shared state, only refused calls are counted. PostgreSQL's cumulative
 // statistics are not used, because they reach shared memory only when a session is idle. The server

@@ -1,9 +1,10 @@
 // The shared state of a database that mints contains shard counters, open transactions that have
 // minted, statistics, and the published limit. Two databases share only shared_state->lock.
 //
-// The shared state of a database is a pinned segment of dynamic shared memory, for one layout of
-// ids. This segment is freed after DROP DATABASE, or after CREATE EXTENSION with another id layout.
-// Sessions that still use the layout of a replaced segment keep their mapping of the segment.
+// The shared state of a database is a pinned segment of dynamic shared memory. A segment serves
+// only one id layout. The segment is freed after DROP DATABASE, or after CREATE EXTENSION with
+// another id layout. Sessions that still use the layout of a replaced segment keep their mapping of
+// the segment.
 //
 // Locking rules
 //
@@ -79,8 +80,8 @@ struct alignas(64) DatabaseState {
 // find_or_take_database_state() returns null only if the number of other databases with shared
 // state has reached the limit, most_databases(). If the shared state has another layout of ids,
 // find_or_take_database_state() replaces the shared state, because the extension may have been
-// created again. REQUIRES a lock on the sequence snowflake.high_water of the extension whose layout
-// the session uses.
+// created again. REQUIRES a lock on the sequence snowflake.high_water, so that no other session
+// drops the extension during the call.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -121,13 +122,13 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns region and shards of a database. Returns no value if the session that chose the region
-// and shards started before the time `than`.
+// Returns region and shards of a database. Returns no value if a session that started at the time
+// `than` could replace the region and shards.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
-// If the session started last, bind_mark() sets the region and shards of the database to the
-// settings of the session. The function bind_mark() copies the shards of the database to
-// owned_shards.
+// bind_mark() sets the region and shards of the database to the settings of the calling session. If
+// a session that started later has already called bind_mark(), the region and shards stay
+// unchanged. The function bind_mark() copies the shards of the database to owned_shards.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);

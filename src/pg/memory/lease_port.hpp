@@ -26,7 +26,8 @@ struct LeaseReport {
 struct LeasePort {
   const char* version;  // The version must be equal to the version of the library snowflake_fleet.
 
-  // Settings that a reload can change are pointers; other settings need a restart of the server.
+  // `static_region`, `max_lead_ms` and `reserve_ms` are pointers, because a reload can change the
+  // three settings. The other settings change only when the server restarts.
   const char* conninfo;
   const char* regions;           // an SQL array
   const int32_t* static_region;  // null: the region is leased
@@ -40,12 +41,12 @@ struct LeasePort {
   int64_t (*fleet)();   // 0: no answer yet
   int64_t (*age_ms)();  // the age of the incarnation
 
-  // These function pointers call the member functions of LeaseMemory that have the same names.
-  // begin() and forget() first withdraw the published limits of all databases. forget() returns a
-  // lease, which the lease worker must then give back to the lease server. The argument
-  // `asked_offset_us` is the clock offset (wall clock minus time since boot) before the request. If
-  // the wall clock jumped before the request for a lease, the granted lease confirms the new time,
-  // like a call of accept_clock().
+  // The function pointers `begin`, `take`, `extend`, `record` and `forget` call the member
+  // functions of LeaseMemory that have the same names. In all databases, begin() and forget() first
+  // withdraw the limit up to which sessions may mint ids. The lease worker must give the lease that
+  // forget() returns back to the lease server. The argument `asked_offset_us` is the clock offset
+  // (wall clock minus time since boot) before the request. If the wall clock jumped before the
+  // request for a lease, the granted lease confirms the new time, like a call of accept_clock().
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

@@ -1,4 +1,5 @@
-// The lease of the region in which this server mints. Times are milliseconds since 1970.
+// The lease of this server. While the lease is valid, the server may mint ids that contain the
+// number of one region. Times are milliseconds since 1970.
 //
 // The lease is in the postmaster's memory, see core/lease_memory.hpp. Locking rules
 //

@@ -22,9 +22,8 @@ void start_incarnation(int64_t incarnation, const LeaseAnswer& newest, EndLimits
   postmaster_memory->lease_born_us.store(monotonic_us(), std::memory_order_relaxed);
 }
 
-// Calls change() while the shared memory of all databases is mapped and locked. The function
-// with_all_databases() starts a transaction, because PostgreSQL unmaps shared memory when a
-// transaction fails.
+// Calls change() while the shared memory of all databases is mapped and locked. If change() raises
+// an error, the end of the transaction unmaps the shared memory.
 template <class Change>
 void with_all_databases(Change change) {
   const MemoryContext context = CurrentMemoryContext;

@@ -18,8 +18,8 @@ constexpr int64_t kQuietUs = 10'000'000;
 constexpr int64_t kSlowFlushUs = 100'000;
 
 // All databases that have no shared state share the Statistics object statistics_of_the_rest. The
-// object has one counter of refused calls for each cause. When a call of another database is
-// refused, the counter starts at 0 again.
+// object has one counter of refused calls for each cause. The counter counts the refused calls of
+// one database, and starts at 0 again when a call in a different database is refused.
 Statistics& statistics_of_the_rest() {
   return shared_state->statistics_of_the_rest;
 }

@@ -30,13 +30,13 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 void count_refusal(Blocker blocker);
 
 // end_refusals() is called when the database mints, and ends the refusals that concern the whole
-// database. Refusals that concern only one shard or one caller end if the last refused call was
-// more than 10 s ago.
+// database. If calls of only one shard or one caller were refused, the refusals end only after 10 s
+// without a refused call.
 void end_refusals(const DatabaseState& state);
 
-// begin_mark_write() is called when a session begins to write the high-water mark and may wait for
-// the flush. If a write of the high-water mark ends with an error, the statistics count the write
-// as running until the end of the transaction.
+// A session calls begin_mark_write() before it writes the high-water mark, and end_mark_write()
+// after the write and flush. If a write of the high-water mark ends with an error, the statistics
+// count the write as running until the end of the transaction.
 void begin_mark_write(DatabaseState& state);
 void end_mark_write(bool flushed);
 void reset_mark_write();

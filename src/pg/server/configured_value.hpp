@@ -1,4 +1,4 @@
-// Contains the configured value of a setting, before the session defines the setting.
+// Reads the configured value of a setting before the library registers the setting with PostgreSQL.
 #pragma once
 
 #include "pg/server/postgres.hpp"
@@ -10,8 +10,8 @@ struct ConfiguredValue {
   GucSource source;
 };
 
-// Returns the configured value of a setting. REQUIRES that the session has not defined the setting
-// yet.
+// Returns the configured value of a setting. REQUIRES that the library has not registered the
+// setting with PostgreSQL yet.
 inline ConfiguredValue configured_value(const config_generic& placeholder) {
   const char* const value = reinterpret_cast<const config_string&>(placeholder).reset_val;
   return {value == nullptr ? nullptr : pstrdup(value), placeholder.reset_source};
@@ -26,7 +26,7 @@ inline ConfiguredValue configured_value(const char* name) {
   return configured;
 }
 
-// Returns whether PostgreSQL ignored the configured value when the session defined the setting.
+// Returns whether PostgreSQL ignored the configured value when the library registered the setting.
 // PostgreSQL ignores invalid values, and values from a source that may not change the setting.
 inline bool is_lost(const char* name, const ConfiguredValue& configured) {
   bool lost = false;

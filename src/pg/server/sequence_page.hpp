@@ -39,10 +39,10 @@ struct SequencePage {
   XLogRecPtr lsn() const { return BufferGetLSNAtomic(buffer); }
   XLogRecPtr write(Relation relation, int64_t value);
 
-  // Returns the greater of the sequence's value and the second copy of the mark (witness).
+  // Returns the high-water mark: the greater of the sequence's value and its second copy (witness).
   int64_t mark() const;
   // Returns the high-water mark in the page of `relation`, or 0 if `relation` is another sequence.
-  // The function mark_of_any() recognizes a high-water mark by its second copy (witness).
+  // Only the page of a high-water mark contains a second copy (witness) of the sequence's value.
   static int64_t mark_of_any(Relation relation);
   // Writes the high-water mark as the sequence's value and as the second copy (witness). Both
   // write() and write_mark() REQUIRE an exclusive lock on the page, and return the LSN of the WAL

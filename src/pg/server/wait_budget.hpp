@@ -10,8 +10,8 @@ namespace snowflake::pg {
 struct WaitBudget {
   int64_t since_us = 0;  // monotonic clock; 0: not waiting
 
-  // Returns the time that the call has waited, minus 1 ms. Without the subtraction of 1 ms,
-  // rounding could raise an error for a wait that "snowflake.max_wait" allows.
+  // Returns how many milliseconds the call has waited. The result is reduced by 1 ms, so that
+  // rounding never causes an error before "snowflake.max_wait" has passed.
   int64_t waited_ms() const;
 };
 

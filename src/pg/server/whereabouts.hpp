@@ -1,18 +1,19 @@
 // Identifies the machine, disk and files of a server without any configuration.
 //
 //  - The machine is identified by /etc/machine-id, which is empty in most containers. The id of a
-//    host or a virtual machine never changes. A clone of a machine has another id if the clone was
-//    made by systemd's rules.
+//    host or a virtual machine never changes. A clone of a machine gets a new id only if
+//    /etc/machine-id was emptied or removed, as the documentation of systemd requires.
 //
 //  - The disk is identified by the WWID or serial number of the data directory's block device, or
-// by the UUID of a logical volume. Device numbers and names are not used, because they may change
-// with each boot. The UUID of a file system is not used, because the UUID is copied with the file
-// system. The file systems btrfs and ZFS have no single device, but each of their snapshots and
-// clones has its own identity.
+//    by the UUID of a logical volume. Device numbers and names are not used, because they may
+//    change with each boot. The UUID of a file system is not used, because the UUID is copied with
+//    the file system. The file systems btrfs and ZFS have no single device, but each of their
+//    snapshots and clones has its own identity.
 //
-//  - The files are identified by the inode and birth time of global/pg_control. The server
-//    overwrites pg_control in place, and each copy or restore creates a new file. If the data
-//    directory is renamed or gets another owner, the inode and the birth time stay the same.
+//  - The files of the data directory are identified by the inode and birth time of one file,
+//    global/pg_control. The server overwrites pg_control in place, and each copy or restore creates
+//    a new file. If the data directory is renamed or gets another owner, the inode and the birth
+//    time stay the same.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
