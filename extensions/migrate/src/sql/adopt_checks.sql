@@ -48,7 +48,7 @@ COMMENT ON FUNCTION snowflake.column_hindrances IS
 
 -- If the type of a column changes, PostgreSQL adapts keys, indexes, defaults and statistics. The procedure adopt()
 -- drops the objects that dependents() returns, such as views, and creates them again. The function hindrances() returns
--- the remaining objects, which neither PostgreSQL nor adopt() can adapt.
+-- the objects that prevent a change of the column's type, because neither PostgreSQL nor adopt() can adapt them.
 CREATE FUNCTION snowflake.hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -86,9 +86,9 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
 -- A check or an index may call a function that exists only for integer, not for bigint. To test the checks and indexes
 -- of a table, try_wide() creates an empty table with copies of them. The function try_wide() then makes the columns of
 -- the empty table wider. The empty table has a random name, so that no other role can create a table with the name
--- first. The function try_wide() also tests child tables that have their own checks, or their own indexes with
--- expressions or conditions. If the owner may not create a table in the schema, the test is skipped, and the real
--- statements raise the error.
+-- first. A child table can have its own checks, or its own indexes with expressions or conditions. The function
+-- try_wide() tests the child table in the same way as its parent table. If the owner may not create a table in the
+-- schema, the test is skipped, and the real statements raise the error.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -276,8 +276,9 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers, or ids whose time is in the future';
 
--- One function may fill several columns with ids. If adopt() lets next_id() fill one of the columns, the function could
--- give another column an id that next_id() has minted.
+-- One function may create the ids of several columns. If adopt() changes the default of only one column to next_id(),
+-- the old function still creates ids for the other columns. The old function could then create an id that next_id() has
+-- minted.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

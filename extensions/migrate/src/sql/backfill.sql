@@ -1,6 +1,6 @@
 -- backfill() gives old rows ids that contain the time of the row. Ids of old rows need a region and shard without other
--- ids (an origin, see origins.sql). If a server mints in a region and shard, ids with the time of an old row may
--- already exist there.
+-- ids (an origin, see origins.sql). If a server had minted ids in the region and shard, the id for an old row could
+-- equal an existing id.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -143,8 +143,8 @@ BEGIN
   -- The start of a tick.
   upto := snowflake.time_of(snowflake.last_id_before(clock_timestamp()));
   PERFORM snowflake.observe(snowflake.last_id_before(upto));
-  -- Reads the region of the database. After observe(), the high-water mark is at `upto`, so new ids are later, even if
-  -- a session changes the region.
+  -- Reads the region of the database, which another session may change at any time. After observe(), new ids in every
+  -- region have at least the time `upto`.
   own := coalesce((SELECT d.region FROM snowflake.databases AS d WHERE d.database = current_database()),
                   nullif(current_setting('snowflake.region')::integer, -1));
 

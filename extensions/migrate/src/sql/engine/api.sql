@@ -237,8 +237,8 @@ COMMENT ON FUNCTION snowflake.accept_clock() IS
   'Confirms that the clock is right although the clock is far ahead of the high-water mark. Returns by how much the '
   'clock is ahead of the high-water mark';
 
--- The following views have the same columns as the views of the extension. A column is null if the functions in plain
--- SQL have no value for it.
+-- The following views have the same columns as the views of the extension. If this script cannot find out the value of
+-- a column, for example of drift_ms, the view shows null.
 
 CREATE OR REPLACE FUNCTION snowflake.layout(
     OUT bits text, OUT time_bits integer, OUT region_bits integer, OUT shard_bits integer,
@@ -277,7 +277,8 @@ BEGIN
   IF pg_is_in_recovery() THEN
     cause := 'standby';
   ELSE
-    -- If PostgreSQL has reset a counter, the counter has no last value and begins at the high-water mark.
+    -- After PostgreSQL has reset an unlogged sequence, pg_sequence_last_value() returns null. The counter then begins
+    -- at the high-water mark.
     SELECT {{EPOCH_MS}}
       + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1)
       * {{TICK_MS}}

@@ -1,42 +1,47 @@
 -- Why the script never mints an id twice. Three sequences contain the state of the script:
 --
---   counter_N   An unlogged sequence that counts the numbers for ids. The upper bits contain a time unit (tick). The
---               lower {{TICK_SHIFT}} bits contain how many numbers of the tick have been drawn. To draw a number, a
---               session calls nextval(). An id consists of the tick, the number, the region and the shard. A shard
---               always uses the same counter. If no counter draws a number of a tick twice, no id is minted twice.
+--   counter_N   An unlogged sequence that counts the numbers for ids. The upper bits contain the number of a time unit
+--               (tick). The lower {{TICK_SHIFT}} bits contain how many numbers of the tick have been drawn. To draw a
+--               number, a session calls nextval(). An id consists of the tick, the number, the region and the shard. A
+--               shard always uses the same counter. If no counter draws a number of a tick twice, no id is minted
+--               twice.
 --
 --   high_water  A logged sequence that contains a time, the high-water mark. No id of this time or later has been
 --               issued.
 --
---   published   An unlogged sequence that contains the high-water mark that is flushed to disk.
+--   published   An unlogged sequence that contains a copy of the high-water mark. A session writes the copy only after
+--               the session has flushed high_water to disk.
 --
 -- Unlogged sequences write no WAL. PostgreSQL resets unlogged sequences when their values could be stale: at crash
 -- recovery, at a promotion, and in a base backup.
 --
---  1. A session opens a tick by writing the tick to a counter with setval(). Between two resets of the unlogged
---     sequences, each tick of a counter is opened at most once. Before a session calls setval(), the session locks the
---     table "gate" and reads the counter. The new tick must be later than the tick in the counter. The lock on "gate"
---     ends with a subtransaction that is always rolled back, so neither a cancel nor a prepared transaction can keep
---     the lock. A rollback does not undo setval().
+--  1. A session opens a tick (begins to draw its numbers) by writing the tick to a counter with setval(). Until
+--     PostgreSQL resets the unlogged sequences, sessions open each tick of a counter at most once. Before a session
+--     calls setval(), the session locks the table "gate" and reads the counter. The new tick must be later than the
+--     tick in the counter. The lock on "gate" ends with a subtransaction that is always rolled back, so neither a
+--     cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
 --
 --  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). The session compares the
 --     tick in the result of nextval() with the tick that was read before. If the two ticks differ, the session does not
---     use the number. Each number in an id is drawn after setval() writes the tick of the number, and before setval()
---     writes a later tick. Between two calls of setval(), the values of nextval() only increase.
+--     use the number. So a session draws the number of an id while the counter contains the tick of the id. Between two
+--     calls of setval(), the values of nextval() only increase.
 --
---  3. Only the first {{PER_TICK}} numbers of a tick fit into the sequence bits of an id. Later numbers of the tick are
---     not used for ids. A session calls nextval() only after it has read that fewer than {{PER_TICK}} numbers are
---     drawn. Other sessions may draw the remaining numbers in the meantime, so each session can draw at most one unused
---     number in each tick. The unused numbers never reach the next tick. In each tick, a counter has room for at least
---     2^18 unused numbers, and a server has fewer than 2^18 sessions.
+--  3. Only the first {{PER_TICK}} numbers of a tick fit into the sequence bits of an id, so ids do not use greater
+--     numbers. A session calls nextval() only after it has read that fewer than {{PER_TICK}} numbers are drawn. If
+--     other sessions draw the last of these numbers first, the session draws a number that does not fit. In each tick,
+--     each session draws at most one number that does not fit into an id. The numbers that do not fit never increase
+--     the tick in the counter. In each tick, a counter has room for at least 2^18 numbers that do not fit, and a server
+--     has fewer than 2^18 sessions.
 --
---  4. A session opens a tick only if the tick is before the time in "published". A time is written to "published" only
---     after high_water with the same time is flushed to disk. After a reset, the counters begin at high_water. A
---     counter returns greater numbers after the reset than before the reset, even if the clock was set back.
+--  4. Before a session opens a tick (begins to draw its numbers), the sequence "published" must contain a later time. A
+--     time is written to "published" only after high_water with the same time is flushed to disk. After a reset, the
+--     counters begin at high_water. A counter returns greater numbers after the reset than before the reset, even if
+--     the clock was set back.
 --
---  5. A dump can restore the counters, high_water and "published" with values that do not match. A session uses a
---     number from a counter only if the tick in the counter is before the time in high_water. Before a session writes a
---     new tick to a counter, the session sets high_water and "published" to the later of their two times.
+--  5. After a dump is restored, the values of the counters, of high_water and of "published" may contradict each other.
+--     A session uses a number from a counter only if the tick in the counter is before the time in high_water. If the
+--     times in high_water and "published" differ, a session sets both sequences to the later time before the session
+--     opens a tick.
 --
 -- Before PostgreSQL 17, SQL cannot flush the high-water mark before the transaction commits. If the server crashes
 -- before the commit, the new high-water mark can be lost. If the clock is behind a lost high-water mark after the

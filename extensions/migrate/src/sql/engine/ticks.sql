@@ -129,8 +129,8 @@ BEGIN
 END
 $$;
 
--- Raises the error for a clock that does not allow minting. The caller has found that the clock is before the epoch,
--- after the end of the layout, or too far ahead of the high-water mark.
+-- Raises the error for a clock that does not allow minting. Call refuse_clock() only if the clock is before the epoch,
+-- after the last time of an id, or too far ahead of the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -224,10 +224,10 @@ BEGIN
 END
 $$;
 
--- With wanted = 0, opens the next time unit (tick) of the counter for all sessions. With wanted > 0, takes up to
--- `wanted` whole ticks for the caller. Returns the `first` tick and the number of `ticks`. If the clock has not reached
--- the next tick, open_tick() waits for up to 10 ms, and then returns 0 ticks. If open_tick() returns 0 ticks, the
--- caller must call it again.
+-- If `wanted` is 0, opens the next time unit (tick) of the counter for all sessions. If `wanted` is positive, reserves
+-- up to `wanted` time units (ticks) of the counter for the caller alone. Returns the `first` tick and the number of
+-- `ticks`. If the clock has not reached the next tick, open_tick() waits for up to 10 ms, and then returns 0 ticks. If
+-- open_tick() returns 0 ticks, the caller must call it again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
