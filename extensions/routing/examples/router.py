@@ -11,7 +11,8 @@ import time
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-# A transaction whose shard moves gets a serialization failure at first, and later the error of a missing table.
+# While a shard moves, its source server first fails writes with a serialization failure (40001). After the source
+# server has renamed the schema of the shard, the table (42P01) or the schema (3F000) is missing.
 MOVED = ("40001", "42P01", "3F000")
 # The following limits apply unless the connection string sets other limits.
 LIMITS = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",

@@ -280,7 +280,8 @@ def is_level(move, seconds):
     """Returns whether the target applies all changes that the source has committed so far, within the given number of
     seconds."""
     until = time.monotonic() + seconds
-    # The commit of pg_logical_emit_message() flushes the WAL. PostgreSQL does not send unflushed WAL to the target.
+    # The commit of pg_logical_emit_message() flushes the WAL. The source server sends only flushed WAL to the target
+    # server of the move.
     lsn = move.probe.value("SELECT pg_catalog.pg_logical_emit_message(true, 'snowflake_move', '')::text")
     while not move.target.value("SELECT snowflake_fleet.has_applied(%s, %s)", (move.name, lsn)):
         if time.monotonic() > until:

@@ -63,7 +63,7 @@ class Move:
         self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the message about the state of the move that the program prints if it fails
-        self.waits = False    # true after the message that the target has no free worker
+        self.waits = False    # true after the program has printed that the target has no free worker
         self.from_name, self.to_name = options.source, options.target
 
     # Connections
@@ -169,7 +169,8 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        # After the move has renamed the schema on the source, kept_rows() returns the record of the move.
+        # After the source has renamed the moved schema, kept_rows() returns the record of the move, and source_row()
+        # returns None.
         if here is None and not self.has_schema(self.source, self.schema):
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)

@@ -23,12 +23,13 @@ RECORD_TAKE_OVER = """UPDATE snowflake_fleet.moving SET state = 'here', changed 
   WHERE shard = %s AND side = 'target' AND state = 'level'"""
 SNAPSHOT = """BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = 0;
   SET LOCAL idle_in_transaction_session_timeout = '600s'; SELECT 1"""
-# The program rehearses the fence on a schema that is created only for the rehearsal.
+# The function rehearse() tests fence_shard(), which makes the source refuse writes, on a schema that exists only during
+# the test.
 REHEARSAL = "CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREATE SEQUENCE {0}.s"
 REHEARSED = """UPDATE snowflake_fleet.moving
   SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity'
   WHERE shard = %s AND side = 'source' AND state = 'copying'"""
-REHEARSAL_MS = 30_000     # the time limit of the fence in rehearse(); may be long, because no writer waits
+REHEARSAL_MS = 30_000     # how long fence_shard() may wait for locks in rehearse(); no writer waits
 FENCED = "The source refuses writes. Run this command again to continue, or with --abort to cancel the move."
 BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again to continue, or with --abort to "
                     "cancel the move.")
@@ -101,7 +102,7 @@ def fence(move):
     refused. Returns the time at which writers began to wait."""
     begin_control(move)
     begin_both(move)
-    move.counting.execute("SELECT 1", seconds=5)    # applies the session's settings before any writer waits
+    move.counting.execute("SELECT 1", seconds=5)    # sets statement_timeout now, while no writer waits
     document = move.source.value(FENCE, (move.shard, None, move.options.lock_timeout))
     began = time.monotonic() - float(document["ms"]) / 1000
     if not is_level(move, move.options.level_timeout / 1000):
@@ -208,7 +209,8 @@ def flip(move):
             raise Refused(f"the map could not be changed, and the fence is removed: {words(error)}") from None
         complain(f"the connection to the control database is lost: {words(error)}")
     if reconnected(move):
-        # The session of the earlier run has ended, so the map shows whether the earlier run has committed.
+        # reconnected() has waited until the lost session ended. The map of shards now shows whether the lost session
+        # committed the move.
         if move.map_says() == move.to_name:
             return
     elif sent:

@@ -1,6 +1,6 @@
--- The map contains the server of each shard. Only the control database changes the map. Every data server and router
--- has a copy of the map, so routing needs no remote query. If a server receives a newer version of the map, the server
--- replaces its whole copy.
+-- The map contains the server of each shard. Only the control database changes the map of shards. Every data server and
+-- router has a copy of the map, so routing needs no remote query. If a server receives a newer version of the map, the
+-- server replaces its whole copy.
 
 CREATE TABLE snowflake_fleet.map_state (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -48,8 +48,8 @@ COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The sessions of snowflake-move-shard that move a shard. A row is valid while the backend of the session runs';
 
 -- The identity of a server changes when the server is promoted, restored, copied or restarted. The identity includes
--- the start time of the server, to detect a disk that was restored from a snapshot. Restoring a snapshot needs a
--- restart, and changes no other part of the identity.
+-- the start time of the server, to detect a disk that was restored from a snapshot. If an operator restores a snapshot
+-- of the disk and starts the server, only the start time in the identity changes.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),

@@ -1,9 +1,9 @@
 -- Refuses DDL that changes a schema while the schema moves to another server. The event triggers compare catalogue rows
 -- to detect a change, and do not parse the statement.
 
--- Returns a hash of the schema's catalogue rows, and of the schema's objects that cannot move. Leaves out columns that
--- change without DDL, and columns that fence_shard() changes. Locks no table, because sessions that run DDL on other
--- schemas must not wait.
+-- Returns a hash of the schema's catalogue rows, and of the schema's objects that cannot move to another server. Leaves
+-- out columns that change without DDL, and columns that fence_shard() changes. Locks no table, because sessions that
+-- run DDL on other schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
@@ -52,10 +52,10 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
   'Internal: returns whether the schema of a moving shard was altered since its fingerprint was stored in the table '
   'moving';
 
--- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. Event
--- triggers do not detect REINDEX CONCURRENTLY, and they miss DDL in transactions that began before the move. The
--- function fence_shard() detects REINDEX CONCURRENTLY, and DDL in transactions that began before the move. The function
--- refuse_ddl() refuses a command only for schemas that the command itself has altered.
+-- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. While a
+-- schema moves to another server, event triggers do not detect REINDEX CONCURRENTLY, or DDL in transactions that began
+-- before the move. The function fence_shard() detects REINDEX CONCURRENTLY, and DDL in transactions that began before
+-- the move. The function refuse_ddl() refuses a command only for schemas that the command itself has altered.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Decides whether the schema of a shard can move to another server. The schema may contain only objects that
--- create_shards() creates, and may use only objects that exist on both servers. The functions return the objects that
--- prevent a move, the objects that both servers must have, and the statements that create the schema.
+-- create_shards() creates, and may use only objects that exist on both servers. The function statements_of() returns
+-- the statements that create the schema on the target server.
 
 -- Returns whether only superusers can alter an object. A trusted object is built into the server, or is a member of a
 -- listed extension and belongs to a superuser.
@@ -162,7 +162,7 @@ BEGIN
   UNION ALL
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
-  -- Returns expressions that differ from those that create_shards() writes for a shard.
+  -- Finds column defaults and constraints that refer to a shard in another form than create_shards() writes.
   SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK '
                 '(snowflake.shard_of(column) = %2$s).', pg_describe_object(catalogue, object, 0), shard)
     FROM (SELECT 'pg_attrdef'::regclass, d.oid, adbin::text
@@ -297,8 +297,8 @@ COMMENT ON FUNCTION snowflake_fleet.statements_beside(name) IS
   'Internal: returns the statements that create copies of a schema''s sequences, and set the owner, the privileges '
   'and the comments of the schema and its sequences';
 
--- The target runs the statements with only the schema in search_path. Steps 6 and later run when the target takes over
--- the shard.
+-- To create the schema of a shard, the target server runs the returned statements with only the new schema in
+-- search_path. Steps 6 and later run when the target takes over the shard.
 CREATE FUNCTION snowflake_fleet.statements_of(schema name, shard integer) RETURNS TABLE (step integer, statement text)
   LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -312,8 +312,8 @@ BEGIN
   SELECT 6, format('ALTER STATISTICS %I OWNER TO %s', stxname, stxowner::regrole)
     FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_statistic_ext ON stxrelid = t
   UNION ALL
-  -- If a table's owner has all privileges of this PostgreSQL version, the owner also gets the additional privileges of
-  -- a newer target.
+  -- If a table's owner has all table privileges on the source server, the owner gets all table privileges on the target
+  -- server. The target server may run a newer PostgreSQL version, which has more table privileges.
   SELECT 9, format('GRANT ALL ON TABLE %I TO %s', relname, relowner::regrole)
     FROM snowflake_fleet.tables_of(schema) AS t JOIN pg_class AS c ON c.oid = t
    WHERE relacl IS NOT NULL
@@ -326,10 +326,10 @@ COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'Internal: returns the statements that create a copy of a schema, as create_shards() does. The column `step` of '
   'the result is 6 or more for statements that set owners and privileges';
 
--- For each move, snowflake-move-shard creates a database role, which owns the new schema on the target server. The role
--- of the move has only the privileges that the statements need, and only while the statements run. A superuser must not
--- run the statements, because planning a statement can run code. Another role may have replaced an object that a
--- statement names.
+-- For each move, snowflake-move-shard creates a database role, which owns the new schema on the target server. The
+-- function make_schema() grants the role the privileges that the statements need, and later revokes them. A superuser
+-- must not run the statements, because planning a statement can run code. Another role may have replaced an object that
+-- a statement names.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -2,9 +2,9 @@
 --
 -- A PL/Proxy cluster has one partition for each shard of the layout, in the order of the shards. RUN ON
 -- snowflake.shard_of(id) selects the partition of the id's shard. If a shard is not in the map, the connection string
--- of its partition is invalid on purpose. The host name in the connection string contains the reason, so that the
--- connection error shows the reason. The function snowflake_fleet.run_on(id) refuses a shard outside the map with an
--- error.
+-- of its partition is invalid on purpose. The host name in the invalid connection string is "shard N is not in the
+-- map", because the connection error shows the host name. The function snowflake_fleet.run_on(id) refuses a shard
+-- outside the map with an error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$
@@ -41,7 +41,8 @@ DECLARE
   foreign_one text;
   other record;
 BEGIN
-  -- A database can contain only one set of the cluster functions.
+  -- PL/Proxy calls three cluster functions by fixed names. The function use_plproxy() must not replace cluster
+  -- functions of another program.
   SELECT p.oid::regprocedure::text INTO foreign_one
     FROM pg_proc AS p
    WHERE pronamespace = to_regnamespace('plproxy')

@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
--- All roles may read the map. Only the owner of the map may change the map.
+-- All roles may read the map of shards. Only the owner of the map may change the map.
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
   snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
   snowflake_fleet.with_timeouts(text), snowflake_fleet.known_options(), snowflake_fleet.run_on(bigint),

@@ -46,7 +46,8 @@ COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
   'Internal: for alter_shards(): returns the schemas of a range of shards. Raises an error if a schema is missing, or '
   'if the schemas have several owners';
 
--- The caller of alter_shards() is responsible for the functions that the statement calls, for example in a default.
+-- check_shard_statement() does not check the functions that the statement calls, for example in a default. The caller
+-- of alter_shards() must check the functions in the statement.
 CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE;

@@ -1,5 +1,5 @@
--- Creates a schema for each shard of a server, as a copy of a template schema. PostgreSQL prints a definition while
--- search_path contains only the template's schema, so the definition names the template's objects without a schema.
+-- Creates a schema for each shard of a server, as a copy of a template schema. The function definition_of() sets
+-- search_path to the template's schema, so that PostgreSQL prints the names of the template's objects without a schema.
 -- When search_path contains only the shard's schema, the printed definition refers to the objects of the shard.
 
 CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
@@ -28,8 +28,8 @@ COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'given schema';
 
 -- create_shards() adapts a default or constraint to its shard only if it has the form next_id(N) or CHECK
--- (shard_of(column) = N). An expression that refers to a shard in any other form is not copied. The catalogue pg_depend
--- shows whether an expression refers to a shard.
+-- (shard_of(column) = N). The function create_shards() does not copy other defaults and constraints that refer to a
+-- shard. The catalogue pg_depend shows whether an expression refers to a shard.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
