@@ -17,13 +17,13 @@ constexpr size_t kBlock = 16;
 
 // Block P of FF1 (NIST SP 800-38G) has these fields:
 //
-//  - bytes 0 to 2: the constants 1, 2 and 1 (version, method and addition)
+//  - bytes 0 to 2: the constants 1, 2 and 1
 //
 //  - bytes 3 to 5: the radix, as an integer of three bytes with the value 2
 //
 //  - byte 6: the number of rounds, 10
 //
-//  - byte 7: the number of bits of the first half (u), which is 31
+//  - byte 7: the number of bits of the first half of the id (u), which is 31
 //
 //  - bytes 8 to 11: the number of bits of an id (n), which is 63
 //
@@ -85,8 +85,8 @@ struct RoundFunction {
 
 // The pseudorandom function of FF1 for decimal digits (radix 10). FF1 splits the digits into two
 // halves, and stores each half in as many bytes as the longer half needs. If the longer half has
-// ten digits (five bytes), FF1 uses the first 12 bytes of the result of AES. For shorter halves,
-// FF1 uses the first 8 bytes.
+// ten digits (five bytes), FF1 uses the first 12 bytes of the result of AES. If the longer half has
+// fewer digits, FF1 uses the first 8 bytes of the result of AES.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

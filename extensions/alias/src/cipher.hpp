@@ -46,9 +46,9 @@ struct Cipher {
   bool permute_id(uint64_t id, uint64_t* permuted) const;
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 
-  // Permutes decimal digits with FF1 (decimal_permutation.hpp) and the key of permute_id(). Each
-  // number of digits has a different permutation, because FF1's block P contains the radix and the
-  // number of digits.
+  // Permutes decimal digits with FF1 (decimal_permutation.hpp) and the key of permute_id(). The
+  // permutation depends on the number of digits, because the input of FF1 contains the radix (10)
+  // and the number of digits.
   bool permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const;
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 

@@ -15,7 +15,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // whether the key is the first key of its name
+  bool writes;  // whether new aliases use this key, the first with its name in the key file
   Cipher cipher;
 
   bool is_called(std::string_view called) const {

@@ -9,9 +9,9 @@
 //
 // FF1 is an alternating Feistel network of ten rounds. A Feistel network of four rounds is a strong
 // pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). Feistel networks of
-// more rounds are proved secure up to nearly 2^32 queries (Patarin 2004; Hoang and Rogaway 2010,
-// for halves of unequal size). The proofs do not cover an adversary who has the aliases of four
-// billion chosen ids.
+// more than four rounds have proofs of security up to nearly 2^32 queries (Patarin 2004). Hoang and
+// Rogaway (2010) give proofs for Feistel networks with halves of unequal size. The cited proofs do
+// not cover an attacker who chooses four billion ids and receives their aliases.
 #pragma once
 
 #include "core/numeral.hpp"

@@ -39,7 +39,7 @@ constexpr int64_t kLookUpMs = 10'000;
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // with a warning, the lease server's answer is not used
+constinit char warning[256]{};  // if the lease server sends a warning, its answer is not used
 constexpr int kMostRemarks = 8;
 constinit char remarks[kMostRemarks][256]{};  // lease server's messages that are not in `warning`
 constinit int remark_count = 0;

@@ -1,11 +1,11 @@
 // Looks up the addresses of a host in a child process, so that the lease worker is not blocked.
 //
 // getaddrinfo() cannot be interrupted, and waits 20 s or more for a name server that does not
-// answer. A thread cannot call getaddrinfo(), because of PostgreSQL's signal handlers and
-// longjmp(). A background worker that looks up the host would delay the stop of the server. The
-// lease worker calls getaddrinfo() in a child process, which the lease worker can kill at any time.
-// The child process detaches from shared memory and from the log's pipe, so that the server can
-// stop and start.
+// answer. A thread must not call getaddrinfo(), because PostgreSQL's signal handlers and longjmp()
+// are unsafe in a process with several threads. A background worker that looks up the host would
+// delay the stop of the server. The lease worker calls getaddrinfo() in a child process, which the
+// lease worker can kill at any time. The child process detaches from shared memory and from the
+// log's pipe, so that the server can stop and start.
 #pragma once
 
 #include "waiting.hpp"

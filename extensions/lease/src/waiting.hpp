@@ -13,9 +13,9 @@ struct Deadline {
 Deadline in_ms(int64_t ms, bool may_stop);
 Deadline earlier(const Deadline& one, const Deadline& other);
 
-// Waits until the socket is ready, the latch of the process is set, or the deadline passes. Returns
-// null after each of the three events, so the caller must check whether the socket is ready. If the
-// caller must stop waiting, returns a text with the reason.
+// Waits until the socket is ready, the latch of the process is set, or the deadline passes. The
+// caller must check the socket, because wait_for() returns null even if the socket is not ready. If
+// the caller must stop waiting, returns a text with the reason.
 const char* wait_for(pgsocket socket, int events, const Deadline& deadline);
 
 }  // namespace snowflake::lease

@@ -1,7 +1,7 @@
 -- ask(), by which the lease worker of a server requests a lease, and the checks of its arguments.
 
--- conflict_of() finds a conflict if two server runs report the same static region alternately. A restart is not a
--- conflict, because the old run sends no more reports.
+-- A report of a static (not leased) region is a conflict if another server run reported the region after the sender's
+-- first report. A restart is not a conflict, because the old run sends no more reports.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
@@ -186,7 +186,7 @@ BEGIN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);
   ELSIF place.moved THEN
-    -- Records whether the server has a newer lease than this database, for use by confirm_no_data_loss().
+    -- For confirm_no_data_loss(), records whether this database has lost the newest answer to the server.
     PERFORM snowflake_fleet.halt_if_behind(request);
     answer.status := 'halted';
     answer.detail := place.detail;

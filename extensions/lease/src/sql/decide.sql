@@ -36,8 +36,8 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- bind_regions() first frees the unleased regions that belong to the server and are not in the request. Otherwise,
-  -- two servers could not exchange their regions.
+  -- To let two servers exchange their regions, bind_regions() first frees the server's unleased regions that are not in
+  -- the request.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
@@ -83,7 +83,8 @@ BEGIN
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
     -- If the table "region" has no row for the region, bind_regions() creates the row. After confirm_data_loss(), the
-    -- column fresh_ms is not 0. If fresh_ms is not 0, bind_regions() creates rows with the state "lost".
+    -- column fresh_ms is not 0. If fresh_ms is not 0, bind_regions() creates the row with the state "lost", because
+    -- this database may have lost a lease of the region.
     IF NOT FOUND THEN
       RETURN fleet.fresh_ms <> 0;
     END IF;

@@ -21,14 +21,14 @@ CREATE TABLE snowflake_fleet.fleet (
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- confirm_data_loss() sets the time adopt_ms, after this database has lost leases. A server may then continue its
-  -- lease if the lease ends after adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
+  -- If this database has lost leases in a recovery, confirm_data_loss() sets the time adopt_ms. A server may continue a
+  -- lost lease only if the lease ends after the time adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
   adopt_ms bigint NOT NULL DEFAULT 0,
-  -- confirm_data_loss() sets the time fresh_ms. All leases that this database may have lost end at fresh_ms or earlier.
-  -- If a region has no row in the table "region", the first lease of the region begins at fresh_ms.
+  -- confirm_data_loss() sets the time fresh_ms. The time fresh_ms is the latest possible end of a lease that this
+  -- database has lost. If a region has no row in the table "region", the first lease of the region begins at fresh_ms.
   fresh_ms bigint NOT NULL DEFAULT 0,
-  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request of a
-  -- server sets this column.
+  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request that a
+  -- server sends to this database sets the column seal.
   seal bigint,
   -- The columns system_identifier, timeline, database and directory contain the result of whereabouts() when the lease
   -- server last sent an answer. If whereabouts() later returns another result, the lease server detects that the

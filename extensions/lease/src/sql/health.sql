@@ -160,7 +160,7 @@ COMMENT ON FUNCTION snowflake_fleet.why_halted(snowflake_fleet.fleet) IS
 CREATE FUNCTION snowflake_fleet.why_waiting(OUT reason text, OUT advice text, OUT since timestamptz)
   LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  -- Finds a request for a lease that waits for the synchronous standby, or for a lock of another transaction.
+  -- Finds a session that requests a lease and waits for the synchronous standby, or for a lock of another transaction.
   SELECT CASE WHEN a.wait_event = 'SyncRep' THEN 'requests for leases wait for the synchronous standby'
               ELSE format('requests for leases wait for a transaction of role %s',
                           coalesce(quote_ident(b.usename), '?')) END,

@@ -28,8 +28,8 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
 
 -- The signature of a row includes the id of the transaction that wrote the row. A row that COPY or replication has
 -- written has another transaction id, so its signature is invalid. The signature of a row also includes the contents of
--- the row. If a transaction calls a function of this schema and then changes the row manually, only the contents show
--- the change.
+-- the row. If a transaction signs a row and then changes the row manually, the transaction id stays the same, but the
+-- contents differ.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$

@@ -91,7 +91,7 @@ DECLARE
 BEGIN
   PERFORM snowflake_fleet.check_server_name(server);
   IF NOT EXISTS (SELECT FROM snowflake_fleet.fleet) THEN
-    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be creating the fleet
+    LOCK TABLE snowflake_fleet.fleet IN EXCLUSIVE MODE;   -- another session may be running create_fleet()
     PERFORM snowflake_fleet.create_fleet() WHERE NOT EXISTS (SELECT FROM snowflake_fleet.fleet);
   END IF;
   PERFORM snowflake_fleet.lock_fleet(), snowflake_fleet.require_settled();

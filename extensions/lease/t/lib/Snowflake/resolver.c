@@ -1,5 +1,5 @@
-// Simulates DNS for a server into which a test preloads this library. The library reads the answers
-// to look-ups from a file.
+// Simulates DNS for a server into which a test preloads this library. The library reads the
+// addresses of host names from a file.
 //
 // Each line of the file has a host name, the seconds until the answer, and addresses. Host names
 // that are not in the file are looked up as usual.
