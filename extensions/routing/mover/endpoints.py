@@ -88,7 +88,7 @@ class Move:
         require(self.control)
         self.hold(self.control, "control")
         if self.control.value("SELECT is_copy FROM snowflake_fleet.map_state"):
-            raise Refused("the database of --control has only a copy of the map: pass the control database")
+            raise Refused("the database of --control has only a copy of the shard map: pass the control database")
         self.control.execute("SELECT snowflake_fleet.check_map_state(s) FROM snowflake_fleet.map_state AS s")
 
     def open_target(self):

@@ -75,7 +75,7 @@ def ask_control(move):
     """Locks the map, so that no other session changes it before this session does. Raises an error if the control
     database does not answer, or if the map does not assign the shard to the source."""
     if move.control is not None and (where := move.control.value(LOCK_MAP, (move.shard,))) != move.from_name:
-        raise Refused(f"in the map, shard {move.shard} is now on server {where}")
+        raise Refused(f"in the shard map, shard {move.shard} is now on server {where}")
 
 
 def begin_both(move):

@@ -131,8 +131,8 @@ def has_source(move):
     if move.options.abort:
         raise Refused(f"shard {move.shard} is already on the target, and the move has ended\n  Move the shard back.")
     if not move.has_schema(move.target, move.schema):
-        raise Refused(f"in the map, shard {move.shard} is on {move.to_name}, which has no schema {move.schema}\n  "
-                      "Correct the map, or pass the server that has the schema with --from.")
+        raise Refused(f"in the shard map, shard {move.shard} is on {move.to_name}, which has no schema {move.schema}\n"
+                      "  Correct the map, or pass the server that has the schema with --from.")
     return False
 
 

@@ -22,8 +22,8 @@ is(map_of($a), map_of($control), 'the copy of the map on a server equals the ori
 is($a->safe_psql('postgres', 'SELECT snowflake_fleet.server_of(snowflake.next_id(3)), snowflake_fleet.server_of(snowflake.next_id(9))'),
 	'a|b', 'server_of() returns the server of the id\'s shard, whichever server minted the id');
 $a->refuses("SELECT snowflake_fleet.server_of(snowflake.make_id('2026-01-01', 16, 0))",
-	{ sqlstate => 55000, message => 'shard 16 is not in the map', detail => 'version \d+', hint => 'assign' },
-	'server_of() refuses an id whose shard is not in the map');
+	{ sqlstate => 55000, message => 'shard 16 is not in the shard map', detail => 'version \d+', hint => 'assign' },
+	'server_of() refuses an id whose shard is not in the shard map');
 $a->refuses('SELECT snowflake_fleet.server_of(-1)', { sqlstate => 22003, message => 'not an id' }, 'server_of() refuses a number that is not an id');
 
 # Only a change of the shard map increases its version.
@@ -51,7 +51,7 @@ my %refused = (
 	'assign what is elsewhere' => [ "SELECT snowflake_fleet.assign('[0,2)', 'b')",
 		{ sqlstate => 55006, message => 'shard 0 has its rows on server a', detail => 'does not move rows', hint => 'snowflake-move-shard' } ],
 	'assign to nobody' => [ "SELECT snowflake_fleet.assign('[20,21)', 'nobody')",
-		{ sqlstate => 42704, message => 'server nobody is not in the map', hint => 'set_server' } ],
+		{ sqlstate => 42704, message => 'server nobody is not in the shard map', hint => 'set_server' } ],
 	'assign null' => [ 'SELECT snowflake_fleet.assign(NULL, \'a\')', { sqlstate => 22023, message => 'out of range' } ],
 	'assign without end' => [ "SELECT snowflake_fleet.assign('[5,)', 'a')", { sqlstate => 22023, message => 'out of range' } ],
 	'assign nothing' => [ "SELECT snowflake_fleet.assign('empty', 'a')", { sqlstate => 22023, message => 'out of range' } ],
@@ -59,7 +59,7 @@ my %refused = (
 	'move from elsewhere' => [ "SELECT snowflake_fleet.move(0, 'b', 'c')",
 		{ sqlstate => 55000, message => 'shard 0 is not on server b', detail => 'on server a', hint => 'map' } ],
 	'move what is not there' => [ "SELECT snowflake_fleet.move(99, 'b', 'c')",
-		{ sqlstate => 55000, message => 'shard 99 is not on server b', detail => 'not in the map', hint => 'map' } ],
+		{ sqlstate => 55000, message => 'shard 99 is not on server b', detail => 'not in the shard map', hint => 'map' } ],
 	'an option that is not known' => [ "SELECT snowflake_fleet.set_server('d', 'host=d oauth_client_secret=x')",
 		{ sqlstate => 22023, message => 'unknown option', detail => 'The option is "oauth_client_secret"', hint => 'Remove the option' } ],
 	'a URI' => [ "SELECT snowflake_fleet.set_server('d', 'postgresql://d/app')",
@@ -68,13 +68,13 @@ my %refused = (
 	'null' => [ "SELECT snowflake_fleet.set_server('d', NULL)", { sqlstate => 22004, message => 'not be null' } ],
 	'drop a server with shards' => [ "SELECT snowflake_fleet.drop_server('a')",
 		{ sqlstate => '2BP01', message => 'server a still has shards', detail => 'has shards .*8', hint => 'Move' } ],
-	'drop a server that is not there' => [ "SELECT snowflake_fleet.drop_server('z')", { sqlstate => 42704, message => 'server z is not in the map' } ]);
+	'drop a server that is not there' => [ "SELECT snowflake_fleet.drop_server('z')", { sqlstate => 42704, message => 'server z is not in the shard map' } ]);
 # The shard map must refuse connection strings that contain a password, and no error message may contain the password.
 foreach my $conninfo (map { s/'/''/gr } "host=d password='hunter2'", 'password = hunter2 host=d', 'host=d sslpassword=hunter2', "host=d sslpassword='hunter2", "host=d pass'hunter2",
 	'postgresql://u:hunter2@d/app', 'postgres://u:hunter2@d', 'postgresql:///app?password=hunter2', 'hunter2', 'host=d scram_client_key=hunter2')
 {
 	my $error = $control->error_of("SELECT snowflake_fleet.set_server('d', '$conninfo')");
-	like($error, qr/ERROR:  22023: (?:a connection string in the map|connection string is invalid)/, "a connection string with a password is refused: $conninfo");
+	like($error, qr/ERROR:  22023: (?:a connection string in the shard map|connection string is invalid)/, "a connection string with a password is refused: $conninfo");
 	unlike($error =~ s/^(?:LINE 1|STATEMENT):.*//mgr, qr/hunt/, "the error does not repeat the password of $conninfo");
 }
 $refused{"copied: $_"} = [ "SELECT snowflake_fleet.import_map('$_')", { sqlstate => 22023, message => 'must not contain a password' } ]
@@ -90,7 +90,7 @@ $fleet->push_map('a');
 is(map_of($a), map_of($control), 'a newer map replaces a copy');
 is($a->safe_psql('postgres', 'SELECT snowflake_fleet.import_map(' . Snowflake::Fleet::quote($old) . ')'), 'f', 'import_map() of an older map returns false');
 is(map_of($a), map_of($control), 'import_map() of an older map does not change the copy');
-$a->refuses($_, { sqlstate => 55000, message => 'has only a copy of the map', detail => 'version', hint => 'control database' }, "a copy of the map cannot be changed: $_")
+$a->refuses($_, { sqlstate => 55000, message => 'has only a copy of the shard map', detail => 'version', hint => 'control database' }, "a copy of the map cannot be changed: $_")
   foreach "SELECT snowflake_fleet.assign('[30,31)', 'a')", "SELECT snowflake_fleet.move(0, 'a', 'b')", 'SELECT snowflake_fleet.change_map()',
   "SELECT snowflake_fleet.set_server('e', '')", "SELECT snowflake_fleet.drop_server('b')";
 $control->refuses("SELECT snowflake_fleet.import_map('$old')",

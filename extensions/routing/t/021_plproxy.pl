@@ -81,8 +81,8 @@ is($router->safe_psql('postgres', join ';', map { "SELECT user_name($ids[$_])" }
 
 # Calls for ids of unknown shards, and for numbers that are not ids, must fail.
 my $unknown = $router->safe_psql('postgres', "SELECT snowflake.make_id('2026-01-01', 16, 0)");
-$router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map', hint => 'assign' }, 'a call for a shard outside the map fails');
-like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the map/, 'a call with RUN ON of a shard number outside the map fails');
+$router->refuses("SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the shard map', hint => 'assign' }, 'a call for a shard outside the map fails');
+like($router->error_of("SELECT user_name_masked($unknown)"), qr/shard 16 is not in the shard map/, 'a call with RUN ON of a shard number outside the map fails');
 $router->refuses('SELECT user_name(-1)', { sqlstate => 22003, message => 'not an id' }, 'no id');
 $router->refuses('SELECT * FROM everywhere()', { sqlstate => 42704, message => 'there is no cluster other', hint => 'CLUSTER' }, 'a function of an unknown cluster fails');
 
@@ -103,7 +103,7 @@ $session->quit;
 $_->safe_psql('postgres', 'CREATE ROLE app LOGIN; GRANT USAGE ON SCHEMA shard_3 TO app; GRANT SELECT ON shard_3.users TO app') foreach $fleet->node('a');
 $router->safe_psql('postgres', 'CREATE ROLE app LOGIN');
 is($router->safe_psql('postgres', "SET SESSION AUTHORIZATION app; SELECT user_name($ids[3])"), 'user 3 on a', 'an ordinary role can make a call');
-$router->refuses("SET SESSION AUTHORIZATION app; SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the map' }, 'an ordinary role gets the error for a shard outside the map');
+$router->refuses("SET SESSION AUTHORIZATION app; SELECT user_name($unknown)", { sqlstate => 55000, message => 'shard 16 is not in the shard map' }, 'an ordinary role gets the error for a shard outside the map');
 $router->refuses('SET ROLE app; CALL snowflake_fleet.use_plproxy()', { sqlstate => 42501, message => 'permission denied' }, 'an ordinary role may not call use_plproxy()');
 my $acl = "SELECT has_schema_privilege('app', 'plproxy', 'USAGE'), has_schema_privilege('app', 'plproxy', 'CREATE')";
 is($router->safe_psql('postgres', $acl), 't|f', 'PUBLIC has USAGE on the schema plproxy');

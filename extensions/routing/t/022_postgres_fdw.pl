@@ -165,12 +165,12 @@ $fleet->control("SELECT snowflake_fleet.set_server('a', " . Snowflake::Fleet::qu
 $fleet->push_map('router');
 is($router->safe_psql('postgres', "SELECT array_to_string(srvoptions, ' ') ~ 'application_name=another name', array_to_string(srvoptions, ' ') ~ 'connect_timeout=7', array_to_string(srvoptions, ' ') ~ 'fetch_size=500' FROM pg_foreign_server WHERE srvname = 'snowflake_shard_0'"),
 	't|t|t', 'the foreign server has the new options of the map, and keeps options of its own');
-is($router->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE array_to_string(srvoptions, ' ') ~ 'connect_timeout=(10|7).*' AND array_to_string(srvoptions, ' ') ~ 'keepalives_idle=30.*tcp_user_timeout=60000|tcp_user_timeout=60000.*keepalives_idle=30') FROM pg_foreign_server WHERE array_to_string(srvoptions, ' ') !~ 'not in the map'}),
+is($router->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE array_to_string(srvoptions, ' ') ~ 'connect_timeout=(10|7).*' AND array_to_string(srvoptions, ' ') ~ 'keepalives_idle=30.*tcp_user_timeout=60000|tcp_user_timeout=60000.*keepalives_idle=30') FROM pg_foreign_server WHERE array_to_string(srvoptions, ' ') !~ 'not in the shard map'}),
 	'15|15', 'every foreign server has time limits');
 is($session->query_safe('SELECT count(*) > 0 FROM users_shard_1'), 't', 'an open session connects as the new user of the map');
 is($fleet->node('a')->safe_psql('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'app' AND application_name = 'another name'"), 't', 'server a shows a session of the new user');
 my $fifteenth = $fleet->node('c')->safe_psql('postgres', 'SELECT max(id) FROM shard_15.users');
-like($router->error_of("SELECT * FROM users WHERE id = $fifteenth"), qr/shard 15 is not in the map/, 'a query for a shard that is no longer in the map fails');
+like($router->error_of("SELECT * FROM users WHERE id = $fifteenth"), qr/shard 15 is not in the shard map/, 'a query for a shard that is no longer in the map fails');
 $fleet->control("SELECT snowflake_fleet.set_server('a', " . Snowflake::Fleet::quote($fleet->conninfo('a') . " user=$user") . ')');
 $fleet->control("SELECT snowflake_fleet.assign('[15,15]', 'c')");
 $fleet->push_map('router');

@@ -71,7 +71,7 @@ $control->safe_psql('template1', 'DROP DATABASE postgres WITH (FORCE)');
 $control->command_ok([ 'createdb', '-h', $control->host, '-p', $control->port, '--maintenance-db=template1', 'postgres' ], 'the database with the map is created again, without the map');
 IPC::Run::run([ 'pg_restore', '-d', $control->connstr('postgres'), $dump ], '2>', \my $ignored);
 is(home($control, 3), 'a', 'the restored control database has the map from before the move');
-my %refused = (sqlstate => 55000, message => 'the map in this database may be older than its copies', detail => 'restored from a dump', hint => 'snowflake-push-map --recover');
+my %refused = (sqlstate => 55000, message => 'the shard map in this database may be older than its copies', detail => 'restored from a dump', hint => 'snowflake-push-map --recover');
 $control->refuses($_, \%refused, "the restored control database refuses $_") foreach "SELECT snowflake_fleet.assign('[20,21)', 'a')", "SELECT snowflake_fleet.move(3, 'a', 'b')",
   "SELECT snowflake_fleet.set_server('x', 'host=x')", "SELECT snowflake_fleet.drop_server('router')", 'SELECT snowflake_fleet.change_map()';
 $result = push_map($conninfo);
@@ -153,7 +153,7 @@ $control->refuses("SELECT snowflake_fleet.assign('[21,22)', 'a')", { %refused, d
 $fleet->control('SELECT snowflake_fleet.map_recovered()');
 $fleet->control("SELECT snowflake_fleet.assign('[21,22)', 'a')");
 is(push_map($conninfo)->{status}, 0, 'the map can be pushed after map_recovered()');
-$a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has only a copy of the map' }, 'map_recovered() fails in a copy of the map');
+$a->refuses('SELECT snowflake_fleet.map_recovered()', { sqlstate => 55000, message => 'has only a copy of the shard map' }, 'map_recovered() fails in a copy of the map');
 
 # The shard map stores only its last 1000 versions. A server whose copy is older than the last 1000 versions must accept
 # the new shard map.

@@ -204,6 +204,6 @@ is($mover->run_without_map('--shard' => $_, '--from' => 'x', '--to' => 'y')->{st
 my $nowhere = $mover->run_without_map('--shard' => 0, '--from' => 'host=/nowhere', '--to' => $fleet->conninfo('b'));
 is($nowhere->{status}, 1, 'the exit status is 1 if a server does not answer');
 unlike($nowhere->{output}, qr/\\x09/, 'the message about a server that does not answer contains no tabs');
-is($mover->run('--shard' => 0, '--to' => 'nowhere')->{status}, 1, 'the exit status is 1 for a server that is not in the map');
+is($mover->run('--shard' => 0, '--to' => 'nowhere')->{status}, 1, 'the exit status is 1 for a server that is not in the shard map');
 
 done_testing();

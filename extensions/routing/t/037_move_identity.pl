@@ -250,12 +250,12 @@ is($mover->run('--shard' => 13, '--to' => 'b', '--forget' => 'target')->{status}
 $fleet->push_map('a', 'b');
 killed_after_the_map(14);
 is(takes_writes($south, 14), '1', 'the target has taken over before the program was killed');
-like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has only a copy of the map/, 'a copy of the map does not decide');
+like($mover->run_without_map('--control' => $fleet->conninfo('a'), '--shard' => 14, '--to' => 'b', '--abort')->{output}, qr/has only a copy of the shard map/, 'a copy of the map does not decide');
 like($mover->run_without_map('--shard' => 14, '--from' => $fleet->conninfo('a'), '--to' => $fleet->conninfo('b'), '--abort')->{output},
 	qr/shard 14 is fenced(?s:.*)not known whether the target has taken over(?s:.*)release_shard\(14\)/, 'without a map --abort refuses to discard the rows of the target');
 my $state = $fleet->control('SELECT system_identifier FROM snowflake_fleet.map_state');
 $fleet->control("ALTER TABLE snowflake_fleet.map_shard DISABLE TRIGGER held_up; UPDATE snowflake_fleet.map_shard SET server = 'a' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = 1");
-like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the map in this database may be older than its copies/, "a control database that was restored does not decide: $_") foreach '--abort', '--verify';
+like($mover->run('--shard' => 14, '--to' => 'b', $_)->{output}, qr/the shard map in this database may be older than its copies/, "a control database that was restored does not decide: $_") foreach '--abort', '--verify';
 $fleet->control("UPDATE snowflake_fleet.map_shard SET server = 'b' WHERE shard = 14; UPDATE snowflake_fleet.map_state SET system_identifier = $state");
 $result = $mover->run('--shard' => 14, '--to' => 'b', '--force');
 is($result->{status}, 1, '--force does not finish a move before another run has reported that the rows were not counted');

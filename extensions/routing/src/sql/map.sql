@@ -88,7 +88,7 @@ DECLARE
 BEGIN
   IF found IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = pg_catalog.format('shard %s is not in the map', shard),
+      MESSAGE = pg_catalog.format('shard %s is not in the shard map', shard),
       DETAIL = pg_catalog.format('In version %s of the map, no server has the rows of this shard.',
                                  snowflake_fleet.map_version()),
       HINT = 'Run snowflake_fleet.assign() in the control database.';
@@ -139,9 +139,9 @@ BEGIN
   END;
   IF cause IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the map in this database may be older than its copies',
+      MESSAGE = 'the shard map in this database may be older than its copies',
       DETAIL = cause,
-      HINT = 'Run "snowflake-push-map --recover", which reads the copies of the map. '
+      HINT = 'Run "snowflake-push-map --recover", which reads all copies of the shard map. '
              'If no server has a copy, run snowflake_fleet.map_recovered().';
   END IF;
 END
@@ -158,11 +158,11 @@ BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database has only a copy of the map',
+      MESSAGE = 'this database has only a copy of the shard map',
       DETAIL = format('The copy has version %s. '
                       'A newer map from the control database would overwrite every change of the copy.',
                       state.version),
-      HINT = 'Change the map in the control database.';
+      HINT = 'Change the shard map in the control database.';
   END IF;
   PERFORM snowflake_fleet.check_map_state(state);
   RETURN snowflake_fleet.begin_version(state.version, state.history);
@@ -215,12 +215,12 @@ BEGIN
    WHERE o.option <> ALL (snowflake_fleet.known_options()) LIMIT 1;
   IF refused IN ('password', 'sslpassword') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'a connection string in the map must not contain a password',
+      MESSAGE = 'a connection string in the shard map must not contain a password',
       DETAIL = 'Every role that may connect may read the map.',
       HINT = 'Remove the password, and put it into a passfile on the machine that connects.';
   ELSIF refused IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-      MESSAGE = 'a connection string in the map contains an unknown option',
+      MESSAGE = 'a connection string in the shard map contains an unknown option',
       DETAIL = format('The option is "%s". '
                       'Every role that may connect may read the map, so the map must not contain a secret.',
                       left(refused, 30)),
@@ -277,7 +277,7 @@ BEGIN
   DELETE FROM snowflake_fleet.map_server AS s WHERE s.name = drop_server.name;
   IF NOT FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-      MESSAGE = format('server %s is not in the map', quote_ident(drop_server.name)),
+      MESSAGE = format('server %s is not in the shard map', quote_ident(drop_server.name)),
       HINT = 'Find the name in the table snowflake_fleet.map_server.';
   END IF;
   RETURN fresh;
@@ -291,7 +291,7 @@ CREATE FUNCTION snowflake_fleet.check_server(server text) RETURNS void
 BEGIN
   IF NOT EXISTS (SELECT FROM snowflake_fleet.map_server AS s WHERE s.name = server) OR server IS NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-      MESSAGE = format('server %s is not in the map', coalesce(quote_ident(server), 'null')),
+      MESSAGE = format('server %s is not in the shard map', coalesce(quote_ident(server), 'null')),
       HINT = 'Add the server with snowflake_fleet.set_server().';
   END IF;
 END
@@ -345,7 +345,7 @@ BEGIN
   IF found IS DISTINCT FROM source THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('shard %s is not on server %s', move.shard, coalesce(quote_ident(source), 'null')),
-      DETAIL = CASE WHEN found IS NULL THEN 'The shard is not in the map.'
+      DETAIL = CASE WHEN found IS NULL THEN 'The shard is not in the shard map.'
                     ELSE format('In the map, the shard is on server %s.', quote_ident(found)) END,
       HINT = 'Find the server of the shard in the view snowflake_fleet.map.';
   END IF;

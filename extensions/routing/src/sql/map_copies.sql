@@ -107,7 +107,7 @@ BEGIN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database has its own map of shards, not a copy',
       DETAIL = format('This is the control database. The map of this database has version %s.', state.version),
-      HINT = 'Import the map into the databases that route queries.';
+      HINT = 'Import the shard map into the databases that route queries.';
   END IF;
   IF arrived <= state.version THEN
     RETURN false;
@@ -156,7 +156,7 @@ BEGIN
   SELECT s.* INTO STRICT state FROM snowflake_fleet.map_state AS s FOR UPDATE;
   IF state.is_copy THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'this database has only a copy of the map',
+      MESSAGE = 'this database has only a copy of the shard map',
       DETAIL = 'map_recovered() must be called in the control database, which has the original map.',
       HINT = 'Call map_recovered() in the control database.';
   END IF;
@@ -172,7 +172,7 @@ BEGIN
        USING (shard)
        WHERE h.server IS DISTINCT FROM n.server ORDER BY shard
     LOOP
-      RAISE NOTICE 'in the map, shard % is now %, as in the newest copy; before map_recovered(), the shard was %',
+      RAISE NOTICE 'in the shard map, shard % is now %, as in the newest copy; before map_recovered(), the shard was %',
         difference.shard,
         coalesce('on server ' || quote_ident(difference.there), 'in no server'),
         coalesce('on server ' || quote_ident(difference.here), 'in no server');

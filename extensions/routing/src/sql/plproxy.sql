@@ -25,7 +25,8 @@ CREATE FUNCTION snowflake_fleet.partitions() RETURNS SETOF text
   LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   RETURN QUERY
-  SELECT snowflake_fleet.with_timeouts(coalesce(m.conninfo, format('host=''/shard %s is not in the map''', s.shard)))
+  SELECT snowflake_fleet.with_timeouts(coalesce(m.conninfo,
+                                                  format('host=''/shard %s is not in the shard map''', s.shard)))
     FROM snowflake.layout AS l, generate_series(0, l.shards - 1) AS s (shard)
     LEFT JOIN snowflake_fleet.map AS m ON m.shard = s.shard
    ORDER BY s.shard;

@@ -27,8 +27,8 @@ BEGIN
                         FROM snowflake_fleet.options_of(snowflake_fleet.with_timeouts(s.conninfo))) AS options
         FROM snowflake_fleet.map_server AS s)
     SELECT srvname, srvowner::regrole AS owner, h.options ->> 'user' AS login,
-           coalesce(h.options - '{user,client_encoding}'::text[],
-                    jsonb_build_object('host', format('/shard %s is not in the map', substr(srvname, 17)))) AS wanted,
+           coalesce(h.options - '{user,client_encoding}'::text[], jsonb_build_object('host',
+                    format('/shard %s is not in the shard map', substr(srvname, 17)))) AS wanted,
            (SELECT coalesce(jsonb_object_agg(option_name, option_value), '{}')
               FROM pg_options_to_table(srvoptions)) AS had,
            (SELECT jsonb_object_agg(option_name, option_value)
