@@ -107,17 +107,17 @@ sub aim {
 }
 
 my @call = ('call', ['next_id', 'ns']);
-aim('CPU time of `next_id`, relative to the C function that reads the clock and swaps a word', '<=', 1.2, $samples->ratio(@call, ['C: clock and swap', 'ns']));
+aim('CPU time of `next_id`, relative to a C function that only reads the clock and changes a counter in shared memory', '<=', 1.2, $samples->ratio(@call, ['C: clock and swap', 'ns']));
 my $off = ', use_tsc off';
 for (['CPU time of `nextval` with cache 1, relative to `next_id`', 'nextval cache 1', 'next_id', 8, 2], ['CPU time of `nextval` with cache 100, relative to `next_id`', 'nextval cache 100', 'next_id', 3, 1],
-  ['CPU time of `nextval` with cache 1, relative to `next_id` with another shard in every call', 'nextval cache 1', 'next_id, 8 shards in turn', 6, 2]) {
+  ['CPU time of `nextval` with cache 1, relative to `next_id` if every call uses a different shard', 'nextval cache 1', 'next_id, 8 shards in turn', 6, 2]) {
   my ($what, $theirs, $ours, $used, $unused) = @$_;
   aim($what, '>=', $used, $samples->ratio('call', [$theirs, 'ns'], [$ours, 'ns']));
   aim("$what, if `use_tsc` is off", '>=', $unused, $samples->ratio('call', [$theirs, "ns$off"], [$ours, "ns$off"]));
 }
 aim('CPU time in a C loop: `nextval` of one sequence with cache 1, relative to `next_id` of 256 shards in turn', '>=', 5,
   $samples->ratio('scale', ['nextval cache 1', 'CPU ns a call, 1 in turn'], ['next_id', 'CPU ns a call, 256 in turn']));
-aim('CPU time in a burst: `next_id`, relative to the C function that reads the clock and swaps a word', '<=', 1.2,
+aim('CPU time in a burst: `next_id`, relative to a C function that only reads the clock and changes a counter in shared memory', '<=', 1.2,
   $samples->ratio('call', ['next_id', 'ns, ahead'], ['C: clock and swap', 'ns, ahead']));
 aim("CPU time in a burst: `nextval` with cache $$_[0], relative to `next_id`", '>=', $$_[1],
   $samples->ratio('call', ["nextval cache $$_[0]", 'ns, ahead'], ['next_id', 'ns, ahead']))
@@ -127,21 +127,21 @@ aim('`next_ids(1000000)`, ns an id', '<=', 1.5, $samples->of('call', 'next_ids(1
 aim('millions of ids per second that one session gets from ten shards', '>=', 10,
   map { $_ / 1e6 } $samples->of('stall', 'next_ids, ten shards', 'ids/s'));
 for my $function (qw(shard_of sequence_of time_of min_id max_id)) {
-  aim("CPU time of `$function`, relative to a C function that shifts and masks", '<=', 2,
+  aim("CPU time of `$function`, relative to a C function that only shifts and masks the bits of an id", '<=', 2,
     $samples->ratio('call', [$function, 'ns'], ['C: shift and mask', 'ns']));
 }
 aim("CPU time of `$_`, relative to `id::text`", '<=', 1.5, $samples->ratio('outside', [$_, 'ns'], ['id::text', 'ns'])) for qw(to_base62 to_base32);
 aim('CPU time of `to_uuid`, relative to `min_id`', '<=', 1.2, $samples->ratio('outside', ['to_uuid', 'ns'], ['min_id', 'ns']));
-aim('time of INSERT … SELECT with `next_id`, relative to a query that contains the ids', '<=', 1.05,
+aim('time of INSERT … SELECT with the default `next_id`, relative to the same INSERT with ready-made ids', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: supplied', 'rows/s'], ['INSERT: next_id', 'rows/s']));
-aim('CPU time of INSERT … SELECT with `next_id`, relative to a query that contains the ids', '<=', 1.05,
+aim('CPU time of INSERT … SELECT with the default `next_id`, relative to the same INSERT with ready-made ids', '<=', 1.05,
   $samples->ratio('insert', ['INSERT: next_id', 'CPU ns a row'], ['INSERT: supplied', 'CPU ns a row']));
-aim('WAL of INSERT … SELECT with `next_id`, relative to a query that contains the ids', '<=', 1.001,
+aim('WAL of INSERT … SELECT with the default `next_id`, relative to the same INSERT with ready-made ids', '<=', 1.001,
   $samples->ratio('insert', ['INSERT: next_id', 'WAL bytes a row'], ['INSERT: supplied', 'WAL bytes a row']));
-aim("$$_[0] of COPY with `next_id`, relative to rows that contain the ids", '<=', $$_[2],
+aim("$$_[0] of COPY with the default `next_id`, relative to the same COPY with ready-made ids", '<=', $$_[2],
   $samples->ratio('insert', ['COPY: next_id', $$_[1]], ['COPY: supplied', $$_[1]]))
   for ['CPU time', 'CPU ns a row', 1.05], ['WAL', 'WAL bytes a row', 1.01];
-aim('allocations of the core for each id', '<=', 0, $samples->of('core', 'id_own/threads:1', 'allocations an item'));
+aim('memory allocations of the C++ core for each id', '<=', 0, $samples->of('core', 'id_own/threads:1', 'allocations an item'));
 aim('calls of two sessions on one shard, relative to `nextval` with cache 1 on one sequence', '>=', 8,
   $samples->ratio('crowd', ['next_id, one shard', 'calls/s, 2 sessions'], ['nextval cache 1', 'calls/s, 2 sessions']));
 aim('calls of two sessions, each on its own shard, relative to one session', '>=', 1.9,
@@ -150,13 +150,13 @@ aim("ids of 16 clients on $_, relative to `nextval` with cache 1", '>=', 2.5,
   $samples->ratio('crowd', ["next_id, $_", 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))
   for 'one shard', 'own shards';
 aim('ms for which writers wait when a shard of 200,000 rows moves', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
-aim('CPU time of a look-up by a constant id in 64 partitions `by_shard`, relative to a plain table', '<=', 1.15,
+aim('CPU time of a query for one id (a constant) in 64 partitions by shard, relative to a table without partitions', '<=', 1.15,
   $samples->ratio('route', ['by_shard_64', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
 my ($by_shard, $by_hash) = map { [$samples->ratio('route', [$_, 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan'])] }
   'by_shard_64', 'by_hash_64';
-aim("CPU time of a look-up by `\$1` with custom plans in 64 partitions `by_shard`, relative to a plain table (with PostgreSQL's own hash: @{[spread(@$by_hash)]})",
+aim("CPU time of a query for one id (`\$1`, custom plans) in 64 partitions by shard, relative to a table without partitions (in 64 hash partitions: @{[spread(@$by_hash)]})",
   '<=', 1.15, @$by_shard);
-aim("CPU time of a look-up in 64 partitions in a loop, `by_shard` relative to PostgreSQL's own hash", '<=', 1.05,
+aim("CPU time of a query for one id in a PL/pgSQL loop, in 64 partitions by shard, relative to 64 hash partitions", '<=', 1.05,
   $samples->ratio('route', map { [$_, 'CPU ns, force_custom_plan'] } 'by_shard_64', 'by_hash_64'));
 aim('ms of the longest transaction of a writer while `adopt()` changes a million rows', '<=', 50,
   $samples->of('moving', 'bigserial: adopt()', 'ms, longest transaction of a writer'));
@@ -173,14 +173,14 @@ for my $what ('call', 'statement') {
   my ($theirs) = $samples->of('first', 'nextval cache 1', "$what, us");
   aim("time of the first $what of a session: `next_id` relative to `nextval`", '<=', 1, ($ours / $theirs) x 3) if defined $ours && $theirs;
 }
-aim('millions of ids per second of the core in one thread', '>=', 41,
+aim('millions of ids per second of the C++ core in one thread', '>=', 41,
   map { $_ / 1e6 } $samples->of('core', 'id_own/threads:1', 'items/s'));
 my @kernel_id = $samples->of('core', 'kernel_id_own/threads:1', 'CPU ns an item');
 my $kernel_clock = $samples->median('core', 'clock_read_kernel', 'CPU ns an item');
-aim("ns of the core for an id by the kernel's clock, without the reading of the clock", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
+aim("ns of the C++ core for an id with the kernel's clock, without the time of the clock reading", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
   if @kernel_id && defined $kernel_clock;
-aim('ns of the core for each id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
-aim('ids of two threads of the core on separate words, relative to one thread', '>=', 1.9,
+aim('ns of the C++ core for each id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
+aim('ids of two threads of the C++ core with separate counters, relative to one thread', '>=', 1.9,
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
