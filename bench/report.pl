@@ -142,9 +142,9 @@ aim("$$_[0] of COPY with the default `next_id`, relative to the same COPY with r
   $samples->ratio('insert', ['COPY: next_id', $$_[1]], ['COPY: supplied', $$_[1]]))
   for ['CPU time', 'CPU ns a row', 1.05], ['WAL', 'WAL bytes a row', 1.01];
 aim('memory allocations of the C++ core for each id', '<=', 0, $samples->of('core', 'id_own/threads:1', 'allocations an item'));
-aim('calls of two sessions on one shard, relative to `nextval` with cache 1 on one sequence', '>=', 8,
+aim('calls per second of two sessions on one shard, relative to `nextval` with cache 1 on one sequence', '>=', 8,
   $samples->ratio('crowd', ['next_id, one shard', 'calls/s, 2 sessions'], ['nextval cache 1', 'calls/s, 2 sessions']));
-aim('calls of two sessions, each on its own shard, relative to one session', '>=', 1.9,
+aim('calls per second of two sessions, each on its own shard, relative to one session', '>=', 1.9,
   $samples->ratio('crowd', ['next_id, own shards', 'calls/s, 2 sessions'], ['next_id, one shard', 'calls/s, 1 sessions']));
 aim("ids of 16 clients on $_, relative to `nextval` with cache 1", '>=', 2.5,
   $samples->ratio('crowd', ["next_id, $_", 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))
@@ -354,7 +354,7 @@ $text{lease} = table(['', 'region of its own', 'leased', 'ratio'],
   map { my $metric = $_; [$metric, (map { spread($samples->of('lease', $_, $metric)) } 'static', 'leased'),
     spread($samples->ratio('lease', ['leased', $metric], ['static', $metric]))] }
     grep { my %runs = $samples->runs('lease', 'leased', $_); %runs }
-    'CPU ns a call', (map {"ms, $_"} @standstills), map {"$_, lease server away"} 'calls/s', 'ms, longest call', 'ms, first id of a session');
+    'CPU ns a call', (map {"ms, $_"} @standstills), map {"$_, lease server stopped"} 'calls/s', 'ms, longest call', 'ms, first id of a session');
 
 # ---- crowds
 

@@ -258,7 +258,7 @@ says('snowflake mints ids again in database "postgres"; reason of the earlier re
 $node->safe_psql('postgres', q{SELECT setval('snowflake.seal', 17)});
 select undef, undef, undef, 1.2;
 refused('SELECT snowflake.next_id(1)');
-says('snowflake refuses calls in database "postgres": the id layout of this database is lost, or differs from a restored dump, the region or the lease server', '.*', 'Restore the database again\. .*',
+says('snowflake refuses calls in database "postgres": the id layout of this database is lost or wrong', '.*', 'Restore the database again\. .*',
 	'the log reports refusals because of a wrong seal');
 $node->restart;
 # A high-water mark is reported as lost if its sequence was replaced, but not if its value was lowered.

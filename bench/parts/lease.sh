@@ -102,10 +102,10 @@ ctl lease_server stop -m immediate
 for server in "${minting_servers[@]}"; do
   read -r longest_ns rate <<<"$(on "$server" -F ' ' -c "SELECT max(up_to_ns), sum(calls) / 3 FROM bench.latency('snowflake.next_id(int)',
     ARRAY(SELECT i FROM generate_series(0, 63) AS i)::bigint[], 3)")"
-  sample "$server" 'calls/s, lease server away' 1 "$rate"
-  sample "$server" 'ms, longest call, lease server away' 1 "$(awk "BEGIN { print $longest_ns / 1e6 }")"
+  sample "$server" 'calls/s, lease server stopped' 1 "$rate"
+  sample "$server" 'ms, longest call, lease server stopped' 1 "$(awk "BEGIN { print $longest_ns / 1e6 }")"
   began=$EPOCHREALTIME
   first_id "$server"
-  sample "$server" 'ms, first id of a session, lease server away' 1 "$(milliseconds_since "$began")"
+  sample "$server" 'ms, first id of a session, lease server stopped' 1 "$(milliseconds_since "$began")"
 done
 remove_servers

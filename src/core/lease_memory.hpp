@@ -123,7 +123,8 @@ class BasicLeaseMemory {
 
   // Begins a new incarnation (server run) and clears the lease state of the old incarnation. The
   // argument `newest` is the lease server's answer that the lease is lost. The function
-  // `end_limits` withdraws the published limits of all databases. REQUIRES the server-wide lock.
+  // `end_limits` withdraws the limits up to which the databases may mint ids. REQUIRES the
+  // server-wide lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
@@ -171,8 +172,7 @@ class BasicLeaseMemory {
 
   // Clears the leased region without beginning a new incarnation (server run). Returns the lease
   // state that was valid before forget() cleared the region. After forget() has returned, no
-  // session can use a published limit above the returned `highest_ms`. REQUIRES the server-wide
-  // lock.
+  // session can use a limit of ids above the returned `highest_ms`. REQUIRES the server-wide lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();

@@ -1,6 +1,5 @@
-// The published limit of a database is a position (tick and sequence number) in shared memory.
-// Sessions of the database may mint only ids below the published limit. The published limit is
-// computed from the high-water mark and the end of the lease.
+// The limit up to which a database may mint ids is a position (tick and sequence number) in shared
+// memory. The limit is computed from the high-water mark and the end of the lease.
 //
 // The caller of a member of Limits must hold the locks that the member requires:
 //
@@ -87,8 +86,8 @@ class BasicLimits {
     return true;
   }
 
-  // Changes the generation number and clears the published limit, so that every session must call
-  // bind() again. REQUIRES the server-wide lock.
+  // Changes the generation number and clears the limit up to which sessions may mint ids, so that
+  // every session must call bind() again. REQUIRES the server-wide lock.
   void withdraw() noexcept {
     // Only withdraw() changes the generation number, under the server-wide lock, so load and store
     // need not be one atomic operation. A session that reads a limit published after withdraw()
@@ -138,7 +137,8 @@ class BasicLimits {
     raise_counters(position_from(layout, binding.region.begin_ms));
   }
 
-  // Returns the published limit, or no value if the session's generation number is out of date.
+  // Returns the limit up to which sessions may mint ids, or no value if the session's generation
+  // number is out of date.
   std::optional<uint64_t> take(uint32_t generation) const noexcept {
     const uint64_t limit = read();
     if (!is_current(generation)) return std::nullopt;

@@ -20,7 +20,7 @@
 // Memory order: relaxed operations on the shard counter are enough to make positions unique.
 // Acquire and release operations are needed for two reasons:
 //
-//  - A session that sees a new published limit must also see the shard counters that were raised
+//  - A session that sees a new limit of ids must also see the shard counters that were raised
 //    before the limit was published. A session that publishes a limit stores the limit with release
 //    order (see pg/mark/high_water.cpp). A session that mints ids loads the limit with acquire
 //    order before it loads the shard counter.
@@ -156,9 +156,9 @@ class alignas(64) Shard {
 
  private:
   // Returns the reason why a session could not mint an id at the position `first` (tick and
-  // sequence number). If a position is too far ahead of the clock and is also not below the
-  // published limit, why() returns ahead_of_clock. The caller of why() waits for the clock, and
-  // does not raise the high-water mark.
+  // sequence number). If a position is too far ahead of the clock and is also not below the limit
+  // up to which sessions may mint ids, why() returns ahead_of_clock. The caller of why() waits for
+  // the clock, and does not raise the high-water mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

@@ -7,8 +7,7 @@ namespace {
 
 constexpr uint64_t kMark = 1;  // one mark per database
 
-// Keeps each published limit of ids within the lease, unless the test turns off the rule
-// lease_checked.
+// Keeps each limit of ids within the lease, unless the test turns off the rule lease_checked.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -91,8 +90,8 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the published limit of ids with two loads from memory. Other sessions may run before each
-// load of the published limit.
+// Reads the limit up to which sessions may mint ids with two loads from memory. Other sessions may
+// run before each of the two loads.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -278,8 +277,8 @@ void World::give_back(size_t number) {
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
     // The rule forget_then_read requires that a server clears its region before it reads the
-    // highest published limit of ids. Without the rule, sessions could mint ids above the limit
-    // that the server reports.
+    // highest limit of ids. Without the rule, sessions could mint ids above the limit that the
+    // server reports.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }

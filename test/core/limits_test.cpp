@@ -206,9 +206,9 @@ TEST_F(LeasedLimits, BoundWhatIsObserved) {
   EXPECT_TRUE(may_be_observed(INT64_MAX, INT64_MAX));
 }
 
-// While a session reads the published limit, another session publishes a limit with a new
-// generation number. The function take() must return no limit if the limit's generation number has
-// changed.
+// While a session reads the limit up to which sessions may mint ids, another session publishes a
+// limit with a new generation number. The function take() must return no limit if the limit's
+// generation number has changed.
 TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   for (int loads = 0; loads < 2; ++loads) {
     ModelLimits read{};

@@ -215,9 +215,9 @@ TEST(ShardInterleaving, OfAFloor) {
   EXPECT_GT(schedules, 500u);
 }
 
-// Sessions may mint ids only below the published limit. One session raises the shard counters to
-// `floor`, and then raises the published limit from `old` to a value above `floor`. A session that
-// still uses the limit `old` must not claim a position at or above `old`.
+// Sessions may mint ids only below a limit. One session raises the shard counters to `floor`, and
+// then raises this limit from `old` to a value above `floor`. A session that still uses the limit
+// `old` must not claim a position at or above `old`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

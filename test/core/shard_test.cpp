@@ -105,8 +105,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
 }
 
 // If there are several reasons why claim() cannot return an id, claim() returns the reason that
-// lasts longest. After the last id of the layout, claims fail for ever. At the published limit,
-// claims fail until the limit is raised.
+// lasts longest. After the last id of the layout, claims fail for ever. At the limit up to which
+// sessions may mint ids, claims fail until the limit is raised.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);

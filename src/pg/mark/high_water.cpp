@@ -180,7 +180,8 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have raised the published limit of ids since this session read the limit.
+  // Another session may have raised the limit up to which sessions may mint ids since this session
+  // read the limit.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;

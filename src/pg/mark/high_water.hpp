@@ -2,25 +2,26 @@
 // of the database has an earlier time than the high-water mark.
 //
 // The high-water mark is the value of sequence snowflake.high_water. Sessions mint ids only below
-// the *published limit*, which is a high-water mark whose WAL record is flushed. After a crash, a
-// promotion or a restore, the stored high-water mark is above every returned id. The first session
-// of a server run raises the shard counters to the high-water mark.
+// the *published limit* of ids, which is a high-water mark whose WAL record is flushed. After a
+// crash, a promotion or a restore, the stored high-water mark is above every returned id. The first
+// session of a server run raises the shard counters to the high-water mark.
 //
 // Invariants
 //
-//  1. The stored high-water mark is never less than the published limit, because the mark is
-//     written and flushed before the limit is published.
+//  1. The stored high-water mark is never less than the limit up to which sessions may mint ids,
+//     because the mark is written and flushed before the limit is published.
 //
 //  2. The shard counters are raised to the high-water mark of the earlier server run before the
-//     published limit is stored. A session stores the limit with release order. A session that
-//     mints ids loads the limit with acquire order before it reads the shard counter.
+//     limit up to which sessions may mint ids is stored. A session stores the limit with release
+//     order. A session that mints ids loads the limit with acquire order before it reads the shard
+//     counter.
 //
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
 //     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If a
 //     session finds that the value of snowflake.high_water was lowered, the session removes the
-//     published limit and restores the former value. Each removal of the limit changes the
-//     generation number of the limit. A session whose generation number is out of date must call
-//     attach() before it mints.
+//     limit up to which sessions may mint ids and restores the former value. Each removal of the
+//     limit changes the generation number of the limit. A session whose generation number is out of
+//     date must call attach() before it mints.
 //
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
@@ -39,8 +40,8 @@ namespace snowflake::pg {
 
 // Raises the limit up to which sessions may mint ids, so that the limit is above `position` (tick
 // and sequence number). If necessary, extend_limit() first writes and flushes a new high-water
-// mark. After extend_limit(), the caller must try again to mint, because the published limit may
-// have been withdrawn in the meantime.
+// mark. After extend_limit(), the caller must try again to mint, because the limit up to which
+// sessions may mint ids may have been withdrawn in the meantime.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Writes a new high-water mark if less than half of "snowflake.reserve" is left between the time of

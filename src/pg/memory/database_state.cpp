@@ -281,8 +281,7 @@ void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
 // If this session started last, sets the region and shards of the database to the settings of this
 // session. Returns the region, and the earliest time for ids of the region, because another
 // database may have used the region before. Other sessions may still mint ids of the former region
-// and shards, but only below the old published limit. REQUIRES shared_state->lock in exclusive
-// mode.
+// and shards, but only below the old limit of ids. REQUIRES shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();

@@ -1,5 +1,6 @@
 // The shared state of a database that mints contains shard counters, open transactions that have
-// minted, statistics, and the published limit. Two databases share only shared_state->lock.
+// minted, statistics, and the limit up to which sessions may mint ids. Two databases share only
+// shared_state->lock.
 //
 // The shared state of a database is a pinned segment of dynamic shared memory. A segment serves
 // only one id layout. The segment is freed after DROP DATABASE, or after CREATE EXTENSION with

@@ -5,8 +5,8 @@
 //
 //  - A process must hold shared_state->lock to raise the member `highest` of the lease, or to read
 //    the leased region. The lease worker changes the leased region under shared_state->lock. Before
-//    the lease worker gives up a region, the worker withdraws the published limits of all
-//    databases.
+//    the lease worker gives up a region, the worker withdraws the limits up to which the databases
+//    may mint ids.
 //
 //  - While the server holds a region, `until` of the lease never decreases, and can be read without
 //    a lock.
@@ -49,7 +49,7 @@ int64_t lease_until_ms();
 // REQUIRES shared_state->lock.
 RegionHold leased_region_under_lock();
 
-// Returns the lease that bounds published limits, or null if the region is static (not leased).
+// Returns the lease that bounds the limits of ids, or null if the region is static (not leased).
 LeaseMemory* limiting_lease();
 
 void wake_lease_worker();

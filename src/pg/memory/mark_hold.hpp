@@ -4,9 +4,9 @@
 
 namespace snowflake::pg {
 
-// A copy of the published limit that this session has read last. Only high_water.cpp writes the
-// struct MarkHold. Region and limit must be read together, because an id contains the region and
-// must be below the limit.
+// A copy of the limit up to which sessions may mint ids that this session has read last. Only
+// high_water.cpp writes the struct MarkHold. Region and limit must be read together, because an id
+// contains the region and must be below the limit.
 struct MarkHold {
   bool attached;
   DatabaseState* state;

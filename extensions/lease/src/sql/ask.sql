@@ -71,7 +71,7 @@ BEGIN
       MESSAGE = 'a requested region does not exist in the layout',
       DETAIL = format('The layout has regions 0 to %s. The server requested %s.', count - 1,
                       coalesce(request.regions::text, request.region::text)),
-      HINT = 'Set "snowflake.leased_regions" of the server to 1 to 64 regions of the layout.';
+      HINT = 'In "snowflake.leased_regions" of the server, list at least one and at most 64 regions of the layout.';
   END IF;
 END
 $$;

@@ -77,7 +77,7 @@ DECLARE
 BEGIN
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the server has not been confirmed as stopped',
-      DETAIL = 'A server that is frozen or has no network can mint until its lease ends. '
+      DETAIL = 'A server that was frozen or has no network may mint ids until its lease ends. '
                'The next server with this region would mint the same ids.',
       HINT = 'Stop the server that holds the lease, and pass holder_is_stopped => true. '
              'Or run snowflake_fleet.revoke_lease(), and wait until the lease ends.';
@@ -229,7 +229,7 @@ BEGIN
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = 'this database does not seem to be restored to an older state',
-      DETAIL = 'The database was not moved or copied, and no server has a newer lease. '
+      DETAIL = 'This database was not moved or copied after its last lease, and no server has reported a newer lease. '
                'After this call, every server would lose its lease.',
       HINT = 'If the disk of this server was restored from a snapshot, pass although_healthy => true.';
   END IF;
