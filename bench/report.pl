@@ -184,8 +184,8 @@ aim('ids of two threads of the C++ core with separate counters, relative to one 
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# Checks a ratio against a limit for a machine that other programs also use. The limits of ratios are so wide that a
-# regression exceeds them, but noise does not.
+# Checks a ratio against a limit for a machine that other programs also use. Noise does not exceed the limit, but a
+# regression does.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;

@@ -143,7 +143,7 @@ my $before = as_app('SELECT snowflake.next_id(5)', 'fleet');
 $plain->safe_psql('fleet', 'GRANT EXECUTE ON FUNCTION snowflake.set_mark(timestamptz) TO app');
 is(run_again('owner', "2, 'fleet'"), '', 'the script can be run again with another region');
 is(as_app("SELECT id > $before, snowflake.region_of(id) FROM snowflake.next_id(5) AS id", 'fleet'), 't|2', 'after the script was run again, ids are greater and have the new region');
-like(run_again('owner', "1, 'wide'"), qr/have another layout than this script.*HINT:  Pass the layout of the ids/s, 'the script cannot be run again with another layout');
+like(run_again('owner', "1, 'wide'"), qr/this script has another layout than the ids.*HINT:  Pass the layout of the ids/s, 'the script cannot be run again with another layout');
 like(run_again($_, "1, 'fleet'"), qr/belongs to another role.*role "owner"; the current role is "$_".*HINT/s, "the script cannot be run again by $_") foreach 'app', $plain->safe_psql('postgres', 'SELECT current_user');
 is(run_again('owner', "1, 'fleet'"), '', 'the script can be run again with the first region');
 

@@ -58,8 +58,7 @@ class BasicLimits {
   // the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
     // If sessions have no limit for new ids (read() is 0), bind() ignores a lowered high-water
-    // mark. While the mark is low, a withdraw() in every call of bind() would force all other
-    // sessions to call bind() again.
+    // mark. Otherwise, each call of bind() would force all other sessions to call bind() again.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);

@@ -126,9 +126,9 @@ TEST(Blocker, FleetThatWasNotHeardIsNoOther) {
   EXPECT_EQ(fleet_blocker(false, 0, 0), Blocker::none);
 }
 
-// A lowered high-water mark does not prevent minting if shared memory still contains the real mark.
-// A high-water mark ahead of the clock does not prevent minting if the running server has written
-// the mark.
+// If the stored high-water mark was lowered, a database still mints if shared memory contains the
+// former mark. A high-water mark ahead of the clock does not prevent minting if the running server
+// has written the mark.
 TEST(Blocker, MarkIsLostOrAheadOnlyBeyondWhatIsKnown) {
   Facts facts = healthy();
   facts.mark_ms = 0;

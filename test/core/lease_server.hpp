@@ -23,9 +23,9 @@
 //     lease.
 //
 //  4. The end (`until`) of a region's lease is never before the end of any lease that was granted
-//     for the region. The lease server may have lost leases in a restore, so confirm_data_loss()
-//     sets `until` to more than longest_ms after the present time. No lease is longer than
-//     longest_ms.
+//     for the region. A restored lease server may have lost leases. Each lost lease ends within
+//     longest_ms, the longest duration of a lease. So confirm_data_loss() sets `until` to more than
+//     longest_ms after the present time.
 #pragma once
 
 #include <span>

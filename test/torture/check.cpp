@@ -32,7 +32,7 @@
 //
 //  - time: The time of an id is between the server's clock at minting and max_lead later.
 //
-// While the test changes one database, another database of the same server must follow this rule:
+// While the test changes one database, the program also checks another database of the same server:
 //
 //  - neighbour: In the unchanged database (the neighbour), no call failed, and no call took longer
 //    than half a second.

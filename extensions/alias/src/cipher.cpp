@@ -67,8 +67,8 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
 }
 
 // FF1 (NIST SP 800-38G) uses AES-CBC-MAC as its pseudorandom function, over two blocks that the
-// standard calls P and Q. Block Q contains zeros, the number of the FF1 round, and the half of the
-// id that the round does not change.
+// standard calls P and Q. Each round of FF1 changes one half of the id. Block Q contains zeros, the
+// number of the round, and the other half of the id.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;

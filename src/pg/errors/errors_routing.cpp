@@ -72,7 +72,7 @@ void error_no_such_column(const char* relation, const char* column) {
           (errcode(ERRCODE_UNDEFINED_COLUMN),
            errmsg("column \"%s\" of table \"%s\" does not exist", column, relation),
            errdetail("The column is an argument of the trigger function snowflake.set_id()."),
-           errhint("Name a column of the table in CREATE TRIGGER.")));
+           errhint("Pass a column of the table to the trigger function in CREATE TRIGGER.")));
 }
 
 void error_not_bigint(const char* relation, const char* column, const char* type) {

@@ -38,7 +38,7 @@ struct MarkUpdate {
   XLogRecPtr after_lsn;
   bool ahead;  // the high-water mark is far ahead of the clock
   // True if a command such as setval() has lowered the sequence snowflake.high_water. The session
-  // corrects the value and flushes it at once, because a dump would contain the low value.
+  // raises the sequence at once, because a dump would contain the lowered value.
   bool lowered;
 };
 

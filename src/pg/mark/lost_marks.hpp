@@ -13,7 +13,8 @@ void record_lost_mark(int64_t mark_ms);
 // or 0.
 int64_t lost_mark_ms();
 
-// The DROP hook records a dropped high-water mark even if the session has minted no id.
+// If a session runs DROP EXTENSION snowflake, the DROP hook records the value of the dropped
+// high-water mark.
 void install_drop_hook();
 
 // Before a commit, keep_dropped_mark() records the high-water mark that a DROP command of the

@@ -123,7 +123,7 @@ void install_lease() {
     error_lease_settings("The server could not generate a random number.",
                          "Start the server again.");
   // The last argument of start_incarnation() is a function that withdraws the limits up to which
-  // sessions may mint ids. The function is empty here, because no session has started yet.
+  // sessions may mint ids. Here it does nothing, because no session has started yet.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,

@@ -77,7 +77,7 @@ DECLARE
 BEGIN
   IF holder_is_stopped IS NOT TRUE AND dry_run IS FALSE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'the server has not been confirmed as stopped',
-      DETAIL = 'A server that was frozen or has no network may mint ids until its lease ends. '
+      DETAIL = 'A server that was only suspended or disconnected from the network may mint ids until its lease ends. '
                'The next server with this region would mint the same ids.',
       HINT = 'Stop the server that holds the lease, and pass holder_is_stopped => true. '
              'Or run snowflake_fleet.revoke_lease(), and wait until the lease ends.';

@@ -1,6 +1,5 @@
--- backfill() gives old rows ids that contain the time of the row. Ids of old rows need a region and shard without other
--- ids (an origin, see origins.sql). If a server had minted ids in the region and shard, the id for an old row could
--- equal an existing id.
+-- backfill() gives old rows ids that contain the time of the row. The ids of old rows use a region and shard in which
+-- no server mints ids (an origin, see origins.sql). Otherwise, the id of an old row could equal an existing id.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -99,7 +99,7 @@ BEGIN
 EXCEPTION WHEN invalid_object_definition THEN
   RAISE EXCEPTION USING ERRCODE = 'invalid_object_definition',
     MESSAGE = SQLERRM,
-    DETAIL = format('The new partition would be %s of table %s.', bounds, parent),
+    DETAIL = format('The new partition of table %2$s would be created %1$s.', bounds, parent),
     HINT = 'Pass the step of the existing partitions, or a time "since" that is after them.';
 END
 $$;

@@ -22,9 +22,9 @@
 --     cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
 --
 --  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). The session compares the
---     tick in the result of nextval() with the tick that was read before. If the two ticks differ, the session does not
---     use the number. So a session draws the number of an id while the counter contains the tick of the id. Between two
---     calls of setval(), the values of nextval() only increase.
+--     tick in the result of nextval() with the tick that was read before. If these two ticks differ, the session does
+--     not use the result of nextval(). So a session draws the number of an id while the counter contains the tick of
+--     the id. Between two calls of setval(), the values of nextval() only increase.
 --
 --  3. Only the first {{PER_TICK}} numbers of a tick fit into the sequence bits of an id, so ids do not use greater
 --     numbers. A session calls nextval() only after it has read that fewer than {{PER_TICK}} numbers are drawn. If

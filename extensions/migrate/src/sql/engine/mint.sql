@@ -12,8 +12,8 @@ DECLARE
 BEGIN
   LOOP
     -- To prevent duplicate ids, reads the current time unit (tick) of the sequence before the call of nextval(). The
-    -- tick must lie between the clock and the clock plus max_lead. One comparison checks both limits of the tick. The
-    -- tick must be at most max_lead / 2 away from the middle of the limits (clock + max_lead / 2).
+    -- tick must lie between the clock and the clock plus max_lead. One comparison checks both limits: the difference
+    -- between the tick and clock + max_lead / 2 must be at most max_lead / 2.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())

@@ -32,7 +32,7 @@ BEGIN
         HINT = 'Run the script as the role that owns schema "snowflake".';
     ELSIF EXISTS (SELECT FROM ONLY snowflake.dumped_seal WHERE seal <> {{SEAL}}) THEN
       RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-        MESSAGE = 'the ids of this database have another layout than this script',
+        MESSAGE = 'this script has another layout than the ids of this database',
         DETAIL = 'The script has layout {{LAYOUT}}. '
                  'The comment of sequence snowflake.high_water shows the layout of the ids.',
         HINT = 'Pass the layout of the ids to generator_sql(), and run the new script.';
