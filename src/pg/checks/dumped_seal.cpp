@@ -156,9 +156,8 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // If the database adopts the layout of the inserted row, the row replaces the old row of
-  // snowflake.dumped_seal. A row with the layout of the database is stored only if the table
-  // snowflake.dumped_seal is empty.
+  // The trigger stores the inserted row only if the database adopts the layout of the row, or if
+  // the table snowflake.dumped_seal is empty.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

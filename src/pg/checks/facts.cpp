@@ -22,7 +22,8 @@ void gather_lease(Facts& facts) {
   const LeaseView lease = lease_view();
   facts.lease_worker_runs = lease_worker_runs();
   facts.region = lease.region;
-  // New ids need not begin after lease.highest_ms, which is normally ahead of the clock.
+  // New ids may begin at the start of the lease (floor_ms). The time lease.highest_ms is not used,
+  // because it is normally ahead of the clock.
   facts.region_begin_ms = std::max(lease.floor_ms, facts.region_begin_ms);
   facts.lease_until_ms = lease.until_ms;
   facts.leased_seal = server_seal;

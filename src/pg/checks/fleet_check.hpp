@@ -1,8 +1,8 @@
 // The sequence snowflake.fleet stores the identifier of the fleet (group of servers) whose leases
-// cover the database's ids, or 0. If the stored identifier is not 0, the database does not mint on
-// a server without lease settings. Base backups contain the sequence snowflake.fleet, so the stored
-// identifier also protects clones. A dump of pg_dump does not contain the sequences fleet and
-// seal_local.
+// cover the database's ids, or 0. A database that stores the identifier of a fleet does not mint on
+// a server without lease settings. A clone of the database contains the same identifier, because
+// base backups contain the sequence snowflake.fleet. A dump of pg_dump does not contain the
+// sequences fleet and seal_local.
 #pragma once
 
 #include "pg/checks/state_sequences.hpp"

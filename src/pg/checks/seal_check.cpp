@@ -42,11 +42,11 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 }
 
 // Returns the number of the id layout in the table snowflake.dumped_seal, or 0 if the table is
-// empty. Every dump of the database contains the table snowflake.dumped_seal. The argument `local`
-// is the layout that CREATE EXTENSION stored. If snowflake.dumped_seal has several rows,
-// carried_seal() returns the first layout that differs from `local`. If another session has locked
-// snowflake.dumped_seal, carried_seal() does not wait and returns its argument `local`. The check
-// of the layout succeeds if the two layouts are equal, so the lock causes no error.
+// empty. Every dump of the database contains the table snowflake.dumped_seal. If
+// snowflake.dumped_seal has several rows, carried_seal() returns the first layout that differs from
+// the argument `local` (layout that CREATE EXTENSION stored). If another session has locked
+// snowflake.dumped_seal, carried_seal() returns `local` without waiting, so that the lock causes no
+// error.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -198,8 +198,8 @@ void require_seal_slowly(SealUse use) {
     return;
   }
 
-  // A standby does not rely on a check by another session, because replay of WAL does not
-  // invalidate checks.
+  // On a standby, each session checks the stored layout itself, because replay of WAL does not
+  // reset the check time in shared memory.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;

@@ -19,24 +19,24 @@ namespace snowflake::pg {
 // seal_gone, the caller must look up the extension's sequences again.
 Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 
-// Checks the stored layout like seal_blocker(), and records that ids were minted or decoded with
-// the layout. A restored dump cannot replace a stored layout (seal) that was used for ids
-// (dumped_seal.cpp). The column is_called of the sequence snowflake.seal_local shows that the
-// stored layout was used. A change of is_called needs no flush, because the WAL record of this
-// change precedes the rows with the new ids.
+// Calls seal_blocker(). If the stored layout is valid, check_seal_for_use() records that ids are
+// minted or decoded with the layout. A restored dump cannot replace a stored layout (seal) that was
+// used for ids (dumped_seal.cpp). The column is_called of the sequence snowflake.seal_local shows
+// that the stored layout was used. A change of is_called needs no flush, because the WAL record of
+// this change precedes the rows with the new ids.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
-// Returns false if the sequence snowflake.seal_local was dropped or contains a layout other than
-// `seal`.
+// Returns false if the sequence snowflake.seal_local was dropped, or if its value differs from
+// `seal` (an id layout as a number).
 bool record_seal_use(Oid seal_local, int64_t seal);
 
 // Checks the stored layout like seal_blocker(), but without waiting. Returns false if the stored
-// layout (seal) is locked or invalid.
+// layout is missing or invalid, or if another session has locked a sequence that stores the layout.
 bool try_go_by_seal();
 
 // Checks the stored layout without waiting. seal_still_holds() returns false only if a stored
-// layout (seal) differs from the layout of the session. If another session has locked the stored
-// layout (seal), seal_still_holds() returns true. A session may lock the stored layout to drop the
-// layout, but not to change a layout that was used for ids.
+// layout (seal) differs from the layout of the session. If another session has locked a sequence
+// that stores the layout, seal_still_holds() returns true. A stored layout that was used for ids
+// can be dropped, but never changes.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last

@@ -79,8 +79,8 @@ void reset_state_sequences() {
   known = StateSequences{};
 }
 
-// dropped_in_this_transaction() also reads dead rows of pg_extension, because a rollback would
-// restore dead rows.
+// dropped_in_this_transaction() also reads rows of pg_extension that this transaction has deleted,
+// because a rollback would restore the rows.
 bool dropped_in_this_transaction() {
   Relation extensions = table_open(ExtensionRelationId, AccessShareLock);
   ScanKeyData key;

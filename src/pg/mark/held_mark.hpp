@@ -14,10 +14,10 @@ void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 // up the extension's sequences again.
 Relation open_mark(Oid oid);
 
-// Copies the limit up to which sessions may mint ids from shared memory to `hold`, a variable of
-// the session. If the limit up to which sessions may mint ids was withdrawn since the session
-// called attach(), take_limit() calls reset_hold(), and the session must call attach() again. The
-// argument `more_is_written` means that a later high-water mark is written but not flushed yet.
+// Reads the limit up to which sessions may mint ids, and stores the limit in `hold`, a variable of
+// the session. If the limit was withdrawn, take_limit() calls reset_hold(), so that the session
+// calls attach() before it mints again. The argument `more_is_written` means that a later
+// high-water mark is written but not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

@@ -37,8 +37,9 @@ struct MarkUpdate {
   int64_t after;
   XLogRecPtr after_lsn;
   bool ahead;  // the high-water mark is far ahead of the clock
-  // True if a command such as setval() has lowered the sequence snowflake.high_water. The session
-  // raises the sequence at once, because a dump would contain the lowered value.
+  // True if a command such as setval() has lowered the sequence snowflake.high_water. If `lowered`
+  // is true, the session restores the sequence's value at once, because a dump would contain the
+  // lowered value.
   bool lowered;
 };
 
@@ -95,9 +96,10 @@ bool flush_mark(XLogRecPtr lsn) {
   return true;
 }
 
-// Publishes a limit of ids above `position`, after writing and flushing the next high-water mark if
-// necessary. If the stored high-water mark is far ahead of the clock, extend_and_publish() does not
-// change the limit, and returns the mark. The normal return value of extend_and_publish() is 0.
+// Raises the limit up to which sessions may mint ids, so that the limit is above `position`. If
+// necessary, extend_and_publish() first writes and flushes the next high-water mark. If the stored
+// high-water mark is far ahead of the clock, extend_and_publish() does not change the limit, and
+// returns the mark. The normal return value of extend_and_publish() is 0.
 int64_t extend_and_publish(Relation mark, uint64_t position) {
   begin_mark_write(*hold.state);
   const MarkUpdate update = extend_mark(mark, position);
@@ -132,8 +134,8 @@ void give_up_mark() {
   reset_hold();
 }
 
-// Returns half of the time interval "snowflake.reserve" as a number of positions (tick and sequence
-// number).
+// Returns the difference of two positions (tick and sequence number) whose times are half of
+// "snowflake.reserve" apart.
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }
@@ -180,8 +182,8 @@ void invalidate_relations(Oid relation) {
 
 void extend_limit(uint64_t position, WaitBudget& budget) {
   CHECK_FOR_INTERRUPTS();
-  // Another session may have raised the limit up to which sessions may mint ids since this session
-  // read the limit.
+  // Since this session read the limit up to which sessions may mint ids, another session may have
+  // raised the limit.
   if (hold.good() && hold.state->limits.read() > position) {
     take_limit(false);
     return;

@@ -11,25 +11,24 @@
 //  1. The stored high-water mark is never less than the limit up to which sessions may mint ids,
 //     because the mark is written and flushed before the limit is published.
 //
-//  2. The shard counters are raised to the high-water mark of the earlier server run before the
-//     limit up to which sessions may mint ids is stored. A session stores the limit with release
-//     order. A session that mints ids loads the limit with acquire order before it reads the shard
-//     counter.
+//  2. Before a session stores the limit for new ids, the shard counters are raised to the
+//     high-water mark of the earlier server run. A session stores the limit with release order. A
+//     session that mints ids loads the limit with acquire order before it reads the shard counter.
 //
 //  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
-//     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If a
-//     session finds that the value of snowflake.high_water was lowered, the session removes the
-//     limit up to which sessions may mint ids and restores the former value. Each removal of the
-//     limit changes the generation number of the limit. A session whose generation number is out of
-//     date must call attach() before it mints.
+//     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If
+//     attach() finds that the value of snowflake.high_water was lowered, attach() withdraws the
+//     limit up to which all sessions may mint ids. The next write of the high-water mark restores
+//     the value of the sequence. Each withdrawal of the limit changes the generation number of the
+//     limit. A session whose generation number is out of date must call attach() before it mints.
 //
 //  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
 //     refused.
 //
 //  5. If the stored high-water mark is more than max_lead ahead of the clock, calls that mint wait
-//     for the clock. Until then, no shard counter is raised, and nothing is written. If set_mark()
-//     lowers a wrong high-water mark before the wait ends, no shard counter is raised to the wrong
-//     mark.
+//     for the clock. Until then, no shard counter is raised, and nothing is written. While calls
+//     wait for the clock, set_mark() can still lower a wrong high-water mark, because no shard
+//     counter was raised to the wrong mark.
 #pragma once
 
 #include <cstdint>

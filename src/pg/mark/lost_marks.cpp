@@ -27,8 +27,8 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
       get_rel_relkind(object) != RELKIND_SEQUENCE ||
       get_rel_persistence(object) == RELPERSISTENCE_TEMP)
     return;
-  // A high-water mark is recognized by the witness (second copy of the mark) in its page, because
-  // the sequence may have been renamed.
+  // The function before_drop() recognizes the sequence of a high-water mark by the second copy of
+  // its value (witness), because the sequence may have been renamed.
   Relation sequence = relation_open(object, NoLock);  // the DROP command has locked the sequence
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);
