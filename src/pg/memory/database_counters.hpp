@@ -1,9 +1,10 @@
 // The statistics counters of a database, in addition to the statistics counters of each shard. A
 // call that gets an id without waiting changes only counters of its shard.
 //
-// For databases without shared state, only refused calls are counted. PostgreSQL's cumulative
-// statistics are not used, because they reach shared memory only when a session is idle. The server
-// also needs the counters of refused calls at once, to log when refusals begin and end.
+// Only refused calls are counted for a database that has no shared state, for example because it
+// has not minted since server start. PostgreSQL's cumulative statistics are not used, because they
+// reach shared memory only when a session is idle. The server also needs the counters of refused
+// calls without delay, to log when refusals begin and end.
 #pragma once
 
 #include <atomic>

@@ -278,10 +278,11 @@ void record_region_mark(const DatabaseState& state, int64_t mark_ms) {
                                       state.origin.hash_of_shards(), mark_ms);
 }
 
-// If this session started last, sets the region and shards of the database to the settings of this
-// session. Returns the region, and the earliest time for ids of the region, because another
-// database may have used the region before. Other sessions may still mint ids of the former region
-// and shards, but only below the old limit of ids. REQUIRES shared_state->lock in exclusive mode.
+// Sets the region and shards of the database to the settings of this session, unless a session that
+// started later has already set them. Returns the region, and the earliest time for ids of the
+// region, because another database may have used the region before. Other sessions may still mint
+// ids of the former region and shards, but only below the old limit of ids. REQUIRES
+// shared_state->lock in exclusive mode.
 RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   const OriginSettings wanted = origin_settings();
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
@@ -353,8 +354,8 @@ void withdraw_limit(DatabaseState& state) {
 
 namespace {
 
-// The array `all` contains the mapped shared state of every database between lock_all_databases()
-// and unlock_all_databases().
+// Between lock_all_databases() and unlock_all_databases(), the array `all` contains the mapped
+// shared state of every database.
 constinit Mapping all[kMostDatabases]{};
 constinit size_t all_count = 0;
 

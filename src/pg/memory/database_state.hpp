@@ -2,10 +2,10 @@
 // minted, statistics, and the limit up to which sessions may mint ids. Two databases share only
 // shared_state->lock.
 //
-// The shared state of a database is a pinned segment of dynamic shared memory. A segment serves
-// only one id layout. The segment is freed after DROP DATABASE, or after CREATE EXTENSION with
-// another id layout. Sessions that still use the layout of a replaced segment keep their mapping of
-// the segment.
+// The shared state of a database is a pinned segment of dynamic shared memory, with shard counters
+// for one id layout. The segment is freed after DROP DATABASE, or after CREATE EXTENSION with
+// another id layout. After CREATE EXTENSION with another id layout, sessions that still use the old
+// layout keep the old segment mapped.
 //
 // Locking rules
 //
@@ -123,13 +123,14 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns region and shards of a database. Returns no value if a session that started at the time
-// `than` could replace the region and shards.
+// Returns the region and shards of a database if a session that started at the time `than` or later
+// has called bind_mark(). Otherwise, returns no value.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
 // bind_mark() sets the region and shards of the database to the settings of the calling session. If
-// a session that started later has already called bind_mark(), the region and shards stay
-// unchanged. The function bind_mark() copies the shards of the database to owned_shards.
+// a session that is newer than the calling session has already called bind_mark(), the new call
+// does not change the region and shards. The function bind_mark() copies the shards of the database
+// to owned_shards.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);

@@ -1,6 +1,7 @@
-// The lease library (extensions/lease) calls functions of snowflake's library through LeasePort. A
-// rendezvous variable points to the struct LeasePort, so that snowflake's library does not need
-// libpq. The lease library is loaded only if "snowflake.lease_conninfo" is set.
+// The lease library (extensions/lease) calls functions of snowflake's library through LeasePort.
+// The lease library finds the struct LeasePort through a rendezvous variable of PostgreSQL. Only
+// the lease library is linked with libpq. The lease library is loaded only if
+// "snowflake.lease_conninfo" is set.
 //
 // Only the lease worker may call the functions of LeasePort, because the functions take
 // shared_state->lock.
@@ -18,7 +19,7 @@ struct LeaseReport {
   int64_t renewed_ms;       // 0: no lease yet
   int64_t missed;           // failed requests since the last renewal of the lease
   int64_t contact_ms;       // 0: no answer yet
-  int64_t clocks_apart_ms;  // positive: the clock of this server is ahead
+  int64_t clocks_apart_ms;  // positive: this server's clock is ahead of the lease server's
   char message[1024];       // the last message of the worker or of the lease server
   char conflict[320];       // another server with the same region, or empty
 };
@@ -43,10 +44,11 @@ struct LeasePort {
 
   // The function pointers `begin`, `take`, `extend`, `record` and `forget` call the member
   // functions of LeaseMemory that have the same names. In all databases, begin() and forget() first
-  // withdraw the limit up to which sessions may mint ids. The lease worker must give the lease that
-  // forget() returns back to the lease server. The argument `asked_offset_us` is the clock offset
-  // (wall clock minus time since boot) before the request. If the wall clock jumped before the
-  // request for a lease, the granted lease confirms the new time, like a call of accept_clock().
+  // withdraw the limit up to which sessions may mint ids. The function forget() returns a lease,
+  // which the lease worker must return to the lease server. The argument `asked_offset_us` is the
+  // clock offset (wall clock minus time since boot) before the request. If the wall clock jumped
+  // before the request for a lease, the granted lease confirms the new time, like a call of
+  // accept_clock().
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

@@ -49,7 +49,8 @@ int64_t lease_until_ms();
 // REQUIRES shared_state->lock.
 RegionHold leased_region_under_lock();
 
-// Returns the lease that bounds the limits of ids, or null if the region is static (not leased).
+// Returns the lease whose end limits the times of new ids, or null if the region is static (not
+// leased).
 LeaseMemory* limiting_lease();
 
 void wake_lease_worker();

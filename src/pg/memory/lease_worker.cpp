@@ -122,8 +122,8 @@ void install_lease() {
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("The server could not generate a random number.",
                          "Start the server again.");
-  // The last argument of start_incarnation() is a function that withdraws the limits up to which
-  // sessions may mint ids. Here it does nothing, because no session has started yet.
+  // The function that start_incarnation() receives to withdraw the limits of sessions is empty,
+  // because no session exists at server start.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,

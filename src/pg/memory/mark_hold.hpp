@@ -4,9 +4,9 @@
 
 namespace snowflake::pg {
 
-// A copy of the limit up to which sessions may mint ids that this session has read last. Only
-// high_water.cpp writes the struct MarkHold. Region and limit must be read together, because an id
-// contains the region and must be below the limit.
+// Contains the values that this session last read from shared memory, such as the region and the
+// limit of new ids. Only high_water.cpp writes the struct MarkHold. Region and limit must be read
+// together, because an id contains the region and must be below the limit.
 struct MarkHold {
   bool attached;
   DatabaseState* state;
@@ -24,8 +24,8 @@ extern MarkHold hold;
 void reset_hold();
 
 // Makes the session call extend_early() (high_water.hpp) after its next id. A session calls
-// record_next_claim() when it counts a refused call. The next minted id shows that calls are no
-// longer refused, and extend_early() records the end of the refusals.
+// record_next_claim() after a refused call, because the next minted id shows that calls are no
+// longer refused. The function extend_early() records the end of the refusals.
 void record_next_claim();
 
 }  // namespace snowflake::pg

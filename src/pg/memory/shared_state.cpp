@@ -16,7 +16,8 @@ constexpr char kName[] = "snowflake";
 
 // The library compares these ABI numbers with the numbers in the header of the shared memory. Raise
 // `abi` with every change of a structure in shared memory, or of the rules for its use. The ABI
-// numbers are volatile, because tests change the numbers in a copy of the library.
+// numbers are volatile, so that the compiled code reads numbers that a test has changed in the
+// library file.
 struct Form {
   char name[16];
   uint32_t abi;

@@ -87,8 +87,8 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // If the library is not preloaded, the pointer postmaster_memory points to `of_server_run`. If
-  // the library is preloaded, `of_server_run` is not used.
+  // If the library is not preloaded, `of_server_run` contains the state of the server run
+  // (postmaster_memory.hpp). If the library is preloaded, `of_server_run` is not used.
   PostmasterMemory of_server_run;
 };
 

@@ -37,8 +37,9 @@ void add_if_ours(RefusalsSeen& seen, const Refusals& refusals) {
 }
 
 void reset(Refusals& refusals) {
-  // `count` minus `count_before` is the number of calls that were refused since refusals began. The
-  // function reset() must not change the number, because a log message reports the number later.
+  // `count` minus `count_before` is the number of calls that were refused since refusals began.
+  // When the refusals end, a log message reports `count` minus `count_before`, so reset() must not
+  // change the difference.
   refusals.count_before.fetch_sub(refusals.count.exchange(0, std::memory_order_relaxed),
                                   std::memory_order_relaxed);
   refusals.last_ms.store(0, std::memory_order_relaxed);

@@ -12,8 +12,8 @@ namespace snowflake::pg {
 Statistics& statistics_of(const DatabaseState& state);
 // The argument `state` is null for a database that has no shared state.
 Statistics& statistics_of(const DatabaseState* state);
-// Resets the counters of the current database. A reset of the counters does not change the start
-// times of refusals that continue.
+// Resets the counters of the current database, but keeps the time since which calls have been
+// refused (Refusals::since_ms).
 void reset_statistics(const DatabaseState* state);
 
 // Contains the number of refused calls in the current database for one cause, including calls
@@ -30,8 +30,8 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 void count_refusal(Blocker blocker);
 
 // end_refusals() is called when the database mints, and ends the refusals that concern the whole
-// database. If calls of only one shard or one caller were refused, the refusals end only after 10 s
-// without a refused call.
+// database. Refusals that concern only one shard or one caller are ended only if the last refused
+// call was more than 10 s ago.
 void end_refusals(const DatabaseState& state);
 
 // A session calls begin_mark_write() before it writes the high-water mark, and end_mark_write()
