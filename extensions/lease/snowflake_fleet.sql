@@ -2,8 +2,8 @@
 --
 --   psql -f extensions/lease/snowflake_fleet.sql
 --
--- Run the script as the role that will own the fleet. The role needs CREATE on the database, and CREATEROLE to call
--- add_server().
+-- The role that runs the script becomes the owner of the objects. The role needs CREATE on the database, and CREATEROLE
+-- to call add_server().
 \set ON_ERROR_STOP on
 BEGIN;
 \ir src/sql/fleet.sql

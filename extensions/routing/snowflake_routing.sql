@@ -2,7 +2,7 @@
 --
 --   psql -f extensions/lease/snowflake_fleet.sql -f extensions/routing/snowflake_routing.sql
 --
--- Run the script as the role that will own the map and the leases.
+-- The role that runs the scripts becomes the owner of the tables of the shard map and of the leases.
 \set ON_ERROR_STOP on
 BEGIN;
 \ir src/sql/begin.sql

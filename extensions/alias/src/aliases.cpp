@@ -46,9 +46,9 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-", which do not occur
-// in the texts of aliases, tokens and digits. In a text with a prefix, the last "_" or "-" is the
-// end of the prefix.
+// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-". Encrypted ids never
+// contain these two characters. In a text with a prefix, the last "_" or "-" is the end of the
+// prefix.
 constexpr size_t kMaxPrefix = 32;
 
 std::string_view prefix_of(FunctionCallInfo fcinfo, int argument) {

@@ -27,7 +27,7 @@ constexpr size_t kBlock = 16;
 //
 //  - bytes 8 to 11: the number of bits of an id (n), which is 63
 //
-//  - bytes 12 to 15: the length of the tweak, 0
+//  - bytes 12 to 15: the length of the tweak (an optional input of FF1), 0 because no tweak is used
 constexpr uint8_t kFf1Parameters[kBlock] = {1, 2, 1, 0, 0, 2, 10, 31, 0, 0, 0, 63, 0, 0, 0, 0};
 
 void store_big_endian(uint64_t value, uint8_t* bytes, size_t count) {
@@ -84,9 +84,9 @@ struct RoundFunction {
 };
 
 // The pseudorandom function of FF1 for decimal digits (radix 10). FF1 splits the digits into two
-// halves, and stores each half in as many bytes as the longer half needs. If the longer half has
-// ten digits (five bytes), FF1 uses the first 12 bytes of the result of AES. If the longer half has
-// fewer digits, FF1 uses the first 8 bytes of the result of AES.
+// halves, and stores each half in as many bytes as the longer half needs. For a number of 19
+// digits, FF1 uses the first 12 bytes of the result of AES. For a number of 6 to 18 digits, FF1
+// uses the first 8 bytes of the result of AES.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)
@@ -119,7 +119,7 @@ class DecimalRoundFunction {
 
   const Cipher& cipher_;
   bool* failed_;
-  size_t bytes_;  // number of bytes of each half of the digits (b in NIST SP 800-38G)
+  size_t bytes_;  // number of bytes that store half of the digits (b in NIST SP 800-38G)
   uint8_t start_[kBlock] = {};
 };
 

@@ -47,8 +47,8 @@ struct Cipher {
   bool unpermute_id(uint64_t permuted, uint64_t* id) const;
 
   // Permutes decimal digits with FF1 (decimal_permutation.hpp) and the key of permute_id(). The
-  // permutation depends on the number of digits, because the input of FF1 contains the radix (10)
-  // and the number of digits.
+  // result of permute_digits() also depends on `digits`, because FF1 encrypts the radix (10) and
+  // the number of digits with AES.
   bool permute_digits(uint64_t value, unsigned digits, uint64_t* permuted) const;
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 

@@ -4,8 +4,8 @@
 //     Uint128 round_function(unsigned round, uint64_t half)
 //
 // FF1 splits the digits of a number into two halves of at most ten digits. The pseudorandom
-// function returns a number of 12 bytes if the longer half has ten digits, and otherwise of 8
-// bytes. NIST SP 800-38G names the returned number NUM(S).
+// function must return an integer of 12 bytes if the permuted number has 19 digits, and otherwise
+// of 8 bytes. NIST SP 800-38G names the returned number NUM(S).
 #pragma once
 
 #include <string_view>
@@ -30,8 +30,8 @@ namespace detail {
 
 inline constexpr unsigned kDecimalRounds = 10;
 
-// Even rounds of FF1 change the upper half of the digits. If the number of digits is odd, the upper
-// half is shorter.
+// Even rounds of the cipher FF1 change the leading digits of the number (the upper half). If the
+// number of digits is odd, the upper half is shorter.
 struct DecimalHalves {
   uint64_t upper, lower;  // the number in each half
 

@@ -70,8 +70,8 @@ void release_keys(void* argument) {
   for (int i = 0; i <= old->count && i < kMaxKeys; ++i) old->keys[i].cipher.release();
 }
 
-// Adds the key that a line of the key file contains to `keys`. Returns null, or the reason why the
-// line in the key file is invalid. If libcrypto fails, add() returns an empty text.
+// Adds one key of the key file to the list `keys`. Returns null, or the reason why the line in the
+// key file is invalid. If libcrypto fails, add() returns an empty text.
 const char* add(KeyRing& keys, KeyDerivation& derivation, const KeyLine& line) {
   if (line.error != LineError::none) return describe(line.error);
   if (line.name.empty()) return nullptr;

@@ -41,7 +41,7 @@ constinit Target target{};
 constinit bool own_server = false;
 constinit char warning[256]{};  // if the lease server sends a warning, its answer is not used
 constexpr int kMostRemarks = 8;
-constinit char remarks[kMostRemarks][256]{};  // lease server's messages that are not in `warning`
+constinit char remarks[kMostRemarks][256]{};  // messages of the lease server for this server's log
 constinit int remark_count = 0;
 
 // If a wait for a synchronous standby was cancelled, SyncRepWaitForLSN() sends a warning. The name

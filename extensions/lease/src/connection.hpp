@@ -24,9 +24,8 @@ struct Exchange {
 };
 
 // Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is
-// true, a shutdown request ends the function ask() early. If `may_stop` is true, `timeout_ms`
-// limits only the request and the answer. If `may_stop` is false, `timeout_ms` also includes the
-// look-up of the host name and connecting.
+// true, a shutdown request ends ask() early, and `timeout_ms` does not include the time to connect.
+// If `may_stop` is false, `timeout_ms` also includes the look-up of the host name and connecting.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 
@@ -40,7 +39,7 @@ void hang_up();
 // Returns the host of the last request as text, for messages.
 const char* asked_host();
 
-// True if the last host that accepted a connection is this server itself.
+// Returns true if the last connection to the lease server was a connection to this server itself.
 bool is_own_server();
 
 }  // namespace snowflake::lease

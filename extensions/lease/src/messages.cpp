@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// The lease worker stores several kinds of messages, because each host may fail in a different way.
+// RecentMessages stores when each kind of message was last logged. Messages of up to eight kinds
+// may alternate, because each host of the lease server may fail in a different way.
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];

@@ -64,7 +64,7 @@ CREATE_SUBSCRIPTION = """CREATE SUBSCRIPTION {subscription} CONNECTION {conninfo
 CREATE_ROLE = "CREATE ROLE {role} LOGIN CONNECTION LIMIT 0 PASSWORD NULL"
 GIVE_SUBSCRIPTION = """ALTER ROLE {role} SUPERUSER; ALTER SUBSCRIPTION {subscription} OWNER TO {role};
   ALTER ROLE {role} NOSUPERUSER"""
-# Settings of the role as which the apply workers run.
+# Settings of the role that runs the apply workers of logical replication.
 APPLY = {"array_nulls": "on", "xmloption": "content", "default_transaction_read_only": "off", "lock_timeout": "0",
          "row_security": "off"}
 STALLED = 10          # seconds without progress, after which the program reports the cause

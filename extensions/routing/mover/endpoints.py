@@ -169,8 +169,8 @@ class Move:
         if self.control is not None:
             return self.map_says() == self.to_name
         here = self.source_row()
-        # After the source has renamed the moved schema, kept_rows() returns the record of the move, and source_row()
-        # returns None.
+        # When the source server renames the moved schema, the record of the move gets the state "kept". The function
+        # source_row() ignores records with the state "kept".
         if here is None and not self.has_schema(self.source, self.schema):
             here = next(iter(self.kept_rows()), None)
         there = here and here.fence and self.target_row(here.fence_id)

@@ -14,7 +14,7 @@ from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over. Run this command again to finish the move."
-SECONDS = 3600    # the limit in seconds for reading a table, while no writer waits
+SECONDS = 3600    # the timeout for reading one table
 PRIMARY_KEYS = """SELECT relname::text, t::text, pg_catalog.quote_ident(attname)
   FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
   JOIN pg_catalog.pg_index ON indrelid = t AND indisprimary

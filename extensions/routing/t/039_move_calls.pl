@@ -53,7 +53,7 @@ my $lock = $south->session;
 $lock->query_safe('BEGIN; LOCK TABLE shard_1.users IN SHARE MODE');
 $north->safe_psql('postgres', "INSERT INTO shard_1.users (name) VALUES ('last')");
 $fence = $north->safe_psql('postgres', 'SELECT snowflake_fleet.fence_shard(1)');
-$south->refuses($take->(), { %order, message => 'subscription mine has not applied all transactions that the source committed before the fence', detail => 'The shard was fenced at WAL position', hint => 'Wait' }, 'taking over fails while the subscription is behind');
+$south->refuses($take->(), { %order, message => 'subscription mine has not applied all transactions that were committed before fence_shard()', detail => 'The shard was fenced at WAL position', hint => 'Wait' }, 'taking over fails while the subscription is behind');
 $lock->query_safe('COMMIT');
 $lock->quit;
 $south->poll_query_until('postgres', "SELECT snowflake_fleet.has_applied('mine', (" . quote($fence) . "::jsonb ->> 'lsn')::pg_lsn)") or die;

@@ -1,7 +1,7 @@
 -- ask(), by which the lease worker of a server requests a lease, and the checks of its arguments.
 
--- A report of a static (not leased) region is a conflict if another server run reported the region after the sender's
--- first report. A restart is not a conflict, because the old run sends no more reports.
+-- Two server runs that report one static (not leased) region conflict only if their reports overlap in time. A restart
+-- is not a conflict, because the old run sends no more reports.
 CREATE FUNCTION snowflake_fleet.conflict_of(asked integer, own bigint, began timestamptz) RETURNS text
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('Region %s is used by another server as well: %s (incarnation %s, address %s).', asked,
@@ -181,12 +181,12 @@ BEGIN
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
   PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
   answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
-  -- Accepts a report of a static (not leased) region even if leases were lost, because reports only inform operators.
+  -- Reports of static (not leased) regions are accepted even after a restore, because a report grants no lease.
   IF call = 'report' THEN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);
   ELSIF place.moved THEN
-    -- For confirm_no_data_loss(), records whether this database has lost the newest answer to the server.
+    -- Records for confirm_no_data_loss() whether the server has received an answer that this database lacks.
     PERFORM snowflake_fleet.halt_if_behind(request);
     answer.status := 'halted';
     answer.detail := place.detail;

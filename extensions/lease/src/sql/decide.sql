@@ -82,9 +82,8 @@ DECLARE
 BEGIN
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
-    -- If the table "region" has no row for the region, bind_regions() creates the row. After confirm_data_loss(), the
-    -- column fresh_ms is not 0. If fresh_ms is not 0, bind_regions() creates the row with the state "lost", because
-    -- this database may have lost a lease of the region.
+    -- A restored database may lack the row of a leased region. After confirm_data_loss(), which sets the time fresh_ms,
+    -- the server may continue the lease, and bind_regions() creates the row with the state "lost".
     IF NOT FOUND THEN
       RETURN fleet.fresh_ms <> 0;
     END IF;
@@ -150,7 +149,8 @@ DECLARE
   earlier CONSTANT bigint := snowflake_fleet.earlier_clock(request, answer.clock_ms);
   longest_ms CONSTANT bigint := (SELECT f.longest_ms FROM snowflake_fleet.fleet AS f);
 BEGIN
-  -- The duration of a lease is the time since the server's start, but at least a minute and at most the requested time.
+  -- A lease lasts as long as the requesting server has already run, but at least a minute. The requested time and
+  -- longest_ms limit the duration.
   answer.until_ms := greatest(held.floor_ms,
                               earlier + least(greatest(request.age_ms, 60000),
                                               greatest(0, least(request.length_ms, longest_ms))));

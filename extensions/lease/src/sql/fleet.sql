@@ -12,7 +12,8 @@ CREATE TABLE snowflake_fleet.fleet (
   -- bits of `term` are the time of this call, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
-  -- The clocks of a server and of the lease server were both past this time when the server sent a request.
+  -- newest_ms is the latest time of a request. If the clocks of the server and of the lease server differ, the earlier
+  -- of the two times counts.
   newest_ms bigint NOT NULL DEFAULT 0,
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest lease of a region, plus max_lead of create_fleet()
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
@@ -21,14 +22,14 @@ CREATE TABLE snowflake_fleet.fleet (
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- If this database has lost leases in a recovery, confirm_data_loss() sets the time adopt_ms. A server may continue a
-  -- lost lease only if the lease ends after the time adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
+  -- After a restore of the lease server, confirm_data_loss() sets the time adopt_ms. A server may continue a lost lease
+  -- only if the lease ends after the time adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
   adopt_ms bigint NOT NULL DEFAULT 0,
   -- confirm_data_loss() sets the time fresh_ms. The time fresh_ms is the latest possible end of a lease that this
   -- database has lost. If a region has no row in the table "region", the first lease of the region begins at fresh_ms.
   fresh_ms bigint NOT NULL DEFAULT 0,
-  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The first request that a
-  -- server sends to this database sets the column seal.
+  -- The column seal contains the bit layout, time unit (tick) and epoch of ids as one number. The column seal is null
+  -- until the first request of a server sets the id layout of the fleet.
   seal bigint,
   -- The columns system_identifier, timeline, database and directory contain the result of whereabouts() when the lease
   -- server last sent an answer. If whereabouts() later returns another result, the lease server detects that the
@@ -60,7 +61,8 @@ COMMENT ON FUNCTION snowflake_fleet.random_number() IS
   'Internal: returns a random number from 1 to 2^48, from a cryptographic source';
 
 -- The function lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of
--- the previous lock holder. lock_fleet() takes a table lock, because pg_locks shows which session holds a table lock.
+-- the previous lock holder. lock_fleet() takes a table lock, because the view pg_locks shows table locks, but no row
+-- locks.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -26,10 +26,10 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'read this file, `directory` is null. Restoring a disk from a snapshot does not change the properties that '
   'whereabouts() returns';
 
--- The signature of a row includes the id of the transaction that wrote the row. A row that COPY or replication has
--- written has another transaction id, so its signature is invalid. The signature of a row also includes the contents of
--- the row. If a transaction signs a row and then changes the row manually, the transaction id stays the same, but the
--- contents differ.
+-- The signature of a row includes the id of the transaction that wrote the row. If COPY or replication writes the row
+-- again, the transaction id changes, and the signature no longer matches. The signature of a row also includes the
+-- contents of the row. If a transaction signs a row and then changes the row manually, the transaction id stays the
+-- same, but the contents differ.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$

@@ -112,9 +112,8 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- The history of a map has at most 1000 versions. If the new map has a full history, its oldest versions are no
-  -- longer in the history. In this case, import_map() accepts the new map even if the map in this database is older
-  -- than all versions in the history.
+  -- The new map lists up to 1000 earlier map versions from which it was made. The map of this database must have one of
+  -- the listed versions. If the list is full, the map of this database may also be older than all listed versions.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -161,7 +160,8 @@ BEGIN
       HINT = 'Call map_recovered() in the control database.';
   END IF;
   known := state.history || state.version || others;
-  -- If the history of this map contains the version of the newest copy, this map contains every change in the copy.
+  -- If the version of the copy `newest` is one of the map's own versions, the map already contains all changes of the
+  -- copy.
   IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
     PERFORM snowflake_fleet.check_map(newest);
     FOR difference IN

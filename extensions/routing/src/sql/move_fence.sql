@@ -250,7 +250,7 @@ BEGIN
   END IF;
   IF snowflake_fleet.has_applied(subscription, (fence ->> 'lsn')::pg_lsn) IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = format('subscription %I has not applied all transactions that the source committed before the fence',
+      MESSAGE = format('subscription %I has not applied all transactions that were committed before fence_shard()',
                        subscription),
       DETAIL = format('The shard was fenced at WAL position %s. The subscription has reached WAL position %s.',
                       fence ->> 'lsn', coalesce((SELECT max(latest_end_lsn)::text FROM pg_stat_subscription
@@ -350,7 +350,8 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- Changes the row of the move first, because the event triggers refuse other changes until then.
+  -- Changes the row in the table moving first. While the row has the state "fenced", event triggers refuse to drop the
+  -- triggers that stop writers.
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.slots IS NULL;
   UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp()
    WHERE m.id = moving.id;

@@ -1,9 +1,9 @@
 -- Refuses DDL that changes a schema while the schema moves to another server. The event triggers compare catalogue rows
 -- to detect a change, and do not parse the statement.
 
--- Returns a hash of the schema's catalogue rows, and of the schema's objects that cannot move to another server. Leaves
--- out columns that change without DDL, and columns that fence_shard() changes. Locks no table, because sessions that
--- run DDL on other schemas must not wait.
+-- Returns one hash over the catalogue rows of the schema's objects and over the reasons why the schema cannot be moved.
+-- Leaves out columns that change without DDL, and columns that fence_shard() changes. Locks no table, because sessions
+-- that run DDL on other schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (

@@ -179,8 +179,7 @@ COMMENT ON FUNCTION snowflake_fleet.refusals(name, integer) IS
   'Internal: for snowflake-move-shard: returns sentences with the reasons why a schema cannot be moved. Returns no '
   'row if the schema can be moved';
 
--- Returns a text with the definition of an object that must have the same name and definition on both servers. The
--- program snowflake-move-shard compares the definition on the source server with the definition on the target server.
+-- Returns a text with the definition of an object that must have the same name and definition on both servers.
 CREATE FUNCTION snowflake_fleet.shared_definition(kind text, object text) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE kind

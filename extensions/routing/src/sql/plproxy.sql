@@ -1,10 +1,9 @@
 -- PL/Proxy calls the cluster functions, which read the map of shards.
 --
 -- A PL/Proxy cluster has one partition for each shard of the layout, in the order of the shards. RUN ON
--- snowflake.shard_of(id) selects the partition of the id's shard. If a shard is not in the map, the connection string
--- of its partition is invalid on purpose. The host name in the invalid connection string is "shard N is not in the
--- map", because the connection error shows the host name. The function snowflake_fleet.run_on(id) refuses a shard
--- outside the map with an error.
+-- snowflake.shard_of(id) selects the partition of the id's shard. For a shard without a server in the map, partitions()
+-- returns the invalid host "/shard N is not in the shard map". The error of a failed connection shows this text. The
+-- function snowflake_fleet.run_on(id) refuses a shard outside the map with an error.
 
 CREATE FUNCTION snowflake_fleet.run_on(id bigint) RETURNS integer
   LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE AS $$

@@ -48,7 +48,7 @@ BEGIN
     IF changes IS NOT NULL THEN
       EXECUTE format('ALTER SERVER %I OPTIONS (%s)', this.srvname, changes);
     END IF;
-    -- Sets the user name from the map of shards only in the user mapping of the foreign server's owner.
+    -- Changes only the user mapping of the foreign server's owner. User mappings of other roles stay unchanged.
     IF this.mapped ->> 'user' <> this.login THEN
       EXECUTE format('ALTER USER MAPPING FOR %s SERVER %I OPTIONS (SET user %L)', this.owner, this.srvname, this.login);
     END IF;

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
-# Simulates a client in the tests of moves: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. The client inserts, updates and
-# deletes rows of a shard on the server that has the shard. The client ends when the file STOP exists or its parent
-# process has ended.
+# Simulates a client while a test moves a shard to another server: writer.pl CONTROL SHARD NUMBER JOURNAL STOP. CONTROL
+# is the connection string of the control database, and JOURNAL is a log file. The client inserts, updates and deletes
+# rows of a shard on the server that has the shard. The client ends when the file STOP exists or its parent process has
+# ended.
 
 use strict;
 use warnings FATAL => 'all';
