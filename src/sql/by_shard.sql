@@ -65,6 +65,7 @@ BEGIN
 END
 $$;
 
--- The DO block above calls make_id() and hash_by_shard(), which mark the layout of ids as used. The database contains
--- no ids yet, so setval() with the argument false resets the layout to unused.
+-- The DO block above calls make_id() and hash_by_shard(), which mark the layout of ids as used. No ids of the layout
+-- exist yet, so the call of setval() marks the layout as unused: is_called of the sequence snowflake.seal_local becomes
+-- false.
 SELECT pg_catalog.setval('snowflake.seal_local', last_value, false) FROM snowflake.seal_local;

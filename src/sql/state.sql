@@ -104,7 +104,7 @@ DROP FUNCTION snowflake.check_sequence_page(regclass, bigint);
 CREATE TABLE snowflake.backfills (
   region integer NOT NULL,
   shard integer NOT NULL,
-  relation text,               -- null in a row of late_id(), like id_column and table_oid
+  relation text,               -- relation, id_column and table_oid are null in rows that late_id() inserts
   id_column name,
   table_oid oid,               -- a new table of the same name has another oid, and gets another region
   last_position bigint NOT NULL DEFAULT -1,

@@ -1,9 +1,10 @@
--- Replaces SQL functions that already mint ids in a database by the extension. The SQL functions were created by the
--- script of generator_sql(), a function of the extension snowflake_migrate. The schemas "snowflake" and "snowflake_sql"
--- belong to the role that ran the script of generator_sql(). The functions that the script of generator_sql() created
--- become members of the extension, and later parts of the install script replace the functions. Defaults, indexes and
--- views that use the functions stay valid. Until the transaction of CREATE EXTENSION ends, no session can mint, because
--- the sequences of both schemas are locked. The file taken_over.sql contains the last steps of the takeover.
+-- Replaces existing SQL functions that mint ids in the database with the functions of the extension. The SQL functions
+-- were created by the script of generator_sql(), a function of the extension snowflake_migrate. The schemas "snowflake"
+-- and "snowflake_sql" belong to the role that ran the script of generator_sql(). The functions that the script of
+-- generator_sql() created become members of the extension, and later parts of the install script replace the functions.
+-- Defaults, indexes and views that use the functions stay valid. Until the transaction of CREATE EXTENSION ends, no
+-- session can mint, because the sequences of both schemas are locked. The file taken_over.sql contains the last steps
+-- of the takeover.
 --
 -- The functions move into a new schema, on which the former owner of the functions has no privileges. In the old
 -- schema, the former owner could have created functions that the extension would call with the caller's rights.

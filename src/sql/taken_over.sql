@@ -1,5 +1,5 @@
 -- Continues take_over.sql: the extension takes over the high-water mark of the SQL engine (SQL version of the
--- generator). The last steps drop the remaining objects of the SQL engine one by one, without CASCADE.
+-- generator). The last steps drop the remaining objects of the schema snowflake_sql one by one, without CASCADE.
 DO $$
 DECLARE
   stated text;

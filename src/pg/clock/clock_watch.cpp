@@ -26,8 +26,9 @@ constexpr int64_t kYearMs = int64_t{365} * 86400 * 1000;
 void record_step_back(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.backward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_backward_us, step_us);
-  // After a jump of the clock ahead, calls fail with the error clock_jumped and mint no ids. A step
-  // back that follows a jump ahead makes no shard wait, because no shard has minted since the jump.
+  // After a jump of the clock ahead, calls fail with the error clock_jumped and mint no ids. When
+  // the clock is set back after a jump ahead, no shard has to wait, because no id was minted during
+  // the jump.
   if (watch.ahead.ongoing()) return;
   if (step_us <= int64_t{max_lead_ms} * 1000) {
     if (step_us > kLoggedUs && watch.stepped_back.due())
@@ -71,9 +72,9 @@ void check_ends(ClockWatch& watch) {
     const int64_t lasted_ms = watch.behind.end();
     if (lasted_ms >= 0) log_caught_up(lasted_ms);
   }
-  // A jump of the clock is logged only after an id was minted. Before the first id is minted, a
-  // high-water mark of an earlier server run can still show that the clock was wrong at server
-  // start.
+  // A jump of the clock ahead is logged only if an id was minted in this server run. Before the
+  // first id is minted, a high-water mark of an earlier server run can still show that the clock
+  // was wrong at server start.
   if (clock_jumped_ahead()) {
     if (clock_is_in_use() && watch.ahead.begin()) log_jumped_ahead(clock_drift_us() / 1000);
   } else if (watch.ahead.ongoing()) {
@@ -93,8 +94,8 @@ void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // If several sessions detect a step of the clock, only one session counts the step and moves
   // `last_offset_us`. A session must read `last_offset_us` before the clock. If a session read the
-  // clock first, the session could set `last_offset_us` back to an old offset. Another session
-  // would then count the same step again.
+  // clock before `last_offset_us`, the session could store an old offset, and a step would be
+  // counted twice.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

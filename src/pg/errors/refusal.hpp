@@ -12,7 +12,7 @@ struct RefusalText {
   Cause cause;
   int sqlstate;
   const char* message;  // %s is replaced by `subject`
-  const char* reason;   // shown by the view `health`; null: the blocker affects only one call
+  const char* reason;   // shown by the view `health`, or null if only one call is refused
   const char* hint;
 };
 

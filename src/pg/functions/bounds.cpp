@@ -58,8 +58,8 @@ RangeBound id_bound(RangeBound bound, bool lower) {
   const TimestampTz at = DatumGetTimestampTz(bound.val);
   const Ticks ticks = ticks_of(at);
   // For an inclusive lower bound or an exclusive upper bound, id_bound() returns the first id at or
-  // after the bound's time. For an exclusive lower bound or an inclusive upper bound, id_bound()
-  // returns the first id after the bound's time.
+  // after the bound's time. For a range of times (a, b], the ids begin with the first id after a,
+  // and end before the first id after b.
   const bool after = lower != bound.inclusive;
   const uint64_t tick = after ? ticks.floor + 1 : ticks.ceiling;
   result.val = Int64GetDatum(first_id_of(minted(tick, at)));

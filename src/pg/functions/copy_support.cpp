@@ -11,19 +11,19 @@
 // rows the same id. Three conditions limit the use of next_id_for_copy() to PostgreSQL's function
 // BeginCopyFrom(), which prepares COPY FROM:
 //
-//  - The field `root` (PlannerInfo) of the planner's support request is null. When PostgreSQL plans
-//    a query, `root` is not null, so next_id_support() does not replace next_id().
+//  - The field `root` (PlannerInfo) of the planner's support request is null. PostgreSQL sets
+//    `root` when it plans a query, but not when it prepares a column default.
 //
-//  - COPY has created the current memory context. PostgreSQL's function BeginCopyTo() has the same
-//    memory context, but plans queries instead of preparing expressions. PostgreSQL does not use
-//    COPY's memory context for expressions of ADD COLUMN, triggers, CHECK constraints, indexes,
-//    partitions, EXECUTE, CALL, or the apply worker of logical replication.
+//  - COPY has created the current memory context. The function BeginCopyTo() of COPY TO also
+//    creates a memory context named COPY, but only plans a query, so `root` is not null.
+//    Expressions of ADD COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL and
+//    logical apply workers are not prepared in a memory context named COPY.
 //
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // next_id_support() stores no state in the session, so an error of COPY cannot affect later
-// commands. next_id_support() replaces next_id() in COPY, file_fdw and the initial copy of logical
-// replication, because all three call BeginCopyFrom().
+// commands. COPY FROM, file_fdw and the initial copy of logical replication call next_id_for_copy()
+// instead of next_id(), because all three call BeginCopyFrom().
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If the
 // planner inlined f(next_id_for_copy()) and f used its argument twice, each use would mint another
@@ -31,8 +31,8 @@
 // infinite cost.
 //
 // next_id_support() recognizes the memory context of COPY by its name. If a later PostgreSQL
-// version renames the memory context, COPY inserts rows one by one again, and the test
-// t/033_copy.pl fails.
+// version renames COPY's memory context, next_id_support() does not recognize COPY. Without
+// next_id_support(), COPY inserts rows one by one, and the test t/033_copy.pl fails.
 
 #include <limits>
 
@@ -64,8 +64,9 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Returns whether two SQL functions directly call the same C function. If a function has a SET
-// clause or is SECURITY DEFINER, PostgreSQL calls the function through a wrapper.
+// Returns whether two functions declared in SQL run the same C function without a wrapper. If a
+// function has a SET clause or is SECURITY DEFINER, PostgreSQL calls the function through a
+// wrapper.
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;

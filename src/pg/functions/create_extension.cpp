@@ -62,9 +62,9 @@ void reset_new_seal() {
   seal_is_new = false;
 }
 
-// Returns the initial values of the sequences that store the extension's state: layout (seal),
-// high-water mark, fleet number and origin fingerprint. CREATE EXTENSION writes the initial
-// sequence values before the first id is minted, so that every clone contains the values.
+// Returns the initial values of four sequences: the layout of ids, the high-water mark, the fleet
+// number, and the fingerprint of the server. CREATE EXTENSION writes the initial sequence values
+// before the first id is minted, so that every clone contains the values.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();

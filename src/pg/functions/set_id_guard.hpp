@@ -1,5 +1,5 @@
-// Checks the arguments of set_id() in CREATE TRIGGER, so that invalid arguments do not fail only at
-// the first INSERT.
+// Makes CREATE TRIGGER raise an error if the arguments of set_id() are invalid. Without the check
+// in CREATE TRIGGER, only the first INSERT would raise the error.
 #pragma once
 
 namespace snowflake::pg {

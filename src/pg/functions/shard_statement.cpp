@@ -7,8 +7,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// PostgreSQL searches pg_catalog first, so a statement must not use a name that exists in
-// pg_catalog.
+// Raises an error if pg_catalog contains a relation called `name`, because PostgreSQL searches
+// pg_catalog before the schema of the shard.
 void check_name(const char* name) {
   if (OidIsValid(get_relname_relid(name, PG_CATALOG_NAMESPACE)))
     error_statement_leads_out(quote_qualified_identifier("pg_catalog", name));

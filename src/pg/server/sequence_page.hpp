@@ -20,8 +20,8 @@ namespace snowflake::pg {
 // The page contains the high-water mark twice: as the sequence's value, and as a second copy
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
 // lower the value with setval(). The commands setval() and ALTER SEQUENCE can change the sequence's
-// value, but keep the second copy (witness) in the tuple. The function mark() returns the greater
-// of the value and the second copy, so setval() cannot lower the high-water mark.
+// value, but not the second copy of the high-water mark. The function mark() returns the greater of
+// the value and the second copy, so setval() cannot lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 
@@ -41,8 +41,9 @@ struct SequencePage {
 
   // Returns the high-water mark: the greater of the sequence's value and its second copy (witness).
   int64_t mark() const;
-  // Returns the high-water mark in the page of `relation`, or 0 if `relation` is another sequence.
-  // Only the page of a high-water mark contains a second copy (witness) of the sequence's value.
+  // Returns the high-water mark that `relation` stores, or 0 if `relation` is not a sequence with a
+  // high-water mark. Only a sequence with a high-water mark contains a second copy (witness) of its
+  // value.
   static int64_t mark_of_any(Relation relation);
   // Writes the high-water mark as the sequence's value and as the second copy (witness). Both
   // write() and write_mark() REQUIRE an exclusive lock on the page, and return the LSN of the WAL

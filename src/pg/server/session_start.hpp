@@ -6,9 +6,9 @@
 
 namespace snowflake::pg {
 
-// In a parallel worker, session_start() returns the earliest possible time. A database uses the
-// region and shards of the session that started last, so a parallel worker never changes them. A
-// parallel worker has the settings of its leader, which may be out of date.
+// Returns the start time of the session, or 0 in a parallel worker. A database uses the region and
+// shards of the session that started last, so a start time of 0 never replaces those of a session.
+// A parallel worker has the settings of its leader, which may be out of date.
 SessionStart session_start();
 
 }  // namespace snowflake::pg

@@ -7,8 +7,8 @@
 namespace snowflake::pg {
 
 // After the session has read the stored layout (seal), `layout` is the layout of the database.
-// Before the session has read the stored layout (seal), `layout` is the layout that
-// "snowflake.layout", "snowflake.tick" and "snowflake.epoch" define. Only checks/seal_check calls
+// Until the session reads the stored layout, `layout` is taken from the settings
+// "snowflake.layout", "snowflake.tick" and "snowflake.epoch". Only checks/seal_check calls
 // use_layout().
 extern Layout layout;
 void use_layout(const Layout& sealed);
