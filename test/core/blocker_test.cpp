@@ -77,8 +77,7 @@ TEST(Blocker, EachIsNamed) {
 }
 
 // States that prevent minting (blockers) have an order of importance. If two blockers apply,
-// blocker() must return the more important blocker. Two blockers that depend on the same value,
-// such as the clock, cannot apply at the same time.
+// blocker() must return the more important blocker.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {

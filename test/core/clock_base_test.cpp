@@ -106,7 +106,7 @@ TEST(ClockBase, OnceOnly) {
 TEST(ClockBase, MarksThatThisLifeCanHaveWrittenSayNothing) {
   Server s(0);
   s.up_ms = 3 * kDay;
-  s.see(s.true_ms() + kAhead + kJump);  // the latest mark that the server can write itself
+  s.see(s.true_ms() + kAhead + kJump);  // greatest high-water mark that is not too far ahead
   s.off_ms = 400 * kDay;
   EXPECT_FALSE(s.replace());
   EXPECT_EQ(s.drift_ms(), 400 * kDay);

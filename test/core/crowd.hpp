@@ -1,11 +1,10 @@
 // Runs many threads or processes (claimers) that claim ids, and one (the conductor) that moves the
-// clock and the limit of ids. Claimers can be threads or processes, because all their data can be
-// in shared memory.
+// clock and the limit below which claimers mint ids. Claimers can be threads or processes, because
+// all their data can be in shared memory.
 //
-// The conductor moves the limit, below which claimers mint ids. The conductor first raises all
-// shard counters to a value above the old limit. After raising the shard counters, the conductor
-// publishes a higher limit of ids. Claimers must not mint ids in the gap between the old limit and
-// the raised shard counters.
+// Before the test raises the limit for new ids, it raises all shard counters to a position at or
+// above the present limit. No id may be minted between the present limit and the raised shard
+// counters.
 #pragma once
 
 #include <atomic>
@@ -175,9 +174,8 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks that the ids of all claimers are unique and ascending. Before a new limit of ids is
-// published, the shard counters are raised to a floor (lower bound of new ids) above the old limit.
-// No id may be between the old limit and the floor.
+// Checks that the ids of all claimers are unique and ascending. Checks that no id lies in `gaps`,
+// the positions between an old limit for new ids and the raised shard counters.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;
@@ -199,8 +197,8 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Sorts by position. If two claims got the same position (time and sequence number), the test
-  // fails, even for different shards.
+  // Two ids of one shard counter must not have the same position (time and sequence number), even
+  // if their shards differ.
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });

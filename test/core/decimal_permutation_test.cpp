@@ -1,6 +1,6 @@
-// Tests the Feistel network that encrypts decimal numbers for aliases, with simple round functions.
-// The SQL tests of the extension snowflake_alias use AES, and compare aliases with the cipher FF1
-// of NIST SP 800-38G.
+// Tests the Feistel network that encrypts decimal numbers for aliases. The round functions of the
+// test are simple functions, not AES. The SQL tests of the extension snowflake_alias compare
+// aliases with results of the cipher FF1 (NIST SP 800-38G), which uses AES.
 #include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>

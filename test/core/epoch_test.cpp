@@ -78,7 +78,7 @@ TEST(Epoch, RefusesFormatsThatDependOnASetting) {
 }
 
 // For each of the first 40,000 days since 1970, the C library writes the date as text. The function
-// parse_epoch() must convert each text to the time at which the day begins.
+// parse_epoch() must convert the text of each date to midnight UTC of the date.
 TEST(Epoch, CountsDaysAsTheCalendarDoes) {
   for (int64_t day = 0; day < 40'000; day += 1) {
     const time_t at = static_cast<time_t>(day * 86400);

@@ -7,7 +7,8 @@ namespace {
 
 constexpr uint64_t kMark = 1;  // one mark per database
 
-// Keeps each limit of ids within the lease, unless the test turns off the rule lease_checked.
+// Computes the time up to which sessions may mint ids. The time is within the lease, unless the
+// test turns off the rule lease_checked.
 struct RuledLease {
   ModelMemory& memory;
   const Rules& rules;
@@ -90,8 +91,8 @@ void World::attach(Server& s, Session& session) {
   session.attached = true;
 }
 
-// Reads the limit up to which sessions may mint ids with two loads from memory. Other sessions may
-// run before each of the two loads.
+// Reads the limit up to which sessions may mint ids. Other sessions may run before each load from
+// shared memory.
 void World::take_limit(Server& s, Session& session) {
   const ModelLimits& limits = s.slots[static_cast<size_t>(session.database)].limits;
   const uint64_t process = session.process;
@@ -144,8 +145,8 @@ void World::publish(Server& s, Session& session, bool interrupted) {
   Kill::stores_left = stores_left;
   if (interrupted) {
     // Simulates a session that is killed while it publishes a limit up to which sessions may mint
-    // ids. PostgreSQL restarts after a killed session. Until the restart, other sessions can mint
-    // all ids below the limit, because sessions read the limit without a lock.
+    // ids. PostgreSQL restarts after a killed session. Before PostgreSQL ends the other sessions,
+    // they can mint ids up to the limit that the killed session has published.
     const bool faults = std::exchange(faults_, false);
     for (Session& other : s.sessions) {
       if (!other.attached || other.database != session.database) continue;
@@ -276,9 +277,9 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // The rule forget_then_read requires that a server clears its region before it reads the
-    // highest limit of ids. Without the rule, sessions could mint ids above the limit that the
-    // server reports.
+    // By the rule forget_then_read, a server clears its region before it reads the time up to which
+    // sessions may mint ids. Without the rule forget_then_read, sessions can mint ids later than
+    // the time that the server reports.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -326,8 +327,8 @@ void World::receive(const SentAnswer& sent) {
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
       // By the rule lost_is_new, a server that has lost its lease draws a new number (incarnation)
-      // before it requests a new lease. Without the rule lost_is_new, the server continues to use
-      // the end of the lost lease if the new lease ends earlier.
+      // before it requests a new lease. Without the rule lost_is_new, the server uses the later of
+      // two ends: of the lost lease and of the new lease.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

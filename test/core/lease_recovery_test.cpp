@@ -43,8 +43,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The server repeats its renewal because the first answer was lost. After the repeated renewal, a
-  // copy of the server also requests a renewal. The lease server must refuse the copy.
+  // The server repeats its renewal because the first answer was lost. The lease server must grant
+  // the repeated renewal, but must refuse a renewal that a copy of the server requests.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -72,8 +72,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // Before the answer to its renewal arrives, the first server has cleared the region number in
-    // its shared memory. The late answer must not set the region again.
+    // The server that gave the region back has cleared the region number in its shared memory. A
+    // late answer to its renewal must not set the region number again.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -86,8 +86,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
   }
 }
 
-// After a recovery of the lease server, a renewed lease lasts at most `longest_ms`, the limit for
-// all grants. The next server that leases the region mints ids only after the longest lease that
+// Like every lease, a lease that is renewed after a recovery of the lease server lasts at most
+// `longest_ms`. The next server that leases the region mints ids only after the longest lease that
 // can have been granted.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
@@ -110,8 +110,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
 }
 
 // A restored lease server no longer contains the newest leases, and uses their numbers again for
-// new leases. If a server gives back a lost lease, the lease server must refuse the request. A new
-// lease with the number of the lost lease must continue.
+// new leases. If a server gives back a lost lease, the lease server must refuse the request. The
+// refused request must not end a new lease that has the number of the lost lease.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);

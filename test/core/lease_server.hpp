@@ -1,8 +1,8 @@
 // Implements the lease server's decisions a second time, as a reference model for tests.
 //
-// The shipped implementation is the SQL function decide() in extensions/lease/src/sql/decide.sql.
-// The test extensions/lease/t/021_transcription.pl compares the answers of the model and of
-// decide(), request by request.
+// In production, the SQL function decide() in extensions/lease/src/sql/decide.sql makes the
+// decisions of the lease server. The test extensions/lease/t/021_transcription.pl compares the
+// answers of the model and of decide(), request by request.
 //
 // The caller of decide() must hold the lock of the lease server. The caller commits the rows that
 // decide() has changed, and sends the answer only after the commit is durable.
@@ -14,9 +14,10 @@
 //  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
 //     <= until. There are three exceptions. If a server gives a region back, the region's `until`
 //     becomes the time up to which the server may have minted ids. If an administrator calls
-//     confirm_dead() for a region, its `until` becomes the present time plus "snowflake.max_lead",
-//     "snowflake.reserve" and max_skew. If a server continues its lease after a recovery, the
-//     region's `floor` becomes the start of the continued lease.
+//     confirm_dead() for a region, `until` moves back to the latest time that ids of the stopped
+//     server can have. The latest possible time is the present time plus "snowflake.max_lead",
+//     "snowflake.reserve" and max_skew. If a server continues its lease after a recovery of the
+//     lease server, `floor` becomes the start of the continued lease.
 //
 //  3. A new lease begins (`floor`) after the times of all ids that other servers minted in the
 //     region before. A server that holds a region mints only ids before the end (`until`) of its
@@ -118,20 +119,20 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
 
 // Returns the time from which the lease server may grant a free region. When a server gives a
 // region back, the end of its lease (`until`) becomes the time up to which the server may have
-// minted ids. The end of the returned lease may be in the future by the server's
-// "snowflake.reserve". The lease server may grant a returned region up to kGivenBackAheadMs before
-// the end of the returned lease. If the end is further in the future, the clock of the server that
-// returned the region was probably wrong.
+// minted ids. Servers reserve ids ahead of their clocks ("snowflake.reserve"), so `until` may be in
+// the future. A region that was given back is free from kGivenBackAheadMs (10 s) before `until`. If
+// `until` is more than 10 s in the future, the clock of the server that gave the region back was
+// probably wrong.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// Chooses a free region for the server that requests a lease. The first choice is the returned
-// region with the newest lease among the regions whose leases have ended. In the chosen region, the
-// requesting server can mint ids at once. The second choice is the region that has been unused for
-// the longest time.
+// Chooses a free region for the server that requests a lease. The first choice is the region with
+// the newest lease among regions that servers gave back and whose leases have ended. In the chosen
+// region, the requesting server can mint ids at once. The second choice is the region that has been
+// unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -185,12 +186,12 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// Returns true if a lease that was granted before a recovery may continue. A lease continues only
-// if it ends after the time `adopt_ms`. At the recovery, the lease had not ended, so no other
-// server can hold a newer lease of the region. A renewal that was sent before the recovery may
-// arrive after the server has given its region back. If a renewal has the number of an earlier
-// recovery (term), the function decide() answers term_over, and the server must send a new renewal.
-// A lease that an operator has revoked does not continue.
+// Returns true if a lease that was granted before a recovery may continue. The lease must end after
+// the time `adopt_ms`, which proves that the lease had not ended at the recovery. Before a lease
+// has ended, no other server can hold a newer lease of its region. A renewal that was sent before
+// the recovery may arrive after the server has given its region back. After a recovery with data
+// loss, the function decide() answers term_over to an earlier renewal. The server must send a new
+// renewal. A lease that an operator has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -258,16 +259,17 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// Returns the number of the newest answer that the lease server has stored for a term (the time
-// since a recovery). Lost answers from before a recovery do not matter, because servers ignore
-// answers of an earlier term.
+// Returns the serial number of the newest stored answer of a term. A term is the time between two
+// recoveries of the lease server. Lost answers from before a recovery do not matter, because
+// servers ignore answers of an earlier term.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Stops all grants if the lease server was restored to an earlier state. A restored lease server
-// lacks the newest answer that a server has received.
+// Stops all grants if the lease server was restored to an earlier state. After a restore, a request
+// may contain a newer answer number or term (time since a recovery) than the lease server has
+// stored.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -350,17 +352,17 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
   fleet.halted = false;
 }
 
-// Continues all leases after a recovery in which the lease server has lost no decision. REQUIRES
-// that no server has reported a newer lease (`halted` is false), or that the report was wrong.
+// Continues all leases after a recovery of the lease server that lost no committed transaction.
+// REQUIRES that `halted` is false, or that the server that reported a newer lease was wrong.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
 // Lets the lease server grant leases again after a recovery that has lost decisions. New leases
 // begin after the end of every lease that may have been lost. `silent` means that the lease server
-// has granted no lease since it was restored. REQUIRES that every lost lease was granted before the
-// call. On the clock of the old lease server, the lease may have been granted up to max_skew later
-// than `now_ms`, the time of the call.
+// has granted no lease since it was restored. REQUIRES that the old lease server grants no lease
+// after the call of confirm_data_loss(). The clock of the old lease server may be ahead of `now_ms`
+// by up to max_skew.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -372,9 +374,10 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   }
   begin_term(fleet, now_ms, salt);
   fleet.lasting = fleet.term;
-  // `adopt_ms` allows for two differences between clocks, each of up to max_skew. When a lease was
-  // granted, the clocks of the server and of the old lease server may have differed. The clock of
-  // the recovered lease server (`now_ms`) may differ from the earlier of the two old clocks.
+  // `adopt_ms` adds max_skew twice, because two pairs of clocks may differ by up to max_skew. When
+  // a lease was granted, the clocks of the server and of the old lease server may have differed.
+  // The recovered lease server's clock (`now_ms`) may differ from the earlier of the server's clock
+  // and the old lease server's clock.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -1,7 +1,7 @@
 // Simulates a lease server and two runs of one server at the same time, such as a server and its
-// clone. Both server runs may lease the same two regions. The test tries all orders of a few steps.
-// After each step, each of the two server runs mints all ids that it may mint, so that every
-// possible duplicate occurs.
+// clone. The server and the clone may lease the same two regions. The test tries all orders of a
+// few steps. After each step, the server and the clone mint all ids that they may mint, so that
+// every possible duplicate occurs.
 #include "lease_support.hpp"
 
 #include <array>
@@ -303,8 +303,8 @@ TEST(LeaseSmall, NoOrderOfStepsBreaksAPromise) {
               explorer.taken());
 }
 
-// Checks that two rules of the lease server are needed. If one of the rules is turned off, the
-// search must find an order of steps that causes duplicate ids.
+// If the rule identity_checked or the rule floors_kept is turned off, the search must find an order
+// of steps that causes duplicate ids.
 TEST(LeaseSmall, ItsRulesAreNeeded) {
   EXPECT_TRUE(Explorer(SmallRules{.identity_checked = false}).search(beginning(), 4));
   EXPECT_TRUE(Explorer(SmallRules{.floors_kept = false}).search(beginning(), 4));

@@ -49,9 +49,8 @@ struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Calls the function `run` once, after `loads_left` loads of variables in shared memory. The
-// function `run` simulates steps of other sessions, which happen before a session loads the next
-// variable.
+// Simulates that other sessions run before a session loads a variable in shared memory. The
+// function `run` is called once, after `loads_left` loads.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;
@@ -157,7 +156,7 @@ class World {
   World(Random random, const Rules& rules);
 
   // The function run() simulates random requests, minted ids and faults. The function settle()
-  // simulates no faults, so every server must mint ids.
+  // simulates servers without faults, and checks that every server mints ids again.
   void run(int steps);
   void settle();
 

@@ -86,7 +86,8 @@ void World::step() {
         // killed, the postmaster restarts all processes.
         Server& s = servers_[sent.server];
         // In some cases, sessions write the high-water mark before the lease server's answer
-        // arrives, and publish the limit of ids afterwards.
+        // arrives. After the answer, some of the sessions publish the limit up to which sessions
+        // may mint ids.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -207,10 +208,10 @@ void World::decide_one(size_t index) {
   LeaseServer next = reached;
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
-  // If files of the lease server are restored in place, its timeline does not change. Only a server
-  // whose lease is newer than the restored files can detect the restore. In the model, the restored
-  // lease server ignores all requests until it receives a request with a lease that is newer than
-  // the restored files. A real lease server answers all requests.
+  // If files of the lease server are restored in place, its timeline does not change. A restore is
+  // detected only when a server reports a lease that was granted after the backup. Unlike a real
+  // lease server, the model ignores requests after a restore until a server reports a lease that is
+  // newer than the restored files.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -228,7 +229,7 @@ void World::decide_one(size_t index) {
   if (committed && !at_old) lease_server_replaced_ = false;
   if (committed && at_old) nothing_lost_ = false;
   // A server receives the rows of an answer before the lease server commits. Without the rule
-  // commit_first, the server uses the rows even if the COMMIT fails.
+  // commit_first, a server uses an answer even if the lease server's COMMIT fails.
   if ((committed || !rules_.commit_first) && !random_.percent(10))
     answers_.push_back({sent.server, request.clock_ms, request.nonce, answer});
   if (answer.status == AnswerStatus::halted) happened("halted");

@@ -75,8 +75,8 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // If the stored high-water mark was lowered, bind() changes the generation number only while a
-  // limit is published. The first call of bind() has already cleared the limit.
+  // A second call of bind() with a lowered high-water mark must not change the generation number.
+  // The first call has already cleared the limit up to which sessions may mint ids.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -261,8 +261,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// In this test, the limit kNow + N is published with the generation number N. The test fails if a
-// session with the generation number N receives a limit other than 0 or kNow + N.
+// A session with the generation number N must receive no limit for new ids, or the limit kNow + N
+// that was published with N.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

@@ -48,8 +48,8 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // The code of a simulated session (actor) after its claim may run several times, each time with
-    // the same values.
+    // A simulated session runs again from its beginning for each step. The assignment below may
+    // therefore be repeated.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -90,8 +90,8 @@ struct World {
 };
 
 // Runs the simulated sessions (actors) in all orders with at most `preemptions` interruptions of a
-// session. For each order, explore() creates a new shared state, `world`. The function
-// `make(world)` creates the actors.
+// session. For each order of steps, explore() creates a new shared state (`world`), and make(world)
+// creates the simulated sessions that use the shared state.
 template <class Make>
 size_t explore(int preemptions, uint64_t floor_tick, Make make, int failures = 0) {
   Schedules schedules(preemptions, failures);
@@ -131,8 +131,8 @@ TEST(SettledModel, AWriterAndAReaderInEverySchedule) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// The test repeats the schedules with different times on the writer's clock, on the reader's clock,
-// and in the shard counter. Exchanges fail spuriously.
+// Tests a writer and a reader with different values of the writer's clock, the reader's clock, and
+// the shard counters. Exchanges fail spuriously.
 TEST(SettledModel, AWriterAndAReaderOfAllClocks) {
   size_t schedules = 0;
   for (const uint64_t writes_at : {9, 10, 11, 12})
@@ -161,8 +161,8 @@ TEST(SettledModel, TheClockGoesBackWithinATransaction) {
   EXPECT_GT(schedules, 1'000u);
 }
 
-// After a commit, the session begins another transaction, so the slot of the session contains the
-// tick (time unit) of the second transaction.
+// A session runs two transactions. After the first commit, the session's slot in shared memory
+// contains the tick (time unit) of the second transaction.
 TEST(SettledModel, TheNextTransactionOfTheSession) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

@@ -1,6 +1,6 @@
 // Runs sessions with transactions of different lengths, a clock that goes back and forth, and
-// readers that call settle(). A mutex represents PostgreSQL's lock: a commit takes a number under
-// the mutex, and a snapshot is the number of earlier commits.
+// readers that call settle(). A mutex represents ProcArrayLock, the lock that PostgreSQL takes for
+// commits and snapshots. A snapshot is the number of earlier commits.
 #include <gtest/gtest.h>
 
 #include <sched.h>

@@ -50,7 +50,8 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A shard counter of 0 means that position 0 was already claimed, so position 0 is never minted.
+// A shard counter contains the last claimed position, and starts at 0. Position 0 is therefore
+// never claimed.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }

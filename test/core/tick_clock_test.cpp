@@ -146,8 +146,8 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
 }
 
 // TickClock measures the rate of the processor's counter with a time that is truncated to
-// microseconds. The test measures the rate from 3000 random start times, because the truncation
-// removes a different fraction of a microsecond each time.
+// microseconds. The test measures the rate of the processor's counter from 3000 random start times,
+// because the truncation causes a different error each time.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -195,7 +195,8 @@ TEST_F(TickClockTest, DoesWithoutACounterThatStandsStill) {
   }
 }
 
-// Calls read() about every 200 ns, and returns the greatest age of a clock reading in ns.
+// Calls read() about every 200 ns. Returns the longest time, in ns, for which a cached reading of
+// the kernel's clock was used.
 int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) {
   int64_t greatest = 0;
   int64_t old = 0;
@@ -275,8 +276,9 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
   }
 }
 
-// Counts how often TickClock reads the kernel's clock in 10 ms. If the measured rate of the
-// processor's counter is right, TickClock reads the kernel's clock about 200 times in 10 ms.
+// Counts how often TickClock reads the kernel's clock in 10 ms. If the rate of the processor's
+// counter is measured correctly, TickClock reads the kernel's clock every 50 us, which is about 200
+// times.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -350,8 +352,9 @@ TEST_F(TickClockTest, WhateverHappens) {
         Machine::pass(static_cast<int64_t>(random.below(10'000'000'000)));
         if (random.percent(30)) {
           // Simulates a processor's counter that stopped while the machine was asleep. TickClock
-          // cannot detect the stop, so the test makes TickClock read the system clock again. Linux
-          // never uses a counter that stops while the machine is asleep as its clock source.
+          // cannot detect that the counter stopped during sleep, so the test makes TickClock read
+          // the system clock again. Linux never uses a counter that stops while the machine is
+          // asleep as its clock source.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {
