@@ -44,8 +44,9 @@ COMMENT ON FUNCTION snowflake.other_uses IS
   'sequence. The result does not contain the key columns themselves. The result is null if no other object uses the '
   'sequence';
 
--- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. To lock only
--- a view, a sequence or a foreign table, adopt() alters its owner to the present owner.
+-- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. LOCK TABLE
+-- cannot lock a sequence or a foreign table, and also locks the tables of a view. To lock only a view, a sequence or a
+-- foreign table, adopt() runs ALTER TABLE ... OWNER TO with the present owner.
 CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowflake.key_column[])
   RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp

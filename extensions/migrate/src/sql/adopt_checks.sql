@@ -87,8 +87,9 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
 -- of a table, try_wide() creates an empty table with copies of them. The function try_wide() then makes the columns of
 -- the empty table wider. The empty table has a random name, so that no other role can create a table with the name
 -- first. A child table can have its own checks, or its own indexes with expressions or conditions. The function
--- try_wide() tests the child table in the same way as its parent table. If the owner may not create a table in the
--- schema, the test is skipped, and the real statements raise the error.
+-- try_wide() tests the child table in the same way as its parent table. If the owner of a table may not create tables
+-- in its schema, try_wide() does not test the table. Then only the ALTER TABLE of adopt() detects a check or index that
+-- does not accept bigint.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -111,7 +112,7 @@ BEGIN
               snowflake.run_as(this.relowner, format('ALTER TABLE %s %s', trial, this.changes));
       RAISE SQLSTATE 'SFOK0';
     EXCEPTION WHEN SQLSTATE 'SFOK0' OR insufficient_privilege THEN
-      NULL;   -- The error has rolled back CREATE TABLE for the empty table.
+      NULL;   -- The exception rolls back CREATE TABLE, so no trial table remains.
     WHEN undefined_function OR ambiguous_function OR datatype_mismatch OR invalid_object_definition
       OR feature_not_supported OR wrong_object_type OR undefined_object THEN
       relation := this.relation;

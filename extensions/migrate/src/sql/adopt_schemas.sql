@@ -48,8 +48,8 @@ $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS
   'Internal: for adopt_schemas(): returns keys that the application fills, and other columns that a sequence fills';
 
--- columns_of_schemas() finds columns by foreign keys, and by names that look like ids. A column that is found by its
--- name is omitted if the type of the column cannot be widened.
+-- columns_of_schemas() finds columns by foreign keys, and by names that look like ids. columns_of_schemas() omits a
+-- column that was found by its name, not by a foreign key, if its type cannot become bigint or bigint[].
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -107,8 +107,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
   'Internal: for adopt_schemas(): raises an error if a schema does not exist, or if a list contains null';
 
--- All checks run before the first change. After the first change, a statement can fail only if it recreates a dependent
--- object, such as a view.
+-- All checks run before the first change. The checks do not find every error of statements that create views and other
+-- dependent objects again.
 CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[], leave_out regclass[], by_name boolean,
                                shard integer, rewrite boolean, drop_sequence boolean, published boolean,
                                timeout interval, OUT columns snowflake.key_column[], OUT lines text[],

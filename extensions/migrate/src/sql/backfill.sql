@@ -1,5 +1,6 @@
 -- backfill() gives old rows ids that contain the time of the row. The ids of old rows use a region and shard in which
--- no server mints ids (an origin, see origins.sql). Otherwise, the id of an old row could equal an existing id.
+-- no server mints ids (an origin, see origins.sql). In another region or shard, an old row could get an id that another
+-- row already has.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,5 +1,6 @@
--- Reserves a region and a shard for ids of old rows. An origin is a pair of region and shard that contains only ids of
--- old rows. The functions backfill() and late_id() never use the same pair of region and shard.
+-- Reserves a region and a shard for ids of old rows. An origin is a pair of region and shard. Only backfill() and
+-- late_id() create ids in a reserved origin. The functions backfill() and late_id() never use the same pair of region
+-- and shard.
 --
 -- Each id in a reserved region and shard has a time before the time in the column backfills.until. The high-water mark
 -- is first raised to "until", so ids that are minted later are greater in every region. The search for existing ids in
@@ -160,8 +161,8 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- The value -1 of the column last_position means that no id has the reserved region and shard yet. If the row is
-      -- for late_id(), last_position is 0, because late_id() then returns an id at once.
+      -- The value -1 of the column last_position means that no id has the reserved region and shard yet. In a row for
+      -- late_id(), last_position is 0, because the call of late_id() that adds the row also creates an id.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)

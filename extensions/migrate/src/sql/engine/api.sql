@@ -94,7 +94,7 @@ COMMENT ON FUNCTION snowflake.to_uuid(bigint) IS
   'Converts an id to a UUID of version 7 with the time of the id. The UUIDs sort like the ids. The time of the id '
   'must be before 10889-08-02';
 
--- Returns a hash of the id, which is the upper 30 bits of a product of 64 bits.
+-- Multiplies the id by a constant modulo 2^64, and returns the upper 30 bits as a hash of the id.
 CREATE OR REPLACE FUNCTION snowflake_sql.uuid_check(id bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

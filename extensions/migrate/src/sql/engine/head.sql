@@ -1,42 +1,42 @@
 -- Why the script never mints an id twice. Three sequences contain the state of the script:
 --
---   counter_N   An unlogged sequence that counts the numbers for ids. The upper bits contain the number of a time unit
---               (tick). The lower {{TICK_SHIFT}} bits contain how many numbers of the tick have been drawn. To draw a
---               number, a session calls nextval(). An id consists of the tick, the number, the region and the shard. A
---               shard always uses the same counter. If no counter draws a number of a tick twice, no id is minted
---               twice.
+--   counter_N   An unlogged sequence that returns the tick (time unit) and the sequence number of new ids. The upper
+--               bits contain the number of the tick. The lower {{TICK_SHIFT}} bits contain how many sequence numbers of
+--               the tick have been drawn. To draw a sequence number, a session calls nextval(). An id consists of the
+--               tick, the sequence number, the region and the shard. A shard always uses the same counter. If nextval()
+--               never returns the same tick and sequence number of a counter twice, no id is minted twice.
 --
 --   high_water  A logged sequence that contains a time, the high-water mark. No id of this time or later has been
 --               issued.
 --
---   published   An unlogged sequence that contains a copy of the high-water mark. A session writes the copy only after
---               the session has flushed high_water to disk.
+--   published   An unlogged sequence that contains a copy of the high-water mark. A session first flushes the new
+--               high-water mark in high_water to disk, and then copies the mark to "published".
 --
 -- Unlogged sequences write no WAL. PostgreSQL resets unlogged sequences when their values could be stale: at crash
 -- recovery, at a promotion, and in a base backup.
 --
---  1. A session opens a tick (begins to draw its numbers) by writing the tick to a counter with setval(). Until
---     PostgreSQL resets the unlogged sequences, sessions open each tick of a counter at most once. Before a session
---     calls setval(), the session locks the table "gate" and reads the counter. The new tick must be later than the
---     tick in the counter. The lock on "gate" ends with a subtransaction that is always rolled back, so neither a
---     cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
+--  1. A session opens a tick (makes its sequence numbers available) by writing the tick to a counter with setval().
+--     Until PostgreSQL resets the unlogged sequences, a counter makes the sequence numbers of a tick available at most
+--     once. Before a session calls setval(), the session locks the table "gate" and reads the counter. The new tick
+--     must be later than the tick in the counter. The lock on "gate" ends with a subtransaction that is always rolled
+--     back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
 --
---  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). The session compares the
---     tick in the result of nextval() with the tick that was read before. If these two ticks differ, the session does
---     not use the result of nextval(). So a session draws the number of an id while the counter contains the tick of
---     the id. Between two calls of setval(), the values of nextval() only increase.
+--  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). If nextval() returns
+--     another tick than the session has read, the session does not use the result of nextval(). When nextval() returns
+--     the sequence number of an id, the counter contains the tick of the id. Between two calls of setval(), the values
+--     of nextval() only increase.
 --
---  3. Only the first {{PER_TICK}} numbers of a tick fit into the sequence bits of an id, so ids do not use greater
---     numbers. A session calls nextval() only after it has read that fewer than {{PER_TICK}} numbers are drawn. If
---     other sessions draw the last of these numbers first, the session draws a number that does not fit. In each tick,
---     each session draws at most one number that does not fit into an id. The numbers that do not fit never increase
---     the tick in the counter. In each tick, a counter has room for at least 2^18 numbers that do not fit, and a server
---     has fewer than 2^18 sessions.
+--  3. Only the first {{PER_TICK}} sequence numbers of a tick fit into the sequence bits of an id, so ids do not use
+--     greater numbers. A session calls nextval() only after it has read that fewer than {{PER_TICK}} sequence numbers
+--     are drawn. If other sessions draw the last sequence numbers of the tick before the call, nextval() returns a
+--     number that is too great for an id. Each session draws at most one number per tick that is too great for an id.
+--     The lower bits of a counter have room for at least 2^18 numbers that are too great for an id. A server has fewer
+--     than 2^18 sessions, so nextval() never increases the tick in a counter.
 --
---  4. Before a session opens a tick (begins to draw its numbers), the sequence "published" must contain a later time. A
---     time is written to "published" only after high_water with the same time is flushed to disk. After a reset, the
---     counters begin at high_water. A counter returns greater numbers after the reset than before the reset, even if
---     the clock was set back.
+--  4. Before a session makes the sequence numbers of a tick available, the time in "published" must be the end of the
+--     tick or later. A time is written to "published" only after high_water with the same time is flushed to disk.
+--     After a reset, the counters begin at high_water. A counter returns greater numbers after the reset than before
+--     the reset, even if the clock was set back.
 --
 --  5. After a dump is restored, the values of the counters, of high_water and of "published" may contradict each other.
 --     A session uses a number from a counter only if the tick in the counter is before the time in high_water. If the

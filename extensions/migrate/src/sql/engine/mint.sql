@@ -11,9 +11,9 @@ DECLARE
   waited pg_catalog.int8;
 BEGIN
   LOOP
-    -- To prevent duplicate ids, reads the current time unit (tick) of the sequence before the call of nextval(). The
-    -- tick must lie between the clock and the clock plus max_lead. One comparison checks both limits: the difference
-    -- between the tick and clock + max_lead / 2 must be at most max_lead / 2.
+    -- Before next_id() calls nextval(), it reads the current time unit (tick) from the counter, and compares the tick
+    -- with the clock. The tick must lie between the clock and the clock plus max_lead. One comparison checks both
+    -- limits: the difference between the tick and clock + max_lead / 2 must be at most max_lead / 2.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -26,8 +26,8 @@ BEGIN
                        OPERATOR(pg_catalog.<)
                        pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
-    -- next_id() uses the number `drawn` only if `drawn` and `seen` contain the same tick. The number in the tick must
-    -- fit into the sequence bits of an id.
+    -- next_id() uses the number `drawn` only if `drawn` and `seen` contain the same tick. The sequence number in the
+    -- lower bits of `drawn` must be less than {{PER_TICK}}.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
        OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
       RETURN {{FAST_POSITION}}
@@ -132,8 +132,8 @@ BEGIN
                                           'A call mints 1 to 1000000 ids.',
       CASE WHEN count < 1 THEN 'Pass a count of at least 1.' ELSE 'Mint the ids in several calls.' END);
   END IF;
-  -- A call for fewer than {{PER_TICK}} ids draws the ids one by one. A call for {{PER_TICK}} or more ids takes whole
-  -- time units (ticks).
+  -- A call for fewer than {{PER_TICK}} ids draws the ids one by one. A call for {{PER_TICK}} or more ids reserves all
+  -- sequence numbers of one or more time units (ticks).
   IF count < {{PER_TICK}} THEN
     RETURN ARRAY(SELECT snowflake.next_id(shard) FROM generate_series(1, count));
   END IF;

@@ -10,7 +10,8 @@ END
 $check$;
 
 -- The upper bits of a counter contain the number of a time unit (tick). The lower {{TICK_SHIFT}} bits of a counter
--- contain how many numbers of the tick have been drawn. Only the first {{PER_TICK}} numbers of a tick are used for ids.
+-- contain how many sequence numbers have been drawn in the tick. Only the first {{PER_TICK}} sequence numbers of a tick
+-- are used for ids.
 --
 -- If the database already has the objects of this script, the script keeps the sequences and tables, and replaces the
 -- functions. Sessions that mint during the script use the same counters as before, so no id is minted twice.

@@ -1,5 +1,5 @@
 -- Functions that decoder_sql() prints in addition to readers.sql. For invalid input, the functions of this file return
--- null. The function generator_sql() prints the functions of api.sql, which raise an error for invalid input.
+-- null, but the functions of api.sql raise an error.
 
 CREATE OR REPLACE FUNCTION {{SCHEMA}}.decode(id bigint, OUT created_at timestamptz, OUT region integer,
                                              OUT shard integer, OUT sequence integer)

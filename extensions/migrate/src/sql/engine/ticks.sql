@@ -100,9 +100,9 @@ BEGIN
 END
 $$;
 
--- Sets the sequences "high_water" and "published", which contain times, to the later of their two times. Returns the
--- later time. The times in "high_water" and "published" differ after PostgreSQL has reset the unlogged sequences, or
--- after an administrator has set "high_water". REQUIRES the lock on the table "gate".
+-- Compares the times in the sequences "high_water" and "published", and sets both sequences to the later time. Returns
+-- the later time. The times in "high_water" and "published" differ after PostgreSQL has reset the unlogged sequences,
+-- or after an administrator has set "high_water". REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.adopt() RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -186,9 +186,9 @@ END
 $$;
 
 -- Reserves one or more time units (ticks) of the counter, while the table "gate" is locked. If the reserved ticks end
--- after the high-water mark, take_ticks() first stores a later high-water mark. Returns 0 ticks if the clock does not
--- allow the `first` tick yet, which begins at `next_ms`. `at_mark` is true if the counter has issued no id since it was
--- set to the high-water mark.
+-- after the high-water mark, take_ticks() first stores a later high-water mark. `next_ms` is the start of the `first`
+-- tick. take_ticks() returns 0 ticks if `next_ms` is more than `lead_ms` after the clock. `at_mark` is true if the
+-- counter has issued no id since it was set to the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, mark bigint, now_ms bigint,
                                                     lead_ms bigint, OUT first bigint, OUT ticks bigint,
                                                     OUT next_ms bigint, OUT at_mark boolean)
@@ -200,7 +200,8 @@ BEGIN
   ticks := 1;
   first := latest >> {{TICK_SHIFT}};
   next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
-  -- If another session has opened a tick that is valid now and has free numbers, uses this tick.
+  -- If the tick in the counter has free sequence numbers and a time that the clock allows, take_ticks() returns this
+  -- tick.
   IF wanted = 0 AND (latest & {{TICK_MASK}}) < {{PER_TICK}} AND next_ms < mark AND next_ms + {{TICK_MS}} > now_ms
      AND next_ms <= now_ms + lead_ms THEN
     RETURN;
