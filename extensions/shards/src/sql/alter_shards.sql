@@ -47,7 +47,7 @@ COMMENT ON FUNCTION snowflake.schemas_of_shards(int4range, text) IS
   'if the schemas have several owners';
 
 -- check_shard_statement() does not check the functions that the statement calls, for example in a default. The caller
--- of alter_shards() must check the functions in the statement.
+-- of alter_shards() is responsible for the effects of functions that the statement calls.
 CREATE FUNCTION snowflake.check_shard_statement(statement text) RETURNS void
   AS 'MODULE_PATHNAME', 'snowflake_check_shard_statement'
   LANGUAGE C STABLE STRICT PARALLEL UNSAFE;

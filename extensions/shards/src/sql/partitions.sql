@@ -235,9 +235,9 @@ COMMENT ON FUNCTION snowflake.limit_waits(timestamptz) IS
   'Internal: for drop_time_partitions(): sets lock_timeout to the time until a deadline, and returns whether the '
   'deadline is in the future';
 
--- Raises an error if a partition contains plain numbers, such as values of a former sequence, instead of ids. Plain
--- numbers are smaller than the ids of the first hour after the epoch, so only partitions that begin within the first
--- hour are read. Row security must not hide rows from this check.
+-- Raises an error if a partition contains plain numbers, such as values of a former sequence, instead of ids.
+-- Interpreted as an id, a plain number has a time in the first hour after the epoch. The function reads only partitions
+-- that begin in the first hour after the epoch. Row security must not hide rows from this check.
 CREATE FUNCTION snowflake.refuse_plain_numbers(parent regclass, partition regclass) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE

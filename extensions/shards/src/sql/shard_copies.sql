@@ -62,8 +62,8 @@ CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS 
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- The array `steps` selects the statements that can contain an SQL expression. Foreign keys, privileges and comments,
-  -- for example, contain no expressions.
+  -- The array `steps` contains the steps of statements_of() whose statements can contain an SQL expression. Foreign
+  -- keys, privileges and comments, for example, contain no expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
   again text[];
@@ -102,7 +102,8 @@ BEGIN
                  UNION ALL
                  SELECT s, true FROM snowflake.printed_again(existing, shard) AS s
                   WHERE attempt = 2) AS t USING (statement);
-    -- If the two tables have different owners, a second comparison cannot make the tables equal, so unlike() skips it.
+    -- If the two tables have different owners, the second comparison would also find a difference, so unlike() skips
+    -- the second comparison.
     EXIT WHEN missing IS NULL AND extra IS NULL
            OR (SELECT count(DISTINCT relowner) > 1 FROM pg_class WHERE oid IN (template, existing));
   END LOOP;

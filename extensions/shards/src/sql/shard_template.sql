@@ -28,8 +28,8 @@ COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'given schema';
 
 -- create_shards() adapts a default or constraint to its shard only if it has the form next_id(N) or CHECK
--- (shard_of(column) = N). The function create_shards() does not copy other defaults and constraints that refer to a
--- shard. The catalogue pg_depend shows whether an expression refers to a shard.
+-- (shard_of(column) = N). If a default or constraint refers to a shard in another form, create_shards() raises an
+-- error, or a warning with partial => true. The catalogue pg_depend shows whether an expression refers to a shard.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
