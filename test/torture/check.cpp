@@ -1,23 +1,23 @@
 // Checks all ids that clients received in all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. The time at which a line separates from its parent line is called the fork. A line of
-// history contains all ids that its parent line had before the fork. All own and inherited ids of
-// one line (branch of the history) must follow these rules:
+// lines. The fork of a line is the time at which its branch of the history begins. A line of
+// history contains all ids that its parent line had before the fork. All ids of one line (branch of
+// the history) must follow these rules:
 //
 //  - duplicates: No id was returned twice.
 //
-//  - order: An id is greater than every id of its shard that was received before the id was
-//    requested. The rule "order" includes all sessions, crashes and failovers.
+//  - order: If a client requests an id after another id of the shard was received, the requested id
+//    is greater. The rule "order" includes all sessions, crashes and failovers.
 //
-// If servers lease their regions, the rules "fleet", "holders" and "observed" also apply. The rules
-// "fleet", "holders" and "observed" cover the ids of all servers and all lines together. The ids
-// may also come from copied servers, or from transactions that a failover or restore has lost:
+// If servers lease their regions, three rules also apply to the ids of all servers and all branches
+// of the history together. The ids may also come from copied servers, or from transactions that a
+// failover or restore has lost:
 //
 //  - fleet: No id was returned twice.
 //
-//  - holders: If two ids have the same region and tick (time unit), both were minted in one branch
-//    of the history (line).
+//  - holders: All ids with the same region and tick (time unit) were minted in one branch of the
+//    history, because one server leases the region.
 //
 //  - observed: Every id that a server mints after observe(id) is greater than the observed id.
 //
@@ -43,21 +43,19 @@
 //    layout of the ids. REGION is -1 if servers lease their regions.
 //
 //  - "line N PARENT FORK_NS plain|committed": The branch (line) N of the history separated from the
-//    line PARENT at the time FORK_NS. PARENT is 0 if line N has no parent. If the line is marked
-//    "committed", line N also inherits ids that its parent received after FORK_NS, if their
-//    transactions were committed.
+//    line PARENT at the time FORK_NS. PARENT is 0 if the branch N did not separate from another
+//    branch. With "committed", the branch N also contains ids that clients of PARENT received after
+//    FORK_NS in committed transactions.
 //
-//  - "apart FROM_NS TO_NS LINE": From FROM_NS to TO_NS, the test changed a database on the server
-//  of
-//    LINE. The ids of LINE were minted in another database of the server.
+//  - "apart FROM_NS TO_NS LINE": From FROM_NS to TO_NS, the test changed one database of a server.
+//    The history branch LINE belongs to the neighbour, another database of the same server.
 //
-//  - "static LINE REGION": The server that minted the ids of LINE has the fixed region REGION in
-//  its
-//    configuration. Other servers leased their regions.
+//  - "static LINE REGION": The server that minted the ids of the history branch LINE has the fixed
+//    region REGION in its configuration. Other servers leased their regions.
 //
 //  - "observed LINE NS ID": The call observe(ID) returned at the time NS.
 //
-//  - "step FROM_NS TO_NS": A clock was changed in this time.
+//  - "step FROM_NS TO_NS": Between FROM_NS and TO_NS, the test changed the clock of a server.
 
 #include <algorithm>
 #include <cstdio>

@@ -235,7 +235,8 @@ class Grammar {
     }
   }
 
-  // Returns a statement that has no effect, or a statement that an ordinary user may not run.
+  // Returns a statement with which an ordinary user could try to damage the extension, such as DROP
+  // EXTENSION.
   std::string mischief() {
     return pick({"SELECT setval('snowflake.high_water', 1)",
                  "SELECT nextval('snowflake.high_water')",

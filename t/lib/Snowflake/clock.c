@@ -1,6 +1,7 @@
-// Changes the wall clock of a server into which a test preloads this library. The server's clock is
-// the kernel's clock plus an offset, or stands still. The library simulates whether the kernel
-// reports a synchronized clock. The time since boot and the monotonic clock stay right.
+// Changes the wall clock of a server into which a test preloads this library. The test sets the
+// server's clock to the kernel's clock plus an offset, or stops the server's clock. The library
+// simulates whether the kernel reports a synchronized clock. The time since boot and the monotonic
+// clock stay right.
 //
 // The functions of this library must not allocate memory or take a lock. PostgreSQL reads the clock
 // in its handler of SIGALRM, which may interrupt malloc(). The offset of the clock is in mapped
