@@ -17,8 +17,7 @@ namespace ids {
 constexpr snowflake::Layout layout =
     snowflake::parse_layout("fleet", 0, snowflake::kDefaultEpoch).layout;
 
-// REQUIRES an id of the layout. To check whether a number is an id of the layout, call
-// layout.contains().
+// REQUIRES that layout.contains(id) is true.
 inline std::chrono::sys_time<std::chrono::milliseconds> time_of(uint64_t id) {
   return std::chrono::sys_time<std::chrono::milliseconds>{
       std::chrono::milliseconds{layout.ms_of_tick(layout.tick_of(id))}};

@@ -60,7 +60,7 @@ def answer(statement, values):
 
 
 def told(content, status):
-    # Forbids caches, because a cache could return the same id twice.
+    # Prevents HTTP caches from storing an answer, because two clients would receive the same id.
     headers = {"Cache-Control": "no-store", **({"Retry-After": "1"} if status == 503 else {})}
     return {name: value for name, value in content.items() if value is not None}, status, headers
 
