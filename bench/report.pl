@@ -3,7 +3,7 @@
 # given, the program replaces the measured values between two marks in README. The text of the report is in the
 # templates RESULTS.md.in and performance.md.in. The program computes the numbers and tables that replace the {{names}}
 # in the templates of the report. If all values of a paragraph or section are missing, the report leaves the paragraph
-# or section out. A single missing value is marked in the report.
+# or section out. In tables, a dash stands for a missing value.
 use strict;
 use warnings;
 use FindBin;
@@ -110,7 +110,7 @@ my @call = ('call', ['next_id', 'ns']);
 aim('CPU time of `next_id`, relative to a C function that only reads the clock and changes a counter in shared memory', '<=', 1.2, $samples->ratio(@call, ['C: clock and swap', 'ns']));
 my $off = ', use_tsc off';
 for (['CPU time of `nextval` with cache 1, relative to `next_id`', 'nextval cache 1', 'next_id', 8, 2], ['CPU time of `nextval` with cache 100, relative to `next_id`', 'nextval cache 100', 'next_id', 3, 1],
-  ['CPU time of `nextval` with cache 1, relative to `next_id` if every call uses a different shard', 'nextval cache 1', 'next_id, 8 shards in turn', 6, 2]) {
+  ['CPU time of `nextval` with cache 1, relative to `next_id` with a different shard in each call', 'nextval cache 1', 'next_id, 8 shards in turn', 6, 2]) {
   my ($what, $theirs, $ours, $used, $unused) = @$_;
   aim($what, '>=', $used, $samples->ratio('call', [$theirs, 'ns'], [$ours, 'ns']));
   aim("$what, if `use_tsc` is off", '>=', $unused, $samples->ratio('call', [$theirs, "ns$off"], [$ours, "ns$off"]));
@@ -146,7 +146,7 @@ aim('calls per second of two sessions on one shard, relative to `nextval` with c
   $samples->ratio('crowd', ['next_id, one shard', 'calls/s, 2 sessions'], ['nextval cache 1', 'calls/s, 2 sessions']));
 aim('calls per second of two sessions, each on its own shard, relative to one session', '>=', 1.9,
   $samples->ratio('crowd', ['next_id, own shards', 'calls/s, 2 sessions'], ['next_id, one shard', 'calls/s, 1 sessions']));
-aim("ids of 16 clients on $_, relative to `nextval` with cache 1", '>=', 2.5,
+aim("ids per second of 16 clients on $_, relative to `nextval` with cache 1", '>=', 2.5,
   $samples->ratio('crowd', ["next_id, $_", 'ids/s, 16 clients'], ['nextval cache 1', 'ids/s, 16 clients']))
   for 'one shard', 'own shards';
 aim('ms for which writers wait when a shard of 200,000 rows moves', '<=', 50, $samples->of('move', 'move', 'ms, fence'));
@@ -154,9 +154,9 @@ aim('CPU time of a query for one id (a constant) in 64 partitions by shard, rela
   $samples->ratio('route', ['by_shard_64', 'CPU ns, constant'], ['plain', 'CPU ns, constant']));
 my ($by_shard, $by_hash) = map { [$samples->ratio('route', [$_, 'CPU ns by pgbench, force_custom_plan'], ['plain', 'CPU ns by pgbench, force_custom_plan'])] }
   'by_shard_64', 'by_hash_64';
-aim("CPU time of a query for one id (`\$1`, custom plans) in 64 partitions by shard, relative to a table without partitions (in 64 hash partitions: @{[spread(@$by_hash)]})",
+aim("CPU time of a query for one id (`\$1`, custom plans) in 64 partitions by shard, relative to a table without partitions. With 64 hash partitions, the ratio is @{[spread(@$by_hash)]}",
   '<=', 1.15, @$by_shard);
-aim("CPU time of a query for one id in a PL/pgSQL loop, in 64 partitions by shard, relative to 64 hash partitions", '<=', 1.05,
+aim("CPU time of a PL/pgSQL loop of queries for one id, in 64 partitions by shard, relative to 64 hash partitions", '<=', 1.05,
   $samples->ratio('route', map { [$_, 'CPU ns, force_custom_plan'] } 'by_shard_64', 'by_hash_64'));
 aim('ms of the longest transaction of a writer while `adopt()` changes a million rows', '<=', 50,
   $samples->of('moving', 'bigserial: adopt()', 'ms, longest transaction of a writer'));
@@ -177,15 +177,14 @@ aim('millions of ids per second of the C++ core in one thread', '>=', 41,
   map { $_ / 1e6 } $samples->of('core', 'id_own/threads:1', 'items/s'));
 my @kernel_id = $samples->of('core', 'kernel_id_own/threads:1', 'CPU ns an item');
 my $kernel_clock = $samples->median('core', 'clock_read_kernel', 'CPU ns an item');
-aim("ns of the C++ core for an id with the kernel's clock, without the time of the clock reading", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
+aim("ns of the C++ core for an id with the kernel's clock, minus the ns of reading the clock", '<=', 10, map { $_ - $kernel_clock } @kernel_id)
   if @kernel_id && defined $kernel_clock;
 aim('ns of the C++ core for each id in a batch of 1,000', '<=', 0.5, $samples->of('core', 'batch_own/1000', 'CPU ns an item'));
-aim('ids of two threads of the C++ core with separate counters, relative to one thread', '>=', 1.9,
+aim('ids per second of two threads of the C++ core with separate counters, relative to one thread', '>=', 1.9,
   $samples->ratio('core', ['id_own/threads:2', 'items/s'], ['id_own/threads:1', 'items/s']));
 $text{aims} = table(['', 'measured', 'aim', 'met'], @ratios);
 
-# Checks a ratio against a limit for a machine that other programs also use. Noise does not exceed the limit, but a
-# regression does.
+# Checks a measured value against a wide limit, which a regression exceeds, but other work on the machine does not.
 my @broken;
 sub gate {
   my ($what, $sign, $limit, @ratio) = @_;
@@ -256,9 +255,9 @@ $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all 
     subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
       'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
 
-# millions PART, METRIC, [NAME, SUBJECT]...: returns a table of rates in millions, with one column for each number of
-# threads or clients. The row NAME contains the values of METRIC, such as 'items/s', that the part PART of the benchmark
-# measured for SUBJECT. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
+# millions PART, METRIC, [NAME, SUBJECT]...: returns a table with one row for each NAME, and one column for each number
+# of threads or clients. The row NAME contains, in millions, the rates METRIC (such as 'items/s') that the part PART of
+# the benchmark measured for SUBJECT. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
 sub millions {
   my ($part, $metric, @names) = @_;
   my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;
@@ -475,7 +474,7 @@ if ($samples->has('endure')) {
   $text{endure_memory} = table(['MiB', 'start', 'end'],
     ['the server, all processes', map { $mib->('server', "KiB, $_") } 'start', 'end'],
     map { my ($name, $metric) = @$_; [$name, map { $mib->('session', "$metric, $_") } 'start', 'end'] }
-      ['memory of a session, with its share of shared memory', 'KiB'], ['memory of a session without shared memory', 'KiB of its own'], ['resident memory of a session', 'KiB resident']);
+      ['memory of a session, with its share of shared memory', 'KiB'], ['private memory of a session', 'KiB of its own'], ['resident memory of a session', 'KiB resident']);
 }
 
 # ---- for the README

@@ -1,5 +1,6 @@
--- Adds rows that are older than the extension. Each shard gets 1,000 users of the month before last, and 100 photos of
--- each of the last 30 days. The function make_id() makes an id with the time of an old row.
+-- Adds rows whose ids have past times, as if the rows were made before the extension was installed. Each shard gets
+-- 1,000 users of the month before last, and 100 photos of each of the last 30 days. The function make_id() makes an id
+-- with the time of an old row.
 SELECT format($dml$
   INSERT INTO shard_%1$s.users (id, name)
     SELECT snowflake.make_id(now() - interval '30 days' - n * interval '2592 s', %1$s, 0),

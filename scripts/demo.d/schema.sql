@@ -22,11 +22,11 @@ SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (M
   FROM generate_series(0, 7) AS r
 \gexec
 
--- pgbench -i has created the table pgbench_history. Adds a primary key to this table, whose default mints ids. The
--- script of pgbench does not insert the new column, so the id comes from the column default.
+-- pgbench -i has created the table pgbench_history. Adds a column "id" as primary key, with a default that mints ids.
+-- The script of pgbench does not insert the new column, so the id comes from the column default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
--- Shows every id in all shards, with its table and the shard of this table.
+-- The view all_ids shows every id, the table of the id, and the shard in which the table is stored.
 SELECT 'CREATE VIEW all_ids AS '
     || string_agg(format('SELECT %L AS kind, %s AS home, id FROM shard_%2$s.%1$I', kind, shard),
                   ' UNION ALL ' ORDER BY shard)
