@@ -50,7 +50,7 @@ inline constexpr Base32Values kBase32Values = [] {
 
 struct ParsedBase32 {
   Wide value;     // the last 128 bits
-  uint8_t first;  // value of the first symbol; shows whether the number has too many bits
+  uint8_t first;  // value of the text's first symbol; if it is above 7, a ULID exceeds 128 bits
   uint8_t check;
   NumeralError error;
   size_t at;

@@ -46,9 +46,10 @@ constexpr void write_base62_pair(uint32_t value, char* out) noexcept {
 
 }  // namespace detail
 
-// Writes a number as eleven base62 digits. The number is first split into groups of 3, 4 and 4
-// digits, so that most divisions use 32-bit numbers. The processor can compute the three groups of
-// base62 digits in parallel, because the groups do not depend on each other.
+// Writes a number as eleven base62 digits. The function write_base62() first splits the eleven
+// base62 digits into groups of 3, 4 and 4 digits, so that most divisions use 32-bit numbers. The
+// processor can compute the three groups of base62 digits in parallel, because the groups do not
+// depend on each other.
 constexpr void write_base62(uint64_t value, char* out) noexcept {
   constexpr uint32_t kFour = 62 * 62 * 62 * 62;
   constexpr uint32_t kTwo = 62 * 62;

@@ -75,8 +75,8 @@ inline constexpr int kBlockers = static_cast<int>(Blocker::commit_wait) + 1;
 // A database of a server with leases stores the number that identifies its fleet (group of servers)
 // in a sequence. The database stores the constant kUnheardFleet until its server receives the
 // number of the fleet from a lease server. The constant kUnheardFleet is not the number of a fleet,
-// because the numbers of fleets are less than 2^48. The constant kUnheardFleet is far below
-// INT64_MAX, because monitoring tools warn about a sequence whose value is near its maximum.
+// because the numbers of fleets are less than 2^48. The constant kUnheardFleet, a sequence value,
+// is far below INT64_MAX, because monitoring tools warn about sequences near their maximum.
 inline constexpr int64_t kUnheardFleet = int64_t{1} << 60;
 
 // Prevents minting if the lease server and the ids of the database belong to different fleets
@@ -96,8 +96,8 @@ constexpr bool is_mark_lost(const Layout& layout, int64_t stored_ms, int64_t hig
   return stored_ms < layout.epoch_ms && highest_ms == 0;
 }
 
-// True if calls that mint must wait for the clock. The argument `ms` is the time before which the
-// database may not mint: the high-water mark or the start of a leased region.
+// True if calls that mint must wait for the clock. `ms` is the earliest time in new ids: the
+// high-water mark, or the time from which the database may use its region.
 constexpr bool is_ahead_of_clock(const Layout& layout, int64_t ms, int64_t clock_ms,
                                  int64_t max_lead_ms) {
   if (clock_ms < layout.epoch_ms) return ms > layout.epoch_ms;
@@ -192,8 +192,7 @@ constexpr Blocker state_blocker(const Layout& layout, const Facts& facts) {
   return Blocker::none;
 }
 
-// Returns the first state that prevents minting, or Blocker::none. The function blocker() first
-// checks the server, then the database, and then the next id.
+// Returns the first state that prevents minting, or Blocker::none.
 constexpr Blocker blocker(const Layout& layout, const Facts& facts) {
   if (facts.recovery) return Blocker::standby;
   if (facts.setting_invalid) return Blocker::setting_invalid;

@@ -1,18 +1,18 @@
 // Detects jumps of the wall clock by its offset from the time since boot, which is never stepped.
 // ClockBase records the difference between the wall clock and the time since boot (clock offset)
 // when the server starts. ClockBase also records the clock offset when accept_clock() or a granted
-// lease confirms the clock. If the wall clock jumps, its difference from the time since boot
-// differs from the recorded clock offset.
+// lease confirms the clock. If the wall clock jumps, the present clock offset (wall clock minus
+// time since boot) differs from the recorded clock offset.
 //
 // A server stores a high-water mark that is only a little ahead of its clock. The function
 // record_mark() compares the high-water mark with the time that the clock would show without steps
-// since server start (unstepped time). If the high-water mark is far ahead of the unstepped time,
-// an earlier server run wrote the mark. The high mark of an earlier server run shows that the clock
-// was behind when the present server run started. ClockBase then marks the recorded clock offset as
-// unreliable (*void*). When the wall clock reaches the high-water mark, ClockBase replaces the
-// unreliable (void) clock offset by the present offset. After the clock offset was marked as void,
-// a clock step ahead normally corrects the wrong clock, so the step causes no error. A clock step
-// ahead then causes the error clock_jumped only in two cases:
+// since server start. If the high-water mark is far ahead of a clock that was never stepped since
+// server start, an earlier server run wrote the mark. The high mark of an earlier server run shows
+// that the clock was behind when the present server run started. ClockBase then marks the recorded
+// clock offset as unreliable (*void*). When the wall clock has caught up with the high-water mark,
+// the clock counts as correct, so ClockBase records the present clock offset. If the clock was
+// found to be behind at server start, a later clock step ahead is an error (clock_jumped) only in
+// two cases:
 //
 //  - The wall clock is still before the high-water mark after the step, so the step has not
 //    corrected the clock.
@@ -48,8 +48,8 @@ class ClockBase {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that sessions have started to mint ids, so the recorded clock offset is in use. The
-  // function record_mark() does not mark a clock offset that is in use as unreliable (void).
+  // Records that sessions have started to mint ids. After record_use(), record_mark() never marks
+  // the recorded clock offset as unreliable (void).
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -57,7 +57,8 @@ class ClockBase {
     return void_until_ms_.load(std::memory_order_relaxed) == kInUse;
   }
 
-  // Records an offset of the wall clock that accept_clock() or a granted lease has confirmed.
+  // Records a clock offset (wall clock minus time since boot) that accept_clock() or a granted
+  // lease has confirmed.
   void accept(int64_t offset_us) noexcept {
     record_use();
     base_us_.store(offset_us, std::memory_order_relaxed);
@@ -73,8 +74,8 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // True if the recorded clock offset is unreliable (void) and the clock has reached the high-water
-  // mark minus `ahead_ms`.
+  // True if the recorded clock offset is unreliable (void), but the high-water mark is no longer
+  // more than `ahead_ms` ahead of the wall clock.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;

@@ -4,8 +4,8 @@
 //
 // Ids may repeat after the following faults, which the generator cannot detect:
 //
-//  - Another program or a server mints in the same region, with another mark file or on another
-//    machine.
+//  - A PostgreSQL server, or a program with another mark file (stored time limit), mints in the
+//    same region, on this or another machine.
 //
 //  - The machine or container was cloned together with the mark file.
 //

@@ -122,7 +122,8 @@ struct Layout {
   constexpr bool operator==(const Layout&) const noexcept = default;
 };
 
-// The limits of the numbers in a layout. A stored layout (seal.hpp) has 41 bits for the epoch.
+// The limits of a layout: how many bits each field of an id may have, and how late the epoch may
+// be. A stored layout (seal.hpp) has 41 bits for the epoch.
 inline constexpr unsigned kMinTimeBits = 20;
 inline constexpr unsigned kMaxTimeBits = 53;
 inline constexpr unsigned kMaxOriginBits = 24;

@@ -52,7 +52,7 @@ struct LeaseRequest {
   int32_t region;       // only for renew and give_back
   int64_t floor_ms;     // for renew: the start of the lease
   int64_t until_ms;
-  int64_t grant;       // for give_back: the number of the returned grant
+  int64_t grant;       // for give_back: LeaseAnswer::grant of the lease that the server gives back
   int64_t highest_ms;  // for give_back: a time after all ids that the server has issued
 };
 
@@ -63,7 +63,7 @@ enum class AnswerStatus : uint8_t {
   full,         // no free region until `until_ms`
   halted,       // the lease server may have lost grants, so an operator must act
   clock_ahead,  // the server's clock is ahead by more than max_skew
-  term_over,    // the server must repeat its request with the returned term
+  term_over,    // after a restore of the lease server: repeat the request with LeaseAnswer::term
   taken,        // the region belongs to another server
   registered,   // the answer to a report
 };
@@ -73,7 +73,7 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // number of the answer in the lease server's term (period); 0: request refused
+  int64_t number;  // ascending number of the answers in a term (numbered period); 0: refused
   int32_t region;
   int64_t grant;  // the number of the answer that granted the lease
   int64_t floor_ms;
@@ -108,16 +108,16 @@ constexpr int64_t covered_until(int64_t mark_ms, int64_t until_ms) noexcept {
 }
 
 // True if observe() may raise the high-water mark to the time `ms`. The high-water mark of a server
-// with leases cannot be later than the end of the lease. If observe() raised the high-water mark
-// only to the end of the lease, ids of the next lease could be less than the observed id.
+// with leases cannot be later than the end of the lease. For an id after the end of the lease,
+// observe() fails, because ids of the next lease could be less than the observed id.
 constexpr bool may_be_observed(int64_t ms, int64_t until_ms) noexcept {
   return ms <= until_ms;
 }
 
 // The function position_below() returns the first position (tick and sequence number) that a time
-// limit forbids. The function position_from() returns the first position that a lower bound (floor)
-// allows. If the time limit or the lower bound is in the middle of a tick (time unit), no id of the
-// tick may be minted.
+// limit forbids. The function position_from() returns the first position (tick and sequence number)
+// that is not before the time `floor_ms`. If the time limit or `floor_ms` is in the middle of a
+// tick (time unit), no id of the tick may be minted.
 constexpr uint64_t position_below(const Layout& layout, int64_t limit_ms) noexcept {
   if (limit_ms <= layout.epoch_ms) return 0;
   return layout.first_position(std::min(layout.tick_at(limit_ms), layout.last_minted_tick() + 1));

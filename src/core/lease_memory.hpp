@@ -3,10 +3,10 @@
 //
 // The lease state is in the postmaster's memory, and survives a crash of a backend. After a
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker
-// writes the lease state, except the member `highest`. A session that publishes a limit can raise
-// `highest`, under the lock that cover() requires. The region is stored last and cleared first in
-// the lease state, because a process may be killed between two stores. The other members of the
-// lease state are valid only while a region is set.
+// writes the lease state, except the member `highest`. A session raises `highest` (the time up to
+// which ids may be minted) by calling cover() under the server-wide lock (limits.hpp). The region
+// is stored last and cleared first in the lease state, because a process may be killed between two
+// stores. The other members of the lease state are valid only while a region is set.
 //
 // Invariants:
 //
@@ -50,7 +50,7 @@ enum class LeaseEvent : uint8_t {
   extended,    // call extend(), because the lease has a later end
   given_back,  // the lease server has recorded the return of the region
   lost,        // call begin() for a new server run (incarnation), because the lease is lost
-  ask_again,   // call record(), and repeat the request at once
+  ask_again,   // call record() to store the new term, and repeat the request immediately
   full,        // repeat the request when a region is free
   refused,     // repeat the request after the administrator has acted
   apart,       // ignore the answer, because the clocks differ too much
@@ -96,10 +96,11 @@ struct LeaseNonce {
   int64_t acked;  // the nonce of the last granted request; 0: none
 
   // Updates the random numbers (nonces) after an answer of the lease server. REQUIRES that the
-  // worker sent the nonce `next` in its request. The lease server records a nonce only when it
-  // grants a request. After a refusal, a worker must repeat its nonce, because the lease server may
-  // have recorded the nonce for a grant whose answer was lost. If the worker sent a new nonce, the
-  // lease server could mistake the worker for a cloned server and end the lease.
+  // answered request contained the nonce of the member `next`. The lease server records a nonce
+  // only when it grants a request. If a request is refused, the worker must repeat the request's
+  // nonce. The lease server may have recorded the nonce when it granted an earlier request, whose
+  // answer was lost. If the worker sent a new nonce, the lease server could mistake the worker for
+  // a cloned server and end the lease.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -130,9 +131,8 @@ class BasicLeaseMemory {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
     // cleared. The member `highest_` is the latest time up to which the old server run may have
-    // minted ids. If the worker were killed after it cleared only `highest_`, the old server run
-    // would continue without `highest_`. Without `highest_`, the old server run could lease the
-    // region again and repeat ids.
+    // minted ids. If `highest_` were cleared first and the worker were killed, a restarted worker
+    // could lease the same region again and repeat ids.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -171,8 +171,9 @@ class BasicLeaseMemory {
   }
 
   // Clears the leased region without beginning a new incarnation (server run). Returns the lease
-  // state that was valid before forget() cleared the region. After forget() has returned, no
-  // session can use a limit of ids above the returned `highest_ms`. REQUIRES the server-wide lock.
+  // state that was valid before forget() cleared the region. Until the server leases a region
+  // again, no session can mint an id later than the returned `highest_ms`. REQUIRES the server-wide
+  // lock.
   template <class EndLimits>
   LeaseView forget(EndLimits end_limits) noexcept {
     end_limits();

@@ -3,8 +3,9 @@
 //
 // The caller of a member of Limits must hold the locks that the member requires:
 //
-//  - *The server-wide lock* serializes calls of bind(), publish(), withdraw() and end_region(). In
-//    LeaseMemory, the server-wide lock serializes all members whose comments require the lock.
+//  - *The server-wide lock* serializes calls of bind(), publish(), withdraw() and end_region(). The
+//    server-wide lock also protects the lease state (see the REQUIRES comments in
+//    lease_memory.hpp).
 //
 //  - *The page lock* of a high-water mark serializes calls of adopt() and record_written().
 //
@@ -22,7 +23,8 @@
 //     in its region. The limit is stored with release order. A session that claims ids reads the
 //     limit with acquire order before it reads the shard counter.
 //
-//  4. No limit for new ids is computed from a high-water mark that is later than highest_ms().
+//  4. The argument `mark_ms` of publish() is never later than highest_ms(), the greatest high-water
+//     mark that was written or adopted.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -52,13 +54,14 @@ class BasicLimits {
   // Prepares a session to mint ids below the high-water mark of its database. The argument `mark`
   // is a number other than 0 that identifies the high-water mark, and `stored_ms` is the stored
   // value of the mark. The function bind() calls withdraw() if `mark` differs from the last call.
-  // The function bind() also calls withdraw() if the stored high-water mark was lowered and read()
-  // is not 0. The first call of bind() after a region was leased stores the time from which the
-  // database mints ids in the region. Later calls of bind() do not change the stored time. REQUIRES
-  // the server-wide lock.
+  // The function bind() also calls withdraw() if a limit for new ids is published and the stored
+  // high-water mark was lowered. The first call of bind() after a region was leased stores the time
+  // from which the database mints ids in the region. Later calls of bind() do not change the stored
+  // time. REQUIRES the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // If sessions have no limit for new ids (read() is 0), bind() ignores a lowered high-water
-    // mark. Otherwise, each call of bind() would force all other sessions to call bind() again.
+    // If no limit for new ids is published, bind() ignores a lowered high-water mark, because
+    // withdraw() has no limit to clear. Otherwise, each call of bind() would force all other
+    // sessions to call bind() again.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -126,10 +129,10 @@ class BasicLimits {
   // this mark, the caller must flush the mark to disk. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters to the time from which the database mints ids in its region. If
-  // reopen() did not raise the shard counters, ids from before a crash, or ids of another database,
-  // could repeat. If the session has a region, the session must call reopen() directly after
-  // bind().
+  // Raises the shard counters, so that new ids are not before the time from which the database may
+  // use its region. If reopen() did not raise the shard counters, ids from before a crash, or ids
+  // of another database, could repeat. If the session has a region, the session must call reopen()
+  // directly after bind().
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
@@ -150,8 +153,8 @@ class BasicLimits {
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
   // The generation number can be read with a relaxed load. A session that reads an old generation
-  // number has also read an old limit. Ids below a withdrawn limit do not repeat, because the limit
-  // was recorded (in the high-water mark and the lease state) before it was published.
+  // number has also read an old limit. An old limit cannot cause equal ids, because the stored
+  // high-water mark and the lease state were raised before the limit was published.
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }

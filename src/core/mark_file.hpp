@@ -37,8 +37,9 @@ class MarkFile {
     if (file_ >= 0) ::close(file_);
   }
 
-  // Creates the mark file of a region and flushes the file to disk. If create() fails, no new file
-  // remains. If create() or open() returns GeneratorError::file_system, `errno` shows the reason.
+  // Creates the file that stores the high-water mark (time limit) of a region, and flushes the file
+  // to disk. If create() fails, no new file remains. If create() or open() returns
+  // GeneratorError::file_system, `errno` shows the reason.
   static GeneratorError create(const std::string& path, const Layout& layout, uint32_t region,
                                int64_t mark_ms) noexcept {
     MarkFile made;

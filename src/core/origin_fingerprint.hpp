@@ -34,8 +34,8 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
 }
 
 // Encodes a fingerprint as the integer that a sequence stores. The integer 0 means that the
-// database has minted no id yet. Encoded fingerprints are less than half of INT64_MAX, because
-// monitoring tools warn about a sequence whose value is near its maximum.
+// database has minted no id yet. The integer for the sequence is less than half of INT64_MAX,
+// because monitoring tools warn about sequences near their maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -51,14 +51,14 @@ struct Moved {
   bool disk;
   bool files;
 
-  // A database counts as a clone if one part of its fingerprint has changed. Files can be copied
-  // between disks, and disks and machines can be cloned with their files.
+  // A database counts as a clone if its machine, disk or files differ from those on which it last
+  // minted. Files can be copied between disks, and disks and machines can be cloned with their
+  // files.
   constexpr bool any() const { return machine || disk || files; }
 };
 
-// A different system identifier shows that pg_upgrade moved the database into a new cluster. After
-// pg_upgrade, moved() reports no changed part of the fingerprint, because the upgraded database is
-// not a clone.
+// A different system identifier shows that pg_upgrade moved the database into a new cluster. An
+// upgraded database is not a clone, so moved() does not compare its machine, disk and files.
 constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerprint& present) {
   if (remembered.system != present.system) return {};
   const auto differ = [](uint16_t a, uint16_t b) { return a != 0 && b != 0 && a != b; };

@@ -1,7 +1,7 @@
 // RegionMarks stores the region and the shards of each database of a server, and the time up to
 // which the database mints ids. If a database leaves a region or shard, RegionMarks keeps the time
-// up to which the database may have minted ids in the region. Other databases may mint ids in the
-// region only after the kept time.
+// up to which the database may have minted ids in the region. A database that begins to mint in a
+// region mints only later ids than the databases that have left the region.
 //
 // The caller must exclude concurrent calls of record() and leave(). If a process is killed between
 // two stores, later calls use the values that were already stored. Memory that is filled with zeros
@@ -22,9 +22,9 @@ class RegionMarks {
 
   // record() must be called before a database issues ids of a region up to the high-water mark
   // `mark_ms`. The argument `shards` is a hash value that is computed from the shards of the
-  // database. If the region or the shards of the database have changed since the last call,
-  // record() calls leave(). The function leave() records that the database has left its former
-  // region. The argument `database` must not be 0.
+  // database. If the region or the shards of the database have changed, record() also stores that
+  // the database has left its former region, as leave() does. The argument `database` must not be
+  // 0.
   void record(uint32_t database, int32_t region, uint64_t shards, int64_t mark_ms) noexcept {
     Entry* entry = find(database);
     if (entry != nullptr &&

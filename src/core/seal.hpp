@@ -1,7 +1,7 @@
 // A seal is a layout that is encoded as one integer, which a sequence can store.
 //
-// A seal is a mixed-radix number: its digits have different ranges. A seal has these digits, the
-// most significant first:
+// A seal is a mixed-radix number: its digits have different ranges. The digits of a seal (encoded
+// layout of ids) are, from the most to the least significant:
 //
 //  - the epoch, in ms since 1970
 //
@@ -17,8 +17,7 @@
 //
 // Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
 // monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no
-// layout is stored. The seal of a valid layout is not 0, because its digit for the time bits is at
-// least 1.
+// layout is stored. A valid layout has at least 20 time bits, so its encoded form (seal) is not 0.
 #pragma once
 
 #include "core/layout.hpp"

@@ -1,6 +1,6 @@
-// settle() returns the settled tick, a time in the time unit of ids (tick). After settle() has
-// returned, no new row whose id is before the settled tick can become visible. Consumers can read
-// all rows with ids before the settled tick in id order, without missing a row.
+// After settle() has returned the settled tick, no new row with an id before this tick (time in an
+// id) can become visible. Consumers can read all rows with ids before the settled tick in id order,
+// without missing a row.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
 // The settled tick is the earlier of two ticks:
@@ -16,32 +16,31 @@
 // an id of an earlier tick. The guarantee of settle() requires that the transaction that inserts a
 // row also claims the row's id.
 //
-// The following proof shows the guarantee for a session whose id has an earlier time than the
-// settled tick (result of settle()):
+// The following proof considers a session that has minted an id of an earlier tick than the tick
+// that settle() returns:
 //
 //  1. The function settle() raises all shard counters to the settled tick (its result) or to a
-//     later tick. The id is before the settled tick, so the session claimed the id before settle()
-//     raised the shard counter.
+//     later tick. Ids that are minted after the raise are not before the result of settle(). The
+//     session therefore minted its earlier id before settle() raised the shard counter.
 //
-//  2. Every change of a shard counter is an atomic read-modify-write operation. A session that
-//     mints an id changes the shard counter with release order, and settle() raises the shard
-//     counter with acquire order. The function settle() therefore sees the tick that the session
-//     stored in its slot (variable in shared memory) before minting the id. The tick in the slot is
-//     at or before the time of the id.
+//  2. Every change of a shard counter is an atomic read-modify-write operation. A session changes
+//     the shard counter with memory_order_release when it mints an id, and settle() raises the
+//     counter with memory_order_acquire. Before minting the id, the session stored in its slot
+//     (variable in shared memory) a tick at or before the id's time. The function settle()
+//     therefore sees the stored tick, or a later value of the slot.
 //
-//  3. Every tick that settle() reads in a slot (variable of a session) is at or after the settled
-//     tick. The session's tick is at or before the time of its id. The function settle() did not
-//     read the session's tick, because the session's tick is before the settled tick. The session
-//     had therefore cleared its slot before settle() read the slot. A session clears its slot with
-//     release order, after its commit is visible. The function settle() reads the slot with acquire
-//     order.
+//  3. The function settle() never returns a later tick than a tick that it reads in the slot of a
+//     session. If settle() had read the tick that the session stored, it would have returned a tick
+//     at or before the time of the id. The session had therefore cleared its slot before settle()
+//     read the slot. A session clears its slot with a release store after its commit is visible,
+//     and settle() reads the slot with an acquire load.
 //
-//  4. Snapshots that are taken after settle() contain the rows of the session's transaction,
-//     because the session cleared its slot only after its commit was visible.
+//  4. The commit of the transaction was therefore visible before settle() returned, so all later
+//     snapshots contain the rows of the transaction.
 //
-//  5. A call of settle() can use a tick that another call of settle() stored in `raised_` or
-//     `settled_`. The guarantee of settle() also holds for stored ticks, because settle() stores
-//     ticks with release order and loads ticks with acquire order.
+//  5. The members `raised_` and `settled_` contain ticks that earlier calls of settle() have
+//     computed. A later call of settle() also sees all that the earlier calls saw, because ticks
+//     are stored with release order and loaded with acquire order.
 //
 // The time in a claimed id is never before the clock reading of the claim. If the clock is set back
 // during a transaction, the session stores the earlier clock reading in its slot.
@@ -67,8 +66,9 @@ class OpenMints {
  public:
   static constexpr uint64_t kNone = UINT64_MAX;
 
-  // Returns the tick (time unit) in the slot, or kNone if the session has no open transaction that
-  // has claimed ids. The acquire load pairs with the release stores in open() and close().
+  // Returns the tick that open() stored in shared memory, or kNone if the session has no open
+  // transaction that has claimed ids. The acquire load pairs with the release stores in open() and
+  // close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
   // open() must be called before the session claims an id. A reader that reads the tick stored by
@@ -108,9 +108,9 @@ class MintRecord {
   uint64_t since_ = OpenMints::kNone;
 };
 
-// Records the tick of the clock in the session's slot, and then claims ids. The function `slot()`
-// returns the session's slot. The function `slot()` is called only if a new tick must be stored in
-// the slot.
+// Records the tick of the clock in the session's slot (variable in shared memory), which `slot()`
+// returns, and then claims ids. The function `slot()` is called only if a new tick must be stored
+// in the slot.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
@@ -125,10 +125,11 @@ class Settled {
   // Raises all shard counters to `tick`, unless another call of settle() has raised them. Returns
   // the settled tick. Later calls never return an earlier tick. The function `open_since()` returns
   // the earliest tick in the slots of all sessions that use these shard counters. The function
-  // `prepared_since()` returns the earliest tick of prepared transactions, whose sessions have
-  // cleared their slots. The function settle() first raises the shard counters, then calls
-  // open_since(), and then prepared_since(). The argument `spread` must be equal to the
-  // Bounds::spread with which all sessions mint ids.
+  // `prepared_since()` returns the earliest tick that prepared transactions have recorded, because
+  // PREPARE TRANSACTION clears the slot of the session. The function settle() first raises the
+  // shard counters, then calls open_since(), and then prepared_since(). The argument `spread`
+  // determines the first sequence number of each tick, and must be equal to Bounds::spread of all
+  // sessions.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

@@ -11,27 +11,28 @@
 //     positions by setting the shard counter to the last claimed position with one
 //     compare-and-swap.
 //
-//  2. A claimed position is at most `lead` ticks ahead of the clock reading of the claim.
+//  2. The tick of a claimed position is at most Bounds::lead ticks after the clock reading
+//     Bounds::now.
 //
 //  3. A claimed position is below the limit that the caller passed to claim().
 //
 //  4. After raise_floor(p) returns, no claim gets a position below p, which is called the floor.
 //
-// Memory order: relaxed operations on the shard counter are enough to make positions unique.
-// Acquire and release operations are needed for two reasons:
+// Memory order: relaxed compare-and-swap operations on the shard counter would be enough to make
+// ids unique. Acquire and release operations are needed for two reasons:
 //
 //  - A session that sees a new limit of ids must also see the shard counters that were raised
 //    before the limit was published. A session that publishes a limit stores the limit with release
 //    order (see pg/mark/high_water.cpp). A session that mints ids loads the limit with acquire
 //    order before it loads the shard counter.
 //
-//  - Before a session mints an id, the session stores the tick (time unit) of its transaction in
-//    shared memory. After settle() raises a shard counter, it must see the stored tick of every
-//    session that minted an id below the counter (see core/settled.hpp). A claim stores the shard
-//    counter with release order, and raise_floor() loads the shard counter with acquire order. All
-//    changes of the shard counter are read-modify-write operations, which continue the release
-//    sequence of every earlier claim (C++ memory model). The function raise_floor() therefore sees
-//    the tick that each session stored before its claim.
+//  - Before the first id of a transaction is minted, the session stores a clock reading (tick) in
+//    shared memory. After settle() has raised a shard counter, it must see the clock readings that
+//    sessions stored before they minted ids below the counter (see core/settled.hpp). A claim
+//    stores the shard counter with release order, and raise_floor() loads the shard counter with
+//    acquire order. Every change of the shard counter is an atomic read-modify-write operation. The
+//    function raise_floor() therefore sees the ticks that all earlier sessions stored, not only the
+//    tick of the last session (C++ release sequence).
 #pragma once
 
 #include <algorithm>
@@ -134,9 +135,10 @@ class alignas(64) Shard {
     }
   }
 
-  // Raises the shard counter, so that later claims get positions of at least `floor`. If a session
-  // has claimed a position below `floor`, the caller of raise_floor() sees what the session stored
-  // before the claim. The reason is that raise_floor() loads the shard counter with acquire order.
+  // Raises the shard counter, so that later claims get positions of at least `floor`. After
+  // raise_floor(), the caller sees everything that sessions wrote to shared memory before they
+  // minted ids below `floor`. The reason is that raise_floor() loads the shard counter with acquire
+  // order.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }
@@ -156,9 +158,9 @@ class alignas(64) Shard {
 
  private:
   // Returns the reason why a session could not mint an id at the position `first` (tick and
-  // sequence number). If a position is too far ahead of the clock and is also not below the limit
-  // up to which sessions may mint ids, why() returns ahead_of_clock. The caller of why() waits for
-  // the clock, and does not raise the high-water mark.
+  // sequence number). If the clock and the limit for new ids both prevent minting, why() returns
+  // ahead_of_clock. The caller of why() waits for the clock, and does not raise the high-water
+  // mark.
   static Outcome why(const Layout& layout, const Bounds& bounds, uint64_t first) noexcept {
     if (first >= layout.end_position()) return Outcome::exhausted;
     if (layout.tick_of_position(first) > bounds.now + bounds.lead) return Outcome::ahead_of_clock;

@@ -8,9 +8,8 @@
 //
 // The following rules limit how long a clock reading is used, in cycles of the processor's counter:
 //
-//  - TickClock reads the processor's counter before the kernel's clock. If the process is
-//    interrupted after it reads the counter and before it reads the kernel's clock, the cached
-//    clock reading only expires earlier.
+//  - TickClock reads the processor's counter before the kernel's clock, so an interruption between
+//    both readings only makes the cached clock reading expire earlier.
 //
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
 //    since boot, which is never stepped. If the process is interrupted during the measurement, the
@@ -29,20 +28,20 @@
 //  - If the processor's counter becomes slower, a cached clock reading is used longer, because the
 //    reading expires at a fixed value of the counter. When TickClock next reads the kernel's clock,
 //    it detects a processor's counter that has slowed down by more than a quarter. After TickClock
-//    has detected a slow counter, every call reads the kernel's clock until the rate is measured
-//    again. A slowdown of the counter by up to a quarter is not detected. If the counter runs a
-//    quarter slower than its measured rate, TickClock uses a clock reading for up to 4/3 *
-//    kLongestUs, instead of kLongestUs.
+//    has detected that the processor's counter advances too slowly, every call reads the kernel's
+//    clock until the counter's rate is measured again. A slowdown of the processor's counter by up
+//    to a quarter of its measured rate is not detected. Because of an undetected slowdown, a clock
+//    reading can be used for up to 4/3 * kLongestUs (67 microseconds).
 //
 //  - A step of the wall clock is detected only when the cached clock reading expires.
 //
 //  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
 //    microseconds too long.
 //
-//  - A live migration of the virtual machine can set the processor's counter back. The member
-//    `used_at_` is the counter's value when TickClock last used a clock reading. If the counter is
-//    set back to just above `used_at_`, the clock reading can be used kLongestUs (microseconds) too
-//    long.
+//  - A live migration of the virtual machine can set the processor's counter back. TickClock does
+//    not detect the change if the processor's counter stays above its value at the last use of the
+//    clock reading (`used_at_`). The clock reading can then be used kLongestUs (50 microseconds)
+//    too long.
 //
 // The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
 // of different shards, depend on TickClock.
@@ -174,9 +173,9 @@ class BasicTickClock {
     if (passed_us < kMeasureUs) return;
     // Adds 2 microseconds to the measured time, because both readings of the time since boot are
     // truncated. The measured rate of the processor's counter determines after how many cycles a
-    // clock reading expires. If the measured rate is too small, a clock reading only expires too
-    // early. If the measured rate of the processor's counter were too large, TickClock would use a
-    // clock reading too long.
+    // clock reading expires. If the measured rate of the processor's counter is too small, the
+    // cached clock reading expires early, which is harmless. If the measured rate were too large,
+    // the cached clock reading would expire too late.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
     // both rates are discarded.
@@ -192,7 +191,7 @@ class BasicTickClock {
   static constexpr uint64_t kMostRate = 10'000'000;  // 10 GHz
 
   uint64_t read_at_ = 0;  // counter value at the last reading of the kernel's clock
-  uint64_t used_at_ = 0;  // processor's counter when the clock reading was last used
+  uint64_t used_at_ = 0;  // processor's counter when the cached time `ms_` was last used
   uint64_t ends_at_ = 0;  // counter value at which the clock reading expires; 0: already expired
   int processor_ = kNoProcessor;  // the processor that took the clock reading
   int64_t ms_ = 0;

@@ -9,9 +9,9 @@
 //
 // The check bits detect a UUID that was not made from an id. If ids have fewer than 44 bits below
 // their time, the unused upper bits of `rest` must be 0. A random UUID passes the check with a
-// probability of at most 2^-30. In the default layout, ids have 23 bits below their time, so 44 -
-// 23 = 21 bits of the field `rest` must be 0. In the default layout, a random UUID passes the check
-// of 30 + 21 bits with a probability of at most 2^-51. The check bits of a UUID are not a
+// probability of at most 2^-30. In the default layout, ids have 23 bits below their time, so 21 of
+// the 44 bits of the UUID field `rest` must be 0. In the default layout, a random UUID passes the
+// check of 30 + 21 bits with a probability of at most 2^-51. The check bits of a UUID are not a
 // signature, because anyone can compute check bits.
 #pragma once
 
@@ -39,8 +39,9 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 // True if every change of a single bit of an id changes the check bits of its UUID. The check bits
 // are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. A change of one bit of the
 // id changes id * kUuidMultiplier by plus or minus `change`, which is kUuidMultiplier << bit. The
-// lowest check bit is bit 34 of the product id * kUuidMultiplier and has the value 2^34 (`unit`). A
-// change of the product by at least 2^34 always changes a check bit.
+// lowest check bit is bit 34 of the product id * kUuidMultiplier and has the value 2^34 (`unit`).
+// If the product id * kUuidMultiplier changes by at least 2^34, up or down modulo 2^64, its upper
+// 30 bits (check bits) change.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
