@@ -44,8 +44,8 @@ constexpr const char* describe(GeneratorError error) noexcept {
       return "The mark file is damaged. Wait until the clock is after every id of the region. Then "
              "delete the file and create it again.";
     case GeneratorError::file_of_another:
-      return "The mark file belongs to another layout or region. Pass the layout and region of the "
-             "file.";
+      return "The mark file was created with another layout or region. Pass the layout and region "
+             "with which the file was created.";
     case GeneratorError::forked:
       return "The process was forked. In the child process, create a generator with another "
              "region.";

@@ -356,11 +356,11 @@ void define_settings() {
               "With wait_at_start, the clock must be synchronized once after each start of the "
               "server.",
               &on_unsynchronized, kUnsynchronized);
-  define_int("snowflake.sequence_spread",
-             "Sets how many different sequence numbers the first id of a time unit (tick) can "
-             "have.",
-             "0 means that the first sequence number of a tick is always 0.", &sequence_spread, 0,
-             1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
+  define_int(
+      "snowflake.sequence_spread",
+      "Sets an upper limit for the first sequence number of a time unit (tick).",
+      "The first number is (last number of the tick before + 1) modulo this limit; with 0 it is 0.",
+      &sequence_spread, 0, 1 << kMaxSequenceBits, PGC_SIGHUP, 0, nullptr, assign_sequence_spread);
   define_int("snowflake.default_shard", "Sets the shard of next_id() calls without a shard.",
              "-1 means no default shard.", &default_shard, -1, static_cast<int>(kMaxShard),
              PGC_USERSET, 0);

@@ -82,8 +82,7 @@ BEGIN
       ERRCODE = 'feature_not_supported',
       MESSAGE = 'this version of PostgreSQL stores sequences in an unsupported way',
       DETAIL = pg_catalog.format(
-        'A test wrote 20 and 30 to sequence snowflake.high_water, and read %s, %s, %s, %s and %s. '
-        'The test then wrote 10 to the sequence, and read %s.',
+        'A test of sequence snowflake.high_water must read 20, 30, 0, t, 31 and 30. It read %s, %s, %s, %s, %s and %s.',
                                  before, after.last_value, after.log_cnt, after.is_called, next, kept),
       HINT = 'Install a version of snowflake that was tested with this version of PostgreSQL.';
   END IF;

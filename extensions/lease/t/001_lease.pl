@@ -72,7 +72,7 @@ $server->refuses('SET snowflake.max_wait = 300; SELECT snowflake.next_id(5)', {
 	detail => 'The lease covers ids before .*\. The next id has the time .*\. The clock shows .*could not connect',
 	hint => 'check the lease server in "snowflake.lease_conninfo"' }, 'next_id() fails if the lease has ended');
 $server->refuses('SELECT snowflake.observe(snowflake.make_id(clock_timestamp(), 5, 0))', {
-	sqlstate => '55000', message => 'the time of the id is after the end of this server\'s lease', detail => 'The call requires ids after .*\. Region 0 is leased until',
+	sqlstate => '55000', message => 'the time of the id is after the end of this server\'s lease', detail => 'The call requires ids with a time after .*\. The lease of region 0 ends at',
 	hint => 'Repeat the call' }, 'observe() fails if the id is beyond the lease');
 my $waiting = $server->start_writer('SELECT snowflake.next_id(5)');
 $lease_server->start;

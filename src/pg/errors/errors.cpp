@@ -134,7 +134,8 @@ void error_not_a_seal(int64_t presented) {
        errmsg("%lld does not encode an id layout", static_cast<long long>(presented)),
        errdetail(
            "Rows of snowflake.dumped_seal contain the id layout of a dumped database as a number."),
-       errhint("Insert the number that the dump contains for snowflake.dumped_seal.")));
+       errhint(
+           "Copy the row of snowflake.dumped_seal from the dump.")));
 }
 
 void error_seal_row_stays() {

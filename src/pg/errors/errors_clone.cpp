@@ -50,7 +50,7 @@ void log_clone_accepted(const Moved& moved) {
            moved.any()
                ? errdetail("These parts of the server changed since the last id was minted: %s.",
                            what_moved(moved))
-               : errdetail("The database has already minted its last ids on this server.")));
+               : errdetail("The last id of the database was also minted on this server.")));
 }
 
 }  // namespace snowflake::pg

@@ -39,8 +39,8 @@ void error_lease_ended(const LeaseView& lease, int64_t id_ms, int64_t clock_ms, 
 void error_beyond_lease(int64_t ms, const LeaseView& lease) {
   const char* until = kept_time_text(lease.until_ms);
   refuse(Blocker::beyond_lease, nullptr,
-         psprintf("The call requires ids after %s. Region %d is leased until %s.", time_text(ms),
-                  lease.region, until));
+         psprintf("The call requires ids with a time after %s. The lease of region %d ends at %s.",
+                  time_text(ms), lease.region, until));
 }
 
 void error_fleet_left(int64_t fleet) {

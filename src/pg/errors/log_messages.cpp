@@ -111,8 +111,8 @@ void log_jumped_ahead(int64_t drift_ms) {
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock is no longer ahead after its jump"),
                             errdetail("Since the server started or accept_clock() was called, "
-                                      "the clock was stepped by %lld ms in all. The jump was "
-                                      "detected %s ago.",
+                                      "the clock was stepped by %lld ms in total. The clock "
+                                      "was ahead for %s.",
                                       static_cast<long long>(drift_ms), span_text(lasted_ms)),
                             hide_caller()));
 }
@@ -217,13 +217,14 @@ void log_first_mark(int64_t mark_ms, int64_t clock_ms) {
 }
 
 void log_slow_mark(int64_t took_ms) {
-  ereport(LOG_SERVER_ONLY,
-          (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
-           errdetail("Normally, the high-water mark is written \"snowflake.reserve\" (%lld ms) "
-                     "ahead of the ids, and only the first call after an idle time waits.",
-                     static_cast<long long>(reserve_ticks * layout.tick_ms)),
-           errhint("Check the disk that stores pg_wal, or raise \"snowflake.reserve\"."),
-           hide_caller()));
+  ereport(
+      LOG_SERVER_ONLY,
+      (errmsg("a call waited %s for the high-water mark to be flushed", span_text(took_ms)),
+       errdetail("Normally, only the first call after an idle time waits, because the high-water "
+                 "mark is written %lld ms (\"snowflake.reserve\") ahead of the ids.",
+                 static_cast<long long>(reserve_ticks * layout.tick_ms)),
+       errhint("Check the disk that stores pg_wal, or raise \"snowflake.reserve\"."),
+       hide_caller()));
 }
 
 void log_end_is_near() {
