@@ -126,7 +126,7 @@ sub says_on_create
 }
 my $sealed = qr/NOTICE:  ids of this database permanently have layout 41\/5\+8\/10, tick 1 ms, epoch 2025-01-01 00:00:00.000 UTC
 DETAIL:  The ids run out at 2059-11-04 .* Region of this server: 0 of 32. Owned shards: all of 256.
-HINT:  To choose another layout, drop the extension before the first id, set "snowflake.layout" in the session/;
+HINT:  To choose another layout, drop the extension before the first id is minted, set "snowflake.layout" in the session,/;
 my $others = qr/WARNING:  another server may mint the same ids/;
 my $alone = says_on_create('');
 like($alone, $sealed, 'CREATE EXTENSION reports the layout that it seals');

@@ -150,10 +150,11 @@ void error_prefix(std::string_view prefix, size_t longest) {
 }
 
 void error_other_prefix(const Form& form, std::string_view text, std::string_view prefix) {
-  ereport(ERROR, (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-                  errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
-                  errdetail("The text was made with another prefix, or with none."),
-                  errhint("Pass a result of %s with this prefix.", form.maker)));
+  ereport(ERROR,
+          (errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+           errmsg("\"%s\" does not begin with \"%s\"", shown(text), shown(prefix)),
+           errdetail("The text was made with another prefix, or with none."),
+           errhint("Pass a result of %s with the prefix \"%s\".", form.maker, shown(prefix))));
 }
 
 void error_written(const Form& form, NumeralError error, size_t at, std::string_view text) {

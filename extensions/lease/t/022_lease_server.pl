@@ -65,7 +65,7 @@ command_fails_like([ 'psql', '-Xq', '-d', $lease_server->connstr('plain'), '-f',
 
 # create_fleet() can replace a fleet and its bit layout of ids, unless a server may have minted an id.
 my $wrong = $lease_server->ask(call => 'acquire', server => 'alpha', incarnation => 1, seal => $Snowflake::LeaseServer::seal + 4);
-like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different layouts/, 'the layout of the first server is that of the fleet');
+like($lease_server->ask(call => 'acquire', server => 'beta', incarnation => 2)->{error}, qr/the server and the fleet have different id layouts/, 'the layout of the first server is that of the fleet');
 like(($lease_server->psql('postgres', 'SELECT snowflake_fleet.create_fleet()'))[2], qr/the fleet has granted leases and cannot be replaced/, 'create_fleet() fails while a server has a lease');
 $lease_server->ask(call => 'give_back', server => 'alpha', incarnation => 1, $lease_server->known($wrong), seal => $Snowflake::LeaseServer::seal + 4, grant => $wrong->{grant_number});
 # Each call of create_fleet() stores a new number, with which servers detect a lease server that is restored from an

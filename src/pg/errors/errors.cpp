@@ -134,8 +134,7 @@ void error_not_a_seal(int64_t presented) {
        errmsg("%lld does not encode an id layout", static_cast<long long>(presented)),
        errdetail(
            "Rows of snowflake.dumped_seal contain the id layout of a dumped database as a number."),
-       errhint(
-           "Copy the row of snowflake.dumped_seal from the dump.")));
+       errhint("Copy the row of snowflake.dumped_seal from the dump.")));
 }
 
 void error_seal_row_stays() {
@@ -180,12 +179,13 @@ void notice_sealed(int32_t own_region, const ShardSet& shards) {
   const char* end = kept_time_text(layout.ms_of_tick(layout.last_minted_tick() + 1));
   const char* region = own_region < 0 ? psprintf("leased, of %u", layout.regions())
                                       : psprintf("%d of %u", own_region, layout.regions());
-  ereport(NOTICE,
-          (errmsg("ids of this database permanently have layout %s", layout_text(layout)),
-           errdetail("The ids run out at %s. Region of this server: %s. Owned shards: %s of %u.",
-                     end, region, shards_text(shards), layout.shards()),
-           errhint("To choose another layout, drop the extension before the first id, set "
-                   "\"snowflake.layout\" in the session and create the extension again.")));
+  ereport(
+      NOTICE,
+      (errmsg("ids of this database permanently have layout %s", layout_text(layout)),
+       errdetail("The ids run out at %s. Region of this server: %s. Owned shards: %s of %u.", end,
+                 region, shards_text(shards), layout.shards()),
+       errhint("To choose another layout, drop the extension before the first id is minted, set "
+               "\"snowflake.layout\" in the session, and create the extension again.")));
 }
 
 void notice_seal_adopted(int64_t before) {

@@ -52,8 +52,8 @@ void error_set_id_arguments(int count) {
        errdetail(
            "CREATE TRIGGER passes %d arguments. The first argument of set_id() names the column "
            "that decides the shard. The second argument names the id column, by default \"id\". "
-           "If the first column does not contain ids, add the argument 'hash', and a number of "
-           "shards if needed.",
+           "If the first column does not contain ids, add the argument 'hash'. A number of shards "
+           "may follow.",
            count),
        errhint("Write the arguments in CREATE TRIGGER as in snowflake.set_id('user_id').")));
 }
@@ -186,7 +186,7 @@ void error_statement_leads_out(const char* name) {
 
 void error_statement_temporary(const char* name) {
   ereport(ERROR, (errcode(ERRCODE_INVALID_TABLE_DEFINITION),
-                  errmsg("alter_shards() does not create the temporary relation \"%s\"", name),
+                  errmsg("alter_shards() cannot create the temporary relation \"%s\"", name),
                   errdetail("Temporary relations are not in the schema of a shard."),
                   errhint("Leave out TEMPORARY.")));
 }

@@ -120,7 +120,7 @@ BEGIN
     PERFORM snowflake_fleet.sign_rows();
   ELSIF own.seal <> seal THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-      MESSAGE = 'the server and the fleet have different layouts',
+      MESSAGE = 'the server and the fleet have different id layouts',
       DETAIL = format('The fleet has layout %s. The server has layout %s.', snowflake_fleet.layout_text(own.seal),
                       snowflake_fleet.layout_text(seal)),
       HINT = 'Correct "snowflake.layout", "snowflake.tick" and "snowflake.epoch" of the server.';

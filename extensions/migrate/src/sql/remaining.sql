@@ -116,7 +116,7 @@ BEGIN
   IF lines <> '{}' THEN
     RAISE NOTICE USING MESSAGE = 'the application must change the objects that adopt() cannot change',
       DETAIL = array_to_string(lines, E'\n'),
-      HINT = 'Check each of these objects, and the models of the application, before the first new id.';
+      HINT = 'Check these objects, and the ORM models of the application, before the first new id is minted.';
   END IF;
 END
 $$;

@@ -216,13 +216,14 @@ BEGIN
   IF refused IN ('password', 'sslpassword') THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string in the shard map must not contain a password',
-      DETAIL = 'Every role that may connect may read the map.',
+      DETAIL = 'Every role that may connect to the database may read the shard map.',
       HINT = 'Remove the password, and put it into a passfile on the machine that connects.';
   ELSIF refused IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'a connection string in the shard map contains an unknown option',
       DETAIL = format('The option is "%s". '
-                      'Every role that may connect may read the map, so the map must not contain a secret.',
+                      'Every role that may connect to the database may read the shard map, '
+                      'so the map must not contain a secret.',
                       left(refused, 30)),
       HINT = 'Remove the option, or set the option on the machine that connects.';
   END IF;

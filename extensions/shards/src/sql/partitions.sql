@@ -132,7 +132,8 @@ BEGIN
     AND (seconds < 60 OR 86400 % seconds <> 0 OR seconds % 60 <> 0) THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = format('step "%s" or number of steps %s is invalid', step, ahead),
-      DETAIL = 'The step must be 1, 2, 3, 4 or 6 months, whole years, 7 days, 1 day, or minutes that divide a day. '
+      DETAIL = 'The step must be 1, 2, 3, 4 or 6 months, whole years, 7 days, 1 day, '
+               'or a number of minutes that divides a day evenly. '
                '"ahead" must be 0 to 1000.',
       HINT = 'Pass a step such as ''1 month'', ''7 days'' or ''6 hours'', and up to 1000 steps.';
   END IF;
