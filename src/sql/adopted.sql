@@ -2,7 +2,8 @@
 -- belongs to the extension snowflake, because the extension snowflake_migrate may be dropped. If an upgrade of the
 -- application replaces a default that mints, the view snowflake.health shows the column.
 
--- The table snowflake.adopted stores names instead of oids, because a dump can be restored without some of the tables.
+-- The column `relation` has the type text, not regclass. A regclass value that names a table which was not restored
+-- would be an error during the restore.
 CREATE TABLE snowflake.adopted (
   relation text NOT NULL,      -- the table's name with its schema, quoted if necessary
   attribute name NOT NULL,

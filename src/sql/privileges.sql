@@ -56,8 +56,8 @@ GRANT EXECUTE ON FUNCTION snowflake.lease() TO pg_monitor;
 -- lower the high-water mark.
 GRANT UPDATE ON SEQUENCE snowflake.high_water TO pg_database_owner;
 GRANT EXECUTE ON FUNCTION snowflake.observe(bigint) TO pg_database_owner;
--- Only the owner of the database may reserve a region and a shard for old rows. The function backfill() refuses a
--- region and shard that are reserved for another column. To restore a dump, the owner inserts rows into the tables
--- snowflake.backfills, snowflake.adopted and snowflake.late_ids.
+-- Only the owner of the database may reserve a region and a shard for the ids that backfill() and late_id() mint. The
+-- function backfill() refuses a region and shard that are reserved for another column. To restore a dump, the owner
+-- inserts rows into the tables snowflake.backfills, snowflake.adopted and snowflake.late_ids.
 GRANT INSERT, UPDATE, DELETE ON snowflake.backfills, snowflake.adopted TO pg_database_owner;
 GRANT INSERT ON snowflake.late_ids TO pg_database_owner;

@@ -123,10 +123,10 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 
 -- A dump contains the high-water mark as the value of a sequence. A dump contains the layout as a row of the table
 -- dumped_seal. Every role may insert into the table dumped_seal. If the database has not yet minted or decoded an id,
--- it adopts the layout of a restored row. If the database has already minted or decoded an id, a restored row with
--- another layout disables minting. The trigger of dumped_seal also fires for replicated rows, whatever
--- session_replication_role is. The option --disable-triggers of pg_restore disables the trigger of dumped_seal, but not
--- the CHECK constraint.
+-- it adopts the layout of the dumped_seal row that a restore inserts. If the database has already minted or decoded an
+-- id, restoring a dumped_seal row with another layout disables minting. The trigger of dumped_seal also fires for
+-- replicated rows, whatever session_replication_role is. The option --disable-triggers of pg_restore disables the
+-- trigger of dumped_seal, but not the CHECK constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'
   LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -156,8 +156,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.high_water', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake.dumped_seal', '');
 
 -- If a row of backfills or late_ids were deleted, ids that old rows already have could be given again. The trigger
--- keep_origin refuses the deletion to the owner of the database and to members of pg_write_all_data. Only the role that
--- owns the tables can delete rows of backfills and late_ids.
+-- keep_origin raises an error if the owner of the database or a member of pg_write_all_data deletes a row of backfills
+-- or late_ids. Only the role that owns the tables can delete rows of backfills and late_ids.
 CREATE FUNCTION snowflake.keep_origin() RETURNS trigger
   LANGUAGE plpgsql PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

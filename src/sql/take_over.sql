@@ -1,10 +1,9 @@
 -- Replaces existing SQL functions that mint ids in the database with the functions of the extension. The SQL functions
 -- were created by the script of generator_sql(), a function of the extension snowflake_migrate. The schemas "snowflake"
--- and "snowflake_sql" belong to the role that ran the script of generator_sql(). The functions that the script of
--- generator_sql() created become members of the extension, and later parts of the install script replace the functions.
+-- and "snowflake_sql" belong to the role that ran the script of generator_sql(). The existing SQL functions become
+-- members of the extension, so that CREATE OR REPLACE FUNCTION in the install script can replace the functions.
 -- Defaults, indexes and views that use the functions stay valid. Until the transaction of CREATE EXTENSION ends, no
--- session can mint, because the sequences of both schemas are locked. The file taken_over.sql contains the last steps
--- of the takeover.
+-- session can mint, because the sequences of the schemas "snowflake" and "snowflake_sql" are locked.
 --
 -- The functions move into a new schema, on which the former owner of the functions has no privileges. In the old
 -- schema, the former owner could have created functions that the extension would call with the caller's rights.
@@ -38,9 +37,9 @@ BEGIN
   END LOOP;
   ALTER SEQUENCE snowflake_taken.high_water SET SCHEMA snowflake_sql;
   ALTER TABLE snowflake_taken.dumped_seal SET SCHEMA snowflake_sql;
-  -- The table dumped_seal still belongs to the role that ran the script of generator_sql(). The query in taken_over.sql
-  -- that reads dumped_seal runs as the owner of the table. A superuser must not read dumped_seal, because indexes and
-  -- statistics of the table can call functions of its owner.
+  -- The table dumped_seal still belongs to the role that ran the script of generator_sql(). The script taken_over.sql
+  -- reads the table dumped_seal (id layout) with the rights of the table's owner. A superuser must not read
+  -- dumped_seal, because indexes and statistics of the table can call functions of its owner.
   EXECUTE format('GRANT USAGE ON SCHEMA snowflake_sql TO %s',
                  (SELECT relowner::regrole FROM pg_class WHERE oid = 'snowflake_sql.dumped_seal'::regclass));
   DROP VIEW snowflake_taken.health, snowflake_taken.layout;

@@ -1,5 +1,6 @@
 
--- The base62 text of an id depends only on the number. The UUID of an id depends on the number and the layout.
+-- The base62 text of an id depends only on the id's value (bigint). The UUID of an id depends on the id's value
+-- (bigint) and on the id layout.
 
 CREATE FUNCTION snowflake.to_base62(id bigint) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_to_base62'
