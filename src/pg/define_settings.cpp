@@ -105,9 +105,9 @@ void assign_sequence_spread(int value, void*) {
 }
 
 // If a configured value is invalid when a setting is defined, PostgreSQL only warns and uses the
-// default. If a server used the default layout or owned_shards instead of the configured value, it
-// could mint duplicate ids. The function define_strictly() assigns a configured value again at
-// level ERROR, so that an invalid value stops the server start.
+// default. With the default of "snowflake.layout" or "snowflake.owned_shards" instead of the
+// configured value, a server could mint duplicate ids. The function define_strictly() assigns a
+// configured value again at level ERROR, so that an invalid value stops the server start.
 template <class Define>
 void define_strictly(const char* name, Define define) {
   if (!process_shared_preload_libraries_in_progress) {
@@ -168,7 +168,7 @@ void define_enum(const char* name, const char* summary, const char* more, int* v
   });
 }
 
-// Sessions use the layout of the settings until they have read the stored layout (seal) of their
+// Sets the id layout that a session uses until it has read the stored layout (seal) of its
 // database. If the library is not preloaded, only CREATE EXTENSION checks the layout settings.
 void fix_layout() {
   if (!process_shared_preload_libraries_in_progress) {

@@ -42,8 +42,8 @@ void record_step_back(ClockWatch& watch, int64_t step_us) {
 void record_step_ahead(ClockWatch& watch, int64_t step_us) {
   const uint64_t before = watch.forward_steps.fetch_add(1, std::memory_order_relaxed);
   raise_to(watch.largest_forward_us, step_us);
-  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. A step ahead that
-  // only corrects an earlier step back is not logged.
+  // A step ahead by more than "snowflake.max_forward_jump" is logged as a jump. If the clock was
+  // set back and is later set ahead to the correct time, the step ahead is not logged.
   if (step_us <= int64_t{max_lead_ms} * 1000 || clock_jumped_ahead() || clock_drift_us() < kNoiseUs)
     return;
   if (watch.stepped_ahead.due()) log_stepped_ahead(step_us / 1000, before + 1);
@@ -93,9 +93,8 @@ void start_clock_watch(ClockWatch& watch) {
 void check_clock() {
   ClockWatch& watch = shared_state->clock;
   // If several sessions detect a step of the clock, only one session counts the step and moves
-  // `last_offset_us`. A session must read `last_offset_us` before the clock. If a session read the
-  // clock before `last_offset_us`, the session could store an old offset, and a step would be
-  // counted twice.
+  // `last_offset_us`. A session must read `last_offset_us` first and the clock second. In the
+  // opposite order, two sessions could count the same step of the clock.
   int64_t last = watch.last_offset_us.load(std::memory_order_acquire);
   const int64_t offset = clock_offset_us();
   if (std::abs(offset - last) >= kNoiseUs &&

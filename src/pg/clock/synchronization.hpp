@@ -6,8 +6,8 @@ namespace snowflake::pg {
 
 // Returns whether minting must wait or fail because the clock is not synchronized. If
 // "snowflake.unsynchronized" is wait_at_start, minting waits until the clock was synchronized once
-// in this server run. If "snowflake.unsynchronized" is refuse, no id is minted while the clock is
-// not synchronized.
+// in this server run. With the value refuse of "snowflake.unsynchronized", no id is minted while
+// the clock is not synchronized.
 bool lacks_synchronization();
 
 // If "snowflake.unsynchronized" is wait_at_start, each call of wait_for_synchronization() sleeps

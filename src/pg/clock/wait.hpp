@@ -15,8 +15,8 @@ namespace snowflake::pg {
 void wait_for_clock(uint32_t shard, Shard& counter, uint64_t position, uint64_t lead,
                     WaitBudget& budget);
 
-// Waits while `position` is more than `lead` ticks (time units) ahead of the clock. Each id from
-// `position` on is greater than `id`, which another server has minted.
+// Waits while `position` is more than `lead` ticks (time units) ahead of the clock. The argument
+// `position` (time and sequence number) is the first position whose ids are greater than `id`.
 void wait_for_id(int64_t id, uint64_t position, uint64_t lead, WaitBudget& budget);
 
 void wait_for_mark(int64_t mark_ms, WaitBudget& budget);

@@ -62,8 +62,9 @@ SettledAnswer settled() {
   if (RecoveryInProgress()) return no_answer(HeldBy::standby);
   if (IsolationUsesXactSnapshot()) return no_answer(HeldBy::one_snapshot);
 
-  // Shared state with another layout belongs to a dropped extension, or to a new extension that the
-  // session has not looked up yet.
+  // If the id layout in shared memory differs from the session's layout, settled() ignores the
+  // shared state. The state belongs to a dropped extension, or to a new extension that the session
+  // has not looked up yet.
   DatabaseState* const found = find_database_state();
   DatabaseState* const state = found == nullptr || !is_of_session_layout(*found) ? nullptr : found;
   const uint64_t target = target_tick(state);

@@ -1,7 +1,7 @@
 // Finds the settled id of the current database, below which no new row can appear, and the
 // transaction that prevents a greater settled id.
 //
-// The function settled() raises the shard counters to the time of the clock, but at most to the
+// The function settled() raises the next id of each shard to the current time, but at most to the
 // durable high-water mark. After a crash, ids begin at the high-water mark, so no new row can
 // appear below a settled id, even if the clock is wrong. In a database that does not mint,
 // settled() returns the first id at the high-water mark. All existing ids are below the high-water

@@ -32,7 +32,8 @@ class Episode {
  public:
   bool ongoing() const { return since_us_.load(std::memory_order_relaxed) != 0; }
 
-  // begin() returns true in only one session, which must log the beginning of the episode.
+  // If begin() returns true, the session must log the beginning of the episode (lasting fault).
+  // Only one session receives true.
   bool begin() {
     if (ongoing() || !limit_.due()) return false;
     int64_t none = 0;

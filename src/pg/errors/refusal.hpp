@@ -12,7 +12,7 @@ struct RefusalText {
   Cause cause;
   int sqlstate;
   const char* message;  // %s is replaced by `subject`
-  const char* reason;   // shown by the view `health`, or null if only one call is refused
+  const char* reason;   // text in the view `health`; null if the error affects only one call
   const char* hint;
 };
 
@@ -22,9 +22,9 @@ const RefusalText& text_of(Blocker blocker);
 // begin.
 void install_refusal_counter(void (*counter)(Blocker));
 
-// Counts the refused call, and raises the error with the texts of `blocker`. The argument `subject`
-// replaces %s in the message, and is null if the message has no %s. `detail` contains the measured
-// values.
+// Raises the error that RefusalText defines for `blocker`, and increments the counter of refused
+// calls. The argument `subject` replaces %s in the message, and is null if the message has no %s.
+// `detail` contains the measured values.
 [[noreturn]] void refuse(Blocker blocker, const char* subject, const char* detail);
 // This overload of refuse() takes a hint that contains measured values, instead of the fixed hint
 // in RefusalText.

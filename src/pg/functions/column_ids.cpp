@@ -193,8 +193,9 @@ void query_owner(Relation relation, const char* column, bool ends, Visit visit, 
                       name, name, table)
            : psprintf("SELECT %s::bigint FROM ONLY %s", name, table);
   const Before before = act_as(relation->rd_rel->relowner, "pg_catalog, pg_temp");
-  // With constraint_exclusion, the planner simplifies CHECK constraints. If a view reads a
-  // partitioned table of another owner, the planner could call functions of that owner.
+  // With constraint_exclusion, the planner evaluates CHECK constraints of partitions, which can
+  // call functions of the table's owner. If `relation` is a view, its owner and the table's owner
+  // can differ.
   set_config_option("constraint_exclusion", "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                     true, 0, false);
   SPI_connect();

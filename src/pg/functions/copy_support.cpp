@@ -14,16 +14,15 @@
 //  - The field `root` (PlannerInfo) of the planner's support request is null. PostgreSQL sets
 //    `root` when it plans a query, but not when it prepares a column default.
 //
-//  - COPY has created the current memory context. The function BeginCopyTo() of COPY TO also
-//    creates a memory context named COPY, but only plans a query, so `root` is not null.
-//    Expressions of ADD COLUMN, triggers, CHECK constraints, indexes, partitions, EXECUTE, CALL and
-//    logical apply workers are not prepared in a memory context named COPY.
+//  - COPY has created the current memory context. COPY TO creates a memory context of the same
+//    name, but `root` is not null, because COPY TO plans a query. Other commands and logical apply
+//    workers prepare their expressions in memory contexts with other names.
 //
 //  - next_id_for_copy() has an argument of type internal, so SQL statements cannot call it.
 //
 // next_id_support() stores no state in the session, so an error of COPY cannot affect later
-// commands. COPY FROM, file_fdw and the initial copy of logical replication call next_id_for_copy()
-// instead of next_id(), because all three call BeginCopyFrom().
+// commands. COPY FROM, file_fdw and the initial copy of logical replication all prepare column
+// defaults in BeginCopyFrom(), so all three use next_id_for_copy().
 //
 // The planner inlines SQL functions whose arguments are neither volatile nor expensive. If the
 // planner inlined f(next_id_for_copy()) and f used its argument twice, each use would mint another
@@ -64,9 +63,8 @@ Oid replacement_of(Oid function) {
   return replacement;
 }
 
-// Returns whether two functions declared in SQL run the same C function without a wrapper. If a
-// function has a SET clause or is SECURITY DEFINER, PostgreSQL calls the function through a
-// wrapper.
+// Returns whether two SQL functions directly call the same C function. PostgreSQL calls a function
+// with a SET clause or SECURITY DEFINER indirectly, through fmgr_security_definer().
 bool run_the_same(Oid original, Oid replacement) {
   FmgrInfo one;
   FmgrInfo other;

@@ -1,7 +1,7 @@
-// next_id_in() mints an id of any shard of a range. A session mints in one shard while the shard is
-// not ahead of the clock, so that rows of the session are close together. If the shard of the
-// session is ahead of the clock, the session uses the next shard instead of waiting. The function
-// next_ids_in() mints a batch in equal parts from all owned shards of a range.
+// next_id_in() mints an id of any shard of a range. A session stays in one shard, so that rows of
+// the session are close together. If the next id of the session's shard would be later than the
+// clock, the session uses the next shard instead of waiting. The function next_ids_in() mints a
+// batch in equal parts from all owned shards of a range.
 
 #include <algorithm>
 #include <cstring>
@@ -110,8 +110,9 @@ uint32_t count_owned(const Range& range) {
   return owned;
 }
 
-// Fills `out` with one batch of ids for each shard of the range that this server owns. A small
-// batch of next_ids_in() begins after the last used shard, so that all shards of the range get ids.
+// Mints one batch of ids in each shard that this server owns within the range, and writes the ids
+// to `out`. A small batch of next_ids_in() begins after the last used shard, so that all shards of
+// the range get ids.
 void fill_parts(const Range& range, uint32_t owned, uint32_t count, Datum* out) {
   static_assert(sizeof(Datum) == sizeof(int64_t));
   uint32_t shard = range.contains(last_used) ? range.next(last_used) : start_of(range);

@@ -4,8 +4,9 @@
 
 namespace snowflake::pg {
 
-// Contains the role and settings from before the call of act_as(), which act_as_before() restores.
-// After an error in the statement, PostgreSQL restores the role and the settings.
+// Contains the role and settings that the session had before act_as(). The function act_as_before()
+// restores the role and settings. After an error in the statement, PostgreSQL restores the role and
+// the settings.
 struct Before {
   Oid user;
   int context;

@@ -26,8 +26,9 @@ const char* text_of(HeldBy held_by) {
   return nullptr;
 }
 
-// If another transaction has locked the stored layout (seal), ask() returns HeldBy::mark, because
-// the transaction has locked the high-water mark too.
+// A command that locks the stored id layout (seal), such as DROP EXTENSION, also locks the
+// high-water mark. If the stored layout is locked, ask() returns HeldBy::mark ("the high-water mark
+// is locked").
 SettledAnswer ask() {
   return try_require_seal() ? settled() : no_answer(HeldBy::mark);
 }

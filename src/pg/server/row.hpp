@@ -1,5 +1,6 @@
 // Builds rows of views. Each value of the row is passed with its column name, in the order of the
-// function's OUT parameters. A column name that differs from the SQL declaration raises an error.
+// function's OUT parameters. If a column name differs from the name of the OUT parameter, row_of()
+// and put_row() raise an error.
 #pragma once
 
 #include <initializer_list>

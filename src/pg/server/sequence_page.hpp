@@ -21,7 +21,7 @@ namespace snowflake::pg {
 // (*witness*) in the same tuple. A role with UPDATE on the sequence, such as pg_write_all_data, can
 // lower the value with setval(). The commands setval() and ALTER SEQUENCE can change the sequence's
 // value, but not the second copy of the high-water mark. The function mark() returns the greater of
-// the value and the second copy, so setval() cannot lower the high-water mark.
+// the two copies of the high-water mark, so setval() cannot lower the high-water mark.
 struct SequencePage {
   Buffer buffer;
 

@@ -7,8 +7,8 @@
 namespace snowflake::pg {
 
 // Returns the start time of the session, or 0 in a parallel worker. A database uses the region and
-// shards of the session that started last, so a start time of 0 never replaces those of a session.
-// A parallel worker has the settings of its leader, which may be out of date.
+// shards of the session that started last. A parallel worker returns 0, because it has the settings
+// of its leader, which may be out of date.
 SessionStart session_start();
 
 }  // namespace snowflake::pg

@@ -6,8 +6,8 @@
 
 namespace snowflake::pg {
 
-// The start of the year 2000, from which the type timestamptz counts microseconds, in milliseconds
-// since 1970.
+// The number of milliseconds from 1970 to 2000. The type timestamptz counts microseconds from the
+// start of the year 2000.
 inline constexpr int64_t kPostgresEpochMs = 946684800000;
 constexpr int64_t timestamp_of_ms(int64_t unix_ms) {
   return (unix_ms - kPostgresEpochMs) * 1000;

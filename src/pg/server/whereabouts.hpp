@@ -7,13 +7,13 @@
 //  - The disk is identified by the WWID or serial number of the data directory's block device, or
 //    by the UUID of a logical volume. Device numbers and names are not used, because they may
 //    change with each boot. The UUID of a file system is not used, because the UUID is copied with
-//    the file system. The file systems btrfs and ZFS have no single device, but each of their
-//    snapshots and clones has its own identity.
+//    the file system. On btrfs and ZFS, the disk is identified by `f_fsid` of statfs(). Each
+//    snapshot or clone of a btrfs or ZFS file system has a different `f_fsid`.
 //
-//  - The files of the data directory are identified by the inode and birth time of one file,
-//    global/pg_control. The server overwrites pg_control in place, and each copy or restore creates
-//    a new file. If the data directory is renamed or gets another owner, the inode and the birth
-//    time stay the same.
+//  - The data directory is identified by the inode and birth time of its file global/pg_control,
+//    which differ in each copy of the directory. The server overwrites pg_control in place, and
+//    each copy or restore creates a new file. If the data directory is renamed or gets another
+//    owner, the inode and the birth time stay the same.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"
