@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compares PostgreSQL's own uuidv7() with next_id() and nextval(). bench/parts/pg18.sh runs this script in a minimal
-# Debian, whose root is a directory. PG_CONFIG is the path of the program pg_config of PostgreSQL 18. WORK is the
-# directory that contains the sources and the new directory results/. ROWS is the number of rows of each bulk INSERT.
-# Each measured query has CALLS rows or a fifth of CALLS, and makes ten calls for each row. RUNS is the number of
-# measurements of calls, and LOADS is the number of measurements of bulk INSERTs.
+# Compares PostgreSQL's own uuidv7() with next_id() and nextval(). bench/parts/pg18.sh runs this script in a chroot with
+# a minimal Debian system. PG_CONFIG is the path of the program pg_config of PostgreSQL 18. WORK is the directory that
+# contains the sources and the new directory results/. ROWS is the number of rows of each bulk INSERT. Queries of UUIDs
+# have CALLS / 5 rows, and other queries of calls have CALLS rows. A query makes ten calls for each row. RUNS is the
+# number of measurements of calls, and LOADS is the number of measurements of bulk INSERTs.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
 . "$source_dir/bench/server.sh"

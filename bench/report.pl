@@ -210,9 +210,9 @@ my @random = ('UUID v7', 'ULID', 'ULID, text', 'KSUID', 'KSUID, text', 'NanoID')
 my @callers = subjects('call', 'ns', 'C: counter', 'C: clock', 'C: clock and swap', 'next_id', 'next_id, default_shard',
   'next_id, 8 shards in turn', 'nextval cache 100', 'nextval cache 1', @random, 'Instagram, one expression', 'UUID v4', 'SQL engine', 'Instagram, as pasted');
 
-# calls METRIC, FLOOR, SUBJECT...: returns one table row for each measured function SUBJECT. METRIC is the name of the
-# measured cost of a call, such as 'ns'. Each row contains the cost of SUBJECT, and the cost of SUBJECT divided by the
-# cost of the function FLOOR.
+# calls METRIC, FLOOR, SUBJECT...: returns a table row with the cost of a call for each measured function SUBJECT.
+# METRIC is the name of the cost, such as 'ns'. The row also shows the ratio of the cost of SUBJECT to the cost of the
+# function FLOOR (the baseline).
 sub calls {
   my ($metric, $floor, @subjects) = @_;
   return map { [$_, spread($samples->of('call', $_, $metric)), spread($samples->ratio('call', [$_, $metric], [$floor, $metric]))] }
@@ -255,9 +255,9 @@ $text{core} = table(['', 'CPU ns an item', 'of `bare_id`', 'items a second, all 
     subjects('core', 'items/s', 'clock_read_kernel', 'clock_read', 'swap_own/threads:1', 'bare_id_own/threads:1', 'kernel_id_own/threads:1',
       'id_own/threads:1', 'batch_own/1000', 'batch_own/1000000', 'batch_own/1000/threads:2', 'batch_shared/1000/threads:2', 'decode'));
 
-# millions PART, METRIC, [NAME, SUBJECT]...: returns a table with one row for each NAME, and one column for each number
-# of threads or clients. The row NAME contains, in millions, the rates METRIC (such as 'items/s') that the part PART of
-# the benchmark measured for SUBJECT. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
+# millions PART, METRIC, [NAME, SUBJECT]...: returns a table of rates in millions, with a row for each NAME and a column
+# for each number of threads or clients. The benchmark's part PART (such as 'core') measured the rate METRIC (such as
+# 'items/s') of SUBJECT. The letter N in METRIC and SUBJECT stands for the number of threads or clients.
 sub millions {
   my ($part, $metric, @names) = @_;
   my @counts = grep { my $n = $_; grep { $samples->of($part, $_->[1] =~ s/\bN\b/$n/r, $metric =~ s/\bN\b/$n/r) } @names } map { 2**$_ } 0 .. 6;

@@ -130,8 +130,8 @@ template <class Clock, bool own>
   Shard& counter = counter_of(state, own);
   Clock clock;
   Layout layout = kLayout;
-  // Prevents the compiler from using the constant kLayout, because the server knows its id layout
-  // only at run time.
+  // The compiler must not use the constant kLayout, because a server reads its id layout at run
+  // time.
   benchmark::DoNotOptimize(layout);
   const Meter meter;
   for (auto _ : state) {

@@ -1,4 +1,4 @@
-// Reads and writes ids with the headers of the core library. For another layout, change the
+// Uses the headers of the core library to read and write ids. For another layout, change the
 // arguments of parse_layout().
 #pragma once
 
