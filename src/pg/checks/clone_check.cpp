@@ -47,8 +47,8 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // Other sessions read the flag `cloned` before they mint. The caller attach() raises an error for
-  // a clone and does not reach record_clone(), so remember_fingerprint() sets the flag `cloned`.
+  // Other sessions read the flag `cloned` before they mint. The function remember_fingerprint()
+  // sets the flag, because attach() raises an error for a clone before it calls record_clone().
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

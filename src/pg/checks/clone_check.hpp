@@ -3,10 +3,10 @@
 // disk and files of the server that last minted in the database. A clone and its original would
 // mint the same ids, and the original cannot detect the clone.
 //
-// If the region is static and the origin fingerprint in a database differs from the server, only
-// accept_clone() changes the fingerprint. On a server that leases its region, the first id changes
-// the fingerprint, because two servers never lease the same region at the same time. A dump does
-// not contain the origin fingerprint of the database.
+// If a server does not lease its region, only accept_clone() replaces the stored fingerprint of
+// another server. On a server that leases its region, the first id replaces the stored fingerprint.
+// Clones that lease their regions mint different ids, because two servers never lease the same
+// region at the same time. A dump does not contain the origin fingerprint of the database.
 #pragma once
 
 #include "core/origin_fingerprint.hpp"

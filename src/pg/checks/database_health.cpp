@@ -116,9 +116,9 @@ DatabaseHealth database_health() {
       is_on_for_all("snowflake.commit_wait", PGC_S_DATABASE_USER) && !clock_bounds().synchronized;
   facts.flush_stalled = is_flush_stalled(state);
   facts.no_slot = !has_or_may_take_state();
-  // The call of highest_ms() must follow the read of the stored high-water mark. Otherwise, a mark
-  // that another session writes between read and call would look like a mark of an earlier server
-  // run.
+  // The call of highest_ms() must follow the read of the stored high-water mark. If highest_ms()
+  // were called first, a high-water mark that another session writes afterwards would look like a
+  // mark of an earlier server run.
   if (const DatabaseState* const now = find_database_state())
     facts.highest_mark_ms = now->limits.highest_ms();
   if (!facts.mark_known) facts.mark_ms = facts.highest_mark_ms;

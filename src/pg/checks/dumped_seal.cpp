@@ -4,9 +4,9 @@
 // the layouts too, because pg_restore --disable-triggers disables the trigger.
 //
 // If no id of the database was minted or decoded before, the database takes over the layout of the
-// dump. If ids were minted or decoded before a dump with another layout is restored, every function
-// raises an error. Rows of a dump with another layout may already have been decoded with the wrong
-// layout.
+// dump. If the database has already minted or decoded ids, restoring a dump with a different layout
+// makes every function raise an error. Functions may already have decoded ids of the dump with the
+// layout of the database.
 
 #include "core/seal.hpp"
 #include "pg/errors/errors.hpp"
@@ -122,7 +122,8 @@ bool compare(const StateSequences& sequences, int64_t presented, Relation table)
   if (presented == sealed) return false;
   if (check(layout_of(presented)) != LayoutError::none) error_not_a_seal(presented);
   if (!may_have_restored()) error_may_not_present();
-  // Any role may call present_seal() or is_seal() outside of a restore.
+  // The functions present_seal() and is_seal() can also run outside of pg_restore, for example in a
+  // read-only transaction.
   if (XactReadOnly || IsInParallelMode()) error_seal_not_recorded();
   if (table != nullptr && adopt(sequences, table, presented)) return true;
   record_contradiction(sequences.seal, presented);
@@ -156,8 +157,8 @@ SF_SQL_FUNCTION(present_seal) {
   if (is_null) return Datum{0};
 
   const StateSequences sequences = current_state_sequences();
-  // The trigger stores the inserted row only if the database adopts the layout of the row, or if
-  // the table snowflake.dumped_seal is empty.
+  // The inserted row is stored only if compare() has adopted its id layout, or if the table
+  // snowflake.dumped_seal is empty.
   if (compare(sequences, presented, trigger->tg_relation) ||
       (RelationGetRelid(trigger->tg_relation) == sequences.dumped_seal &&
        !has_rows(trigger->tg_relation)))

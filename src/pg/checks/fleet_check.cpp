@@ -34,9 +34,8 @@ bool remember_fleet(const StateSequences& sequences, int64_t* remembered) {
       lsn = page.write(relation, *remembered);
     }
     page.close();
-    // The number of the fleet (group of servers) is flushed to disk before the first id is
-    // returned. Every copy of the data directory that is made after the first id contains the
-    // number of the fleet.
+    // The identifier of the fleet is flushed to disk before the first id is returned, so that later
+    // copies of the data directory contain it.
     XLogFlush(lsn);
   }
   relation_close(relation, mode);

@@ -21,8 +21,8 @@ Blocker blocker_here(Relation mark) {
   if (const Blocker blocker = blocker_for_all(mark); blocker != Blocker::none) return blocker;
   // A rollback, also to a savepoint, restores the old storage of the sequence snowflake.high_water.
   if (storage_is_uncommitted(mark)) return Blocker::mark_uncommitted;
-  // If this transaction has dropped and created the extension again, new ids can be above the old
-  // high-water mark. A rollback would restore the old high-water mark.
+  // A transaction that drops and creates the extension could mint ids above the old high-water
+  // mark, which a rollback would restore.
   if (is_created_here(mark) && dropped_in_this_transaction()) return Blocker::extension_recreated;
   return Blocker::none;
 }

@@ -72,9 +72,9 @@ int64_t highest_region() {
 }
 
 // Returns an ALTER DATABASE statement for two databases that mint the same ids, so that they mint
-// different ids afterwards. The statement always changes the database with the greater OID, so that
-// the view `health` shows the same statement in both databases. The ALTER DATABASE statement
-// contains a region that no database of this server uses.
+// different ids afterwards. The ALTER DATABASE statement is always for the database with the
+// greater OID, so that the view `health` shows one statement in both databases. The ALTER DATABASE
+// statement contains a region that no database of this server uses.
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

@@ -19,8 +19,8 @@ struct SameIds {
 // `state`.
 SameIds find_same_ids(const DatabaseState& state);
 
-// Searches for two databases of this server that mint the same ids, and writes their names to the
-// server log. The function check_same_ids() searches at most once in a few seconds.
+// Searches at most once in a few seconds for two databases of this server that mint the same ids.
+// Writes the names of both databases to the server log.
 void check_same_ids(DatabaseState& state);
 
 }  // namespace snowflake::pg

@@ -16,8 +16,9 @@ namespace {
 
 constexpr int64_t kRecheckUs = 1'000'000;
 
-// Reads a sequence, and returns false if DROP EXTENSION has removed the sequence. Callers pass
-// `of_local` only for the sequence snowflake.seal_local.
+// Reads a sequence, and returns false if DROP EXTENSION has removed the sequence. The argument
+// `of_local` receives the members `used` and `uncommitted`, and is null for all sequences except
+// snowflake.seal_local.
 bool read_locked(Oid oid, int64_t* value, Seals* of_local = nullptr) {
   Relation relation = try_relation_open(oid, NoLock);
   if (relation != nullptr) {
@@ -44,9 +45,8 @@ bool try_read_sequence(Oid oid, int64_t* value) {
 // Returns the number of the id layout in the table snowflake.dumped_seal, or 0 if the table is
 // empty. Every dump of the database contains the table snowflake.dumped_seal. If
 // snowflake.dumped_seal has several rows, carried_seal() returns the first layout that differs from
-// the argument `local` (layout that CREATE EXTENSION stored). If another session has locked
-// snowflake.dumped_seal, carried_seal() returns `local` without waiting, so that the lock causes no
-// error.
+// `local`, the layout of the database. If another session has locked snowflake.dumped_seal,
+// carried_seal() returns `local` without waiting, so that the lock causes no error.
 int64_t carried_seal(Oid table, int64_t local) {
   if (!ConditionalLockRelationOid(table, AccessShareLock)) return local;
   Relation relation = try_relation_open(table, NoLock);
@@ -198,8 +198,8 @@ void require_seal_slowly(SealUse use) {
     return;
   }
 
-  // On a standby, each session checks the stored layout itself, because replay of WAL does not
-  // reset the check time in shared memory.
+  // On a standby, each session checks the stored layout itself. WAL replay can change the stored
+  // layout, but does not reset seal_checked_us, the time of the last check.
   DatabaseState* const state = RecoveryInProgress() ? nullptr : find_database_state();
   if (state == nullptr || !go_by_checked_seal(*state)) {
     Oid mark = InvalidOid;
@@ -214,8 +214,8 @@ void require_seal_slowly(SealUse use) {
     if (fault != Blocker::none) error_of_seal(fault, seals);
     if (use != SealUse::ids) return;
     // If the extension was dropped and created again, the shared state may still contain the OID of
-    // the old sequence snowflake.high_water. In this case, the session does not record in the
-    // shared state that the layout was checked.
+    // the old sequence snowflake.high_water. The session records its check of the layout only if
+    // the shared state contains the OID of the current sequence snowflake.high_water.
     if (state != nullptr && mark_of(*state).relation == mark) record_seal_checked(*state, seals);
   }
   seal_is_good = true;

@@ -25,8 +25,8 @@ Blocker seal_blocker(const StateSequences& sequences, Seals* seals);
 // that the stored layout was used. A change of is_called needs no flush, because the WAL record of
 // this change precedes the rows with the new ids.
 Blocker check_seal_for_use(const StateSequences& sequences, Seals* seals);
-// Returns false if the sequence snowflake.seal_local was dropped, or if its value differs from
-// `seal` (an id layout as a number).
+// Returns false if the sequence snowflake.seal_local was dropped, or contains a different id layout
+// than `seal`.
 bool record_seal_use(Oid seal_local, int64_t seal);
 
 // Checks the stored layout like seal_blocker(), but without waiting. Returns false if the stored
@@ -34,9 +34,9 @@ bool record_seal_use(Oid seal_local, int64_t seal);
 bool try_go_by_seal();
 
 // Checks the stored layout without waiting. seal_still_holds() returns false only if a stored
-// layout (seal) differs from the layout of the session. If another session has locked a sequence
-// that stores the layout, seal_still_holds() returns true. A stored layout that was used for ids
-// can be dropped, but never changes.
+// layout (seal) differs from the layout of the session. If another session has locked the sequence
+// snowflake.seal or snowflake.seal_local, seal_still_holds() returns true. A stored layout that was
+// used for ids can be dropped, but never changes.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last
@@ -47,7 +47,8 @@ void record_seal_checked(DatabaseState& state, const Seals& seals);
 
 // all_checked_lately() returns whether sessions have checked the stored layout (seal) and the fleet
 // number within the last second. The fleet number identifies the group of servers that use one
-// lease server. The function record_all_checked() records the time of both checks.
+// lease server. The function record_all_checked() records the current time as the time of the last
+// check of layout and fleet number.
 bool all_checked_lately(const DatabaseState& state);
 void record_all_checked(DatabaseState& state, const Seals& seals);
 
@@ -55,8 +56,8 @@ void record_all_checked(DatabaseState& state, const Seals& seals);
 // the session must call attach() again before it mints.
 void use_seal(int64_t seal);
 
-// Switches the session to the stored layout (seal) if any session has found the layout valid within
-// the last second.
+// Makes the calling session use the stored id layout if any session has found the layout valid
+// within the last second.
 bool go_by_checked_seal(const DatabaseState& state);
 
 // True if this transaction has found the stored layout (seal) valid.

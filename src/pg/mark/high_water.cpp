@@ -43,8 +43,8 @@ struct MarkUpdate {
   bool lowered;
 };
 
-// If the stored high-water mark is earlier than `needed` plus `least` milliseconds, raises the mark
-// to the time `wanted`.
+// If the stored high-water mark is less than `least` milliseconds after the time `needed`, raises
+// the mark to the time `wanted`.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);
@@ -72,8 +72,8 @@ MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wan
 }
 
 // Writes a new high-water mark if less than half of "snowflake.reserve" is left between the time of
-// `position` and the stored mark. The new high-water mark is "snowflake.reserve" after the time of
-// `position`, but not after the end of the lease.
+// `position` and the stored mark. The new high-water mark is the time of `position` plus
+// "snowflake.reserve", but at most the end of the lease.
 MarkUpdate extend_mark(Relation mark, uint64_t position) {
   const int64_t needed = layout.ms_of_tick(layout.tick_of_position(position));
   return update_mark(mark, needed, reserve_ms() / 2,
@@ -134,8 +134,7 @@ void give_up_mark() {
   reset_hold();
 }
 
-// Returns the difference of two positions (tick and sequence number) whose times are half of
-// "snowflake.reserve" apart.
+// Returns half of "snowflake.reserve" as a difference of positions (tick and sequence number).
 uint64_t half_reserve() {
   return layout.first_position(reserve_ticks / 2);
 }

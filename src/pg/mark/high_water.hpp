@@ -12,23 +12,23 @@
 //     because the mark is written and flushed before the limit is published.
 //
 //  2. Before a session stores the limit for new ids, the shard counters are raised to the
-//     high-water mark of the earlier server run. A session stores the limit with release order. A
-//     session that mints ids loads the limit with acquire order before it reads the shard counter.
+//     high-water mark of the earlier server run. Sessions store the limit for new ids with release
+//     order, and load the limit with acquire order before they read a shard counter.
 //
-//  3. Only set_mark() lowers the stored high-water mark. If a role lowers the sequence's value, the
-//     second copy of the mark (the witness, sequence_page.hpp) still contains the old value. If
-//     attach() finds that the value of snowflake.high_water was lowered, attach() withdraws the
-//     limit up to which all sessions may mint ids. The next write of the high-water mark restores
-//     the value of the sequence. Each withdrawal of the limit changes the generation number of the
-//     limit. A session whose generation number is out of date must call attach() before it mints.
+//  3. Only set_mark() lowers the stored high-water mark. If a role lowers the value of the sequence
+//     snowflake.high_water, the second copy in the sequence (witness, sequence_page.hpp) still
+//     contains the old high-water mark. If attach() finds that the value of snowflake.high_water
+//     was lowered, attach() withdraws the limit up to which all sessions may mint ids. The next
+//     write of the high-water mark replaces the lowered value of snowflake.high_water. When the
+//     limit for new ids is withdrawn, its generation number changes. A session whose generation
+//     number is out of date must call attach() before it mints.
 //
-//  4. The stored mark is never raised above now + max_lead + reserve, and never for an id that is
-//     refused.
+//  4. The stored high-water mark is never raised above now + max_lead + reserve. For an id that is
+//     refused, the stored high-water mark is not raised.
 //
 //  5. If the stored high-water mark is more than max_lead ahead of the clock, calls that mint wait
-//     for the clock. Until then, no shard counter is raised, and nothing is written. While calls
-//     wait for the clock, set_mark() can still lower a wrong high-water mark, because no shard
-//     counter was raised to the wrong mark.
+//     for the clock. While calls wait for the clock, shard counters and the high-water mark stay
+//     unchanged, so that set_mark() can still lower a wrong mark.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ void extend_limit(uint64_t position, WaitBudget& budget);
 // has lowered the value of the sequence snowflake.high_water, extend_early() writes and flushes the
 // old value again. The function extend_early() never waits for a lock and never fails. A session
 // also calls extend_early() after its first id, and after the first id that follows an error. A
-// minted id shows that calls no longer fail, so extend_early() records the end of the refused
-// calls.
+// minted id shows that calls no longer fail, so extend_early() calls end_refusals()
+// (statistics.hpp).
 void extend_early(uint64_t position);
 
 // Raises the high-water mark to at least `ms`, and returns when the mark is durable. REQUIRES that

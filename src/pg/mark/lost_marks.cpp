@@ -11,8 +11,8 @@ namespace snowflake::pg {
 
 namespace {
 
-// Contains the high-water mark that the current transaction has dropped, and that a rollback would
-// restore.
+// Contains the OID and the high-water mark of the sequence snowflake.high_water that the current
+// transaction has dropped.
 struct DroppedMark {
   Oid relation;
   int64_t mark_ms;
@@ -27,8 +27,8 @@ void before_drop(ObjectAccessType access, Oid catalogue, Oid object, int part, v
       get_rel_relkind(object) != RELKIND_SEQUENCE ||
       get_rel_persistence(object) == RELPERSISTENCE_TEMP)
     return;
-  // The function before_drop() recognizes the sequence of a high-water mark by the second copy of
-  // its value (witness), because the sequence may have been renamed.
+  // The function mark_of_any() recognizes the sequence snowflake.high_water by its content, not by
+  // its name, because the sequence may have been renamed.
   Relation sequence = relation_open(object, NoLock);  // the DROP command has locked the sequence
   const int64_t mark_ms = SequencePage::mark_of_any(sequence);
   relation_close(sequence, NoLock);

@@ -19,7 +19,7 @@ void install_drop_hook();
 
 // Before a commit, keep_dropped_mark() records the high-water mark that a DROP command of the
 // transaction has removed. At the end of each transaction, reset_dropped_mark() clears the
-// high-water mark that the session has kept for keep_dropped_mark().
+// session's variable that contains the dropped high-water mark.
 void keep_dropped_mark();
 void reset_dropped_mark();
 

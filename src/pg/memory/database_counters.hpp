@@ -3,8 +3,8 @@
 //
 // Only refused calls are counted for a database that has no shared state, for example because it
 // has not minted since server start. PostgreSQL's cumulative statistics are not used, because they
-// reach shared memory only when a session is idle. The server also needs the counters of refused
-// calls without delay, to log when refusals begin and end.
+// reach shared memory only when a session is idle. To log when calls begin or cease to be refused,
+// a session needs the counters of refused calls at once.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct alignas(64) Statistics {
   std::atomic<uint64_t> mark_flushes;  // flushes for which a call waited
   std::atomic<uint64_t> mark_flush_us;
   std::atomic<int64_t> longest_mark_flush_us;
-  std::atomic<uint32_t> mark_writers;    // sessions that write or flush the mark
+  std::atomic<uint32_t> mark_writers;    // sessions that write or flush the high-water mark
   std::atomic<int64_t> mark_stalled_us;  // 0: no session writes the high-water mark
   std::atomic<uint64_t> commit_waits;
   std::atomic<uint64_t> commit_waited_us;

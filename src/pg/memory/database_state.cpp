@@ -212,7 +212,7 @@ DatabaseState* find_database_state() {
     if (memory == 0) return nullptr;
     if (memory == own.memory) return own.state;
     const Mapping mapping = map_state(memory);
-    if (mapping.segment == nullptr) continue;  // another session has replaced the segment
+    if (mapping.segment == nullptr) continue;  // another session has replaced the DSM segment
     if (mapping.is_new) dsm_pin_mapping(mapping.segment);
     own = {memory, state_in(mapping.segment)};
     return own.state;
@@ -288,8 +288,8 @@ RegionHold choose_origin(DatabaseState& state, SessionStart start) {
   if (state.origin.offer(start, wanted.region, wanted.shards)) state.limits.end_region();
   if (leased()) return leased_region_under_lock();
   // left_ms() returns the greatest high-water mark of the databases that have left the region. The
-  // function left_ms() is called before record_region_mark(), which can record that this database
-  // has left the region.
+  // function left_ms() is called first, because record_region_mark() can add the high-water mark of
+  // this database to the marks of databases that have left.
   const int32_t region = state.origin.region();
   const RegionHold held{region, postmaster_memory->regions.left_ms(region)};
   record_region_mark(state, state.limits.highest_ms());

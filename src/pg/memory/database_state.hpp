@@ -56,7 +56,7 @@ struct alignas(64) MintSlot {
 struct alignas(64) DatabaseState {
   Limits limits;
   std::atomic<int64_t> seal_checked_us;   // monotonic time of the last check of the layout, or 0
-  std::atomic<int64_t> fleet_checked_us;  // time of the last check of the fleet's identifier, or 0
+  std::atomic<int64_t> fleet_checked_us;  // time of the last fleet check (fleet_check.hpp), or 0
   std::atomic<bool> cloned;
   Oid database;       // constant
   int64_t seal;       // constant
@@ -79,10 +79,10 @@ struct alignas(64) DatabaseState {
 // find_database_state() returns null if the database has no shared state.
 //
 // find_or_take_database_state() returns null only if the number of other databases with shared
-// state has reached the limit, most_databases(). If the shared state has another layout of ids,
-// find_or_take_database_state() replaces the shared state, because the extension may have been
-// created again. REQUIRES a lock on the sequence snowflake.high_water, so that no other session
-// drops the extension during the call.
+// state has reached the limit, most_databases(). If the id layout in the shared state differs from
+// the session's id layout, find_or_take_database_state() replaces the shared state. REQUIRES a lock
+// on the sequence snowflake.high_water, so that no other session drops the extension during the
+// call.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 
@@ -113,8 +113,8 @@ MarkIdentity mark_of(const DatabaseState& state);
 // first call of attach(), owned_shards is empty.
 extern ShardSet owned_shards;
 
-// Returns region and shards of the database. If the database has no id yet, returns the session's
-// values of "snowflake.region" and "snowflake.owned_shards".
+// Returns the region and shards of the database, or the session's values of "snowflake.region" and
+// "snowflake.owned_shards" if chosen_origin() returns no value.
 struct OriginInUse {
   int32_t region;  // kNoRegion: leased
   ShardSet shards;
@@ -123,14 +123,14 @@ struct OriginInUse {
   bool is_default() const { return region == 0 && shards.has_all(); }
 };
 OriginInUse origin_in_use();
-// Returns the region and shards of a database if a session that started at the time `than` or later
-// has called bind_mark(). Otherwise, returns no value.
+// Returns the region and shards that bind_mark() has set for a database. Returns no value if every
+// session that called bind_mark() started before the time `than`.
 std::optional<OriginInUse> chosen_origin(const DatabaseState& state, SessionStart than);
 
-// bind_mark() sets the region and shards of the database to the settings of the calling session. If
-// a session that is newer than the calling session has already called bind_mark(), the new call
-// does not change the region and shards. The function bind_mark() copies the shards of the database
-// to owned_shards.
+// bind_mark() sets the region and shards of the database to the settings of the calling session.
+// The function bind_mark() does not change region and shards if a session with the same or a later
+// start time has already called bind_mark(). The function bind_mark() also stores the shard numbers
+// of the database in owned_shards, a variable of the session.
 MarkBinding bind_mark(DatabaseState& state, MarkIdentity mark, int64_t stored_ms);
 bool publish_limit(DatabaseState& state, uint32_t generation, int64_t mark_ms);
 void withdraw_limit(DatabaseState& state);

@@ -25,7 +25,8 @@ struct LeaseReport {
 };
 
 struct LeasePort {
-  const char* version;  // The version must be equal to the version of the library snowflake_fleet.
+  // The version of the library snowflake. The library snowflake_fleet must have the same version.
+  const char* version;
 
   // `static_region`, `max_lead_ms` and `reserve_ms` are pointers, because a reload can change the
   // three settings. The other settings change only when the server restarts.
@@ -44,11 +45,11 @@ struct LeasePort {
 
   // The function pointers `begin`, `take`, `extend`, `record` and `forget` call the member
   // functions of LeaseMemory that have the same names. In all databases, begin() and forget() first
-  // withdraw the limit up to which sessions may mint ids. The function forget() returns a lease,
-  // which the lease worker must return to the lease server. The argument `asked_offset_us` is the
-  // clock offset (wall clock minus time since boot) before the request. If the wall clock jumped
-  // before the request for a lease, the granted lease confirms the new time, like a call of
-  // accept_clock().
+  // withdraw the limit up to which sessions may mint ids. The function forget() ends the use of the
+  // leased region. The lease worker must then give the lease back to the lease server. The argument
+  // `asked_offset_us` is the clock offset (wall clock minus time since boot) before the request. If
+  // the wall clock jumped before the request for a lease, the granted lease confirms the new time,
+  // like a call of accept_clock().
   void (*begin)(int64_t incarnation, const LeaseAnswer& newest);
   void (*take)(const LeaseAnswer& answer, int64_t fleet, int64_t asked_offset_us);
   void (*extend)(const LeaseAnswer& answer, int64_t asked_offset_us);

@@ -26,8 +26,8 @@ bool reports_region();
 bool lease_worker_runs();
 
 // Returns the number of the server's fleet (group of servers), or 0 if the server leases no region.
-// A database stores the fleet number before its first id. Before a lease server has answered for
-// the first time, fleet_to_remember() returns kUnheardFleet.
+// A database stores the fleet number before its first id. Until a lease server has sent the fleet
+// number, fleet_to_remember() returns the constant kUnheardFleet (unknown fleet).
 int64_t fleet_to_remember();
 
 int64_t lease_age_ms();

@@ -24,8 +24,8 @@ extern MarkHold hold;
 void reset_hold();
 
 // Makes the session call extend_early() (high_water.hpp) after its next id. A session calls
-// record_next_claim() after a refused call, because the next minted id shows that calls are no
-// longer refused. The function extend_early() records the end of the refusals.
+// record_next_claim() after a refused call. When the session mints an id again, extend_early()
+// records that calls are no longer refused.
 void record_next_claim();
 
 }  // namespace snowflake::pg

@@ -2,8 +2,8 @@
 // shared memory. An addition in shared memory for each id would cost more than the id itself. The
 // counts of a session are added to shared memory at the end of the transaction. If two shards use
 // the same entry of the array `pending`, the session adds the first shard's counts to shared memory
-// at once. Up to 256 shards with consecutive numbers have different entries in the session's array
-// `pending`.
+// at once. The array `pending` has 256 entries, and shards with consecutive numbers use consecutive
+// entries.
 #pragma once
 
 #include <algorithm>

@@ -20,9 +20,9 @@ struct PostmasterMemory {
   // The greatest high-water mark that a DROP or a rollback has removed, for each database, in ms
   // since 1970.
   KeyedMax<512> lost_marks;
-  // The latest time up to which ids of each region may have been minted. A server with a leased
-  // region does not use this member. To change this member, a session must hold shared_state->lock
-  // in exclusive mode.
+  // The latest time up to which ids of each region may have been minted. The member `regions` is
+  // unused on a server that leases its region. To change `regions`, a session must hold
+  // shared_state->lock in exclusive mode.
   RegionMarks<256, 256> regions;
   LeaseMemory lease;
   std::atomic<int64_t> lease_fleet;

@@ -54,7 +54,7 @@ struct ClockWatch {
   int64_t counter_cost_ns;
   bool counter_is_constant;
   LogLimit stepped_ahead;
-  LogLimit stepped_back;  // for messages about a clock set back by at most "snowflake.max_lead"
+  LogLimit stepped_back;  // limits messages about a clock set back by at most "snowflake.max_lead"
 };
 
 // All members of LeaseStatus REQUIRE shared_state->lock, except `urgent`.
@@ -87,8 +87,8 @@ struct alignas(PG_CACHE_LINE_SIZE) SharedState {
   // Counts the refused calls in databases that have no shared state.
   Statistics statistics_of_the_rest;
 
-  // If the library is not preloaded, `of_server_run` contains the state of the server run
-  // (postmaster_memory.hpp). If the library is preloaded, `of_server_run` is not used.
+  // If the library is not preloaded, the pointer postmaster_memory points to `of_server_run`. If
+  // the library is preloaded, `of_server_run` is not used.
   PostmasterMemory of_server_run;
 };
 
@@ -105,7 +105,7 @@ void install_shared_state(void (*start_clock_watch)(ClockWatch&));
 
 // Finds or creates the shared memory of the library. Returns a blocker (state that prevents
 // minting) if the session must not use the extension's shared memory. Raises an error if
-// PostgreSQL's main shared memory has no room for the header.
+// PostgreSQL's main shared memory has no room for the struct Header (shared_state.cpp).
 Blocker try_open_shared_state();
 // open_shared_state() raises an error if try_open_shared_state() returns a blocker (state that
 // prevents minting).

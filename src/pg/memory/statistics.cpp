@@ -72,7 +72,7 @@ void end_refusals_of(Statistics& statistics) {
 }
 
 struct MarkWrite {
-  Statistics* statistics;  // null: the session is not writing the mark
+  Statistics* statistics;  // null: the session is not writing the high-water mark
   int64_t since_us;
 };
 constinit MarkWrite mark_write{};

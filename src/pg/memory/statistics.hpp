@@ -16,8 +16,8 @@ Statistics& statistics_of(const DatabaseState* state);
 // refused (Refusals::since_ms).
 void reset_statistics(const DatabaseState* state);
 
-// Contains the number of refused calls in the current database for one cause, including calls
-// before the first id of the database.
+// Contains the number of refused calls in the current database for one cause. RefusalsSeen includes
+// calls that were refused when the database had no shared state yet.
 struct RefusalsSeen {
   int64_t count;
   int64_t last_ms;   // 0: none
@@ -29,9 +29,10 @@ RefusalsSeen refusals_seen(const DatabaseState* state, Cause cause);
 // creates no shared state for the database, because only minting creates shared state.
 void count_refusal(Blocker blocker);
 
-// end_refusals() is called when the database mints, and ends the refusals that concern the whole
-// database. Refusals that concern only one shard or one caller are ended only if the last refused
-// call was more than 10 s ago.
+// end_refusals() is called when the database mints ids, and records which causes of refused calls
+// have ended. A cause that concerns the whole database ends with the next minted id. If a cause
+// concerns only one shard or one caller, end_refusals() also requires that the last refused call
+// was more than 10 s ago.
 void end_refusals(const DatabaseState& state);
 
 // A session calls begin_mark_write() before it writes the high-water mark, and end_mark_write()
