@@ -137,8 +137,7 @@ COMMENT ON FUNCTION snowflake.alias_keys() IS
   'servers, both servers have the same key';
 
 -- Functions that convert ids to texts for people, and to ULIDs. The functions to_base32() and to_ulid() need no key,
--- and their results reveal everything that the id reveals. The C functions are in the library of the extension
--- snowflake, next to the functions of base62 and UUIDs.
+-- and their results reveal everything that the id reveals.
 
 CREATE FUNCTION snowflake.to_base32(id bigint, check_symbol boolean DEFAULT false) RETURNS text
   AS 'snowflake', 'snowflake_to_base32'

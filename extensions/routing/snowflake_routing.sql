@@ -1,4 +1,5 @@
--- If no files can be installed on the server, run this script in every database that routes or has shards:
+-- If you cannot install files on the server, run this script in every database that has shards or routes queries to
+-- shards:
 --
 --   psql -f extensions/lease/snowflake_fleet.sql -f extensions/routing/snowflake_routing.sql
 --

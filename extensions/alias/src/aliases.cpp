@@ -46,8 +46,8 @@ unsigned checked_length(int32_t length) {
   return static_cast<unsigned>(length);
 }
 
-// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-". Encrypted ids never
-// contain these two characters. In a text with a prefix, the last "_" or "-" is the end of the
+// Returns the prefix argument, or an empty prefix. A prefix ends in "_" or "-", because encrypted
+// ids never contain "_" or "-". In a text with a prefix, the last "_" or "-" is the end of the
 // prefix.
 constexpr size_t kMaxPrefix = 32;
 

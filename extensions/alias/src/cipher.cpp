@@ -21,9 +21,9 @@ constexpr size_t kBlock = 16;
 //
 //  - bytes 3 to 5: the radix, as an integer of three bytes with the value 2
 //
-//  - byte 6: the number of rounds, 10
+//  - byte 6: the number of rounds of FF1, 10
 //
-//  - byte 7: the number of bits of the first half of the id (u), which is 31
+//  - byte 7: the number of bits of the shorter half of an id (u), 31 of 63
 //
 //  - bytes 8 to 11: the number of bits of an id (n), which is 63
 //
@@ -41,8 +41,8 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t count) {
 }
 
 // Computes HKDF-Expand of RFC 5869 for 32 bytes, which is only the block T(1). The last byte of
-// `purpose` is 1, the number of the block T(1) in RFC 5869. The argument `hmac` must already be
-// initialized with the key from which derive() derives a key.
+// `purpose` must be 1, because HKDF (RFC 5869) numbers its output blocks from 1. The argument
+// `hmac` must already be initialized with the key from which derive() derives a key.
 bool derive(EVP_MAC_CTX* hmac, std::string_view purpose, uint8_t (&derived)[32]) {
   size_t size = 0;
   return EVP_MAC_init(hmac, nullptr, 0, nullptr) == 1 &&
@@ -67,8 +67,8 @@ bool apply(EVP_CIPHER_CTX* context, const uint8_t* in, uint8_t* out) {
 }
 
 // FF1 (NIST SP 800-38G) uses AES-CBC-MAC as its pseudorandom function, over two blocks that the
-// standard calls P and Q. Each round of FF1 changes one half of the id. Block Q contains zeros, the
-// number of the round, and the other half of the id.
+// standard calls P and Q. Each round of FF1 changes one half of the id. The input block Q of FF1
+// contains zeros, the number of the round, and the half of the id that the round does not change.
 struct RoundFunction {
   const Cipher& cipher;
   bool* failed;
@@ -85,8 +85,8 @@ struct RoundFunction {
 
 // The pseudorandom function of FF1 for decimal digits (radix 10). FF1 splits the digits into two
 // halves, and stores each half in as many bytes as the longer half needs. For a number of 19
-// digits, FF1 uses the first 12 bytes of the result of AES. For a number of 6 to 18 digits, FF1
-// uses the first 8 bytes of the result of AES.
+// digits, the encryption method FF1 uses the first 12 bytes of the result of AES. For a number of 6
+// to 18 digits, FF1 uses the first 8 bytes of the result of AES.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

@@ -15,7 +15,7 @@ struct Key {
   char name[kMaxNameLength + 1];
   uint8_t name_length;
   uint8_t version;
-  bool writes;  // whether new aliases use the key (true for the first key of each name)
+  bool writes;  // true if the key encrypts new aliases: the first key of its name in the file
   Cipher cipher;
 
   bool is_called(std::string_view called) const {

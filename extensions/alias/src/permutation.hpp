@@ -4,14 +4,15 @@
 //
 //     uint32_t round_function(unsigned round, uint32_t half)
 //
-// The pseudorandom function returns the number NUM(S) of NIST SP 800-38G modulo 2^32, because the
-// permutation never uses higher bits.
+// The function round_function() returns the number that NIST SP 800-38G calls NUM(S), modulo 2^32.
+// FF1 does not use higher bits, because each half of an id has at most 32 bits.
 //
 // FF1 is an alternating Feistel network of ten rounds. A Feistel network of four rounds is a strong
 // pseudorandom permutation up to about 2^16 queries (Luby and Rackoff 1988). Feistel networks of
 // more than four rounds have proofs of security up to nearly 2^32 queries (Patarin 2004). Hoang and
-// Rogaway (2010) give proofs for Feistel networks with halves of unequal size. The cited proofs do
-// not cover an attacker who chooses four billion ids and receives their aliases.
+// Rogaway (2010) give proofs for Feistel networks with halves of unequal size. The proofs of Luby,
+// Rackoff, Patarin, Hoang and Rogaway do not cover an attacker who has four billion chosen ids
+// encrypted.
 #pragma once
 
 #include "core/numeral.hpp"

@@ -14,8 +14,8 @@ namespace snowflake::lease {
 
 inline constexpr int kColumns = 10;
 
-// The result of a request to the lease server. Texts that are longer than a member of Exchange are
-// cut.
+// The result of a request to the lease server. Texts that do not fit into the arrays `column` and
+// `failure` are cut.
 struct Exchange {
   bool answered;
   char column[kColumns][400];
@@ -23,9 +23,10 @@ struct Exchange {
   char failure[512];  // why the lease server did not answer
 };
 
-// Sends `query` with `count` parameters to the next host of the lease server. If `may_stop` is
-// true, a shutdown request ends ask() early, and `timeout_ms` does not include the time to connect.
-// If `may_stop` is false, `timeout_ms` also includes the look-up of the host name and connecting.
+// Sends `query` with `count` parameters to the lease server. If the connection string `conninfo`
+// lists several hosts, ask() connects to the next host in the list. If `may_stop` is true, a
+// shutdown request ends ask() early, and `timeout_ms` does not include the time to connect. If
+// `may_stop` is false, `timeout_ms` also includes the look-up of the host name and connecting.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 

@@ -14,7 +14,7 @@ struct Turn {
   int host;
   int address;                // the index of the address in use among the addresses of the host
   int addresses[kMostHosts];  // how many addresses each host has; 0: unknown
-  int tried;                  // addresses of hosts that failed in this round
+  int tried;                  // how many addresses failed in this pass through the list of hosts
 };
 constinit Turn turn{};
 

@@ -16,7 +16,7 @@ struct Target {
   char port[32];
   int connect_timeout_ms;  // 0 if the connection string does not set connect_timeout
   bool alone;              // true if the connection string has only this host and address
-  char name[400];          // the host and address, for messages
+  char name[400];          // host and address of the lease server, as text for messages
 };
 
 // Stores the next host of the connection string in `target`. If the host name has no address,

@@ -11,7 +11,8 @@ namespace snowflake::lease {
 
 namespace {
 
-constexpr int64_t kUrgentPauseMs = 1'000;  // longest pause between requests while sessions wait
+// The longest pause between requests to the lease server while sessions wait for a lease.
+constexpr int64_t kUrgentPauseMs = 1'000;
 
 // Returns true if the PostgreSQL server is shutting down, and false if only the lease worker must
 // end. The postmaster writes "stopping" to postmaster.pid before it ends its child processes.

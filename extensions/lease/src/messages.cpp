@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kSameKindApartUs = 60'000'000;
 
-// RecentMessages stores when each kind of message was last logged. Messages of up to eight kinds
-// may alternate, because each host of the lease server may fail in a different way.
+// RecentMessages stores when each kind of message was last logged. RecentMessages has eight
+// entries, because each host of the lease server may fail with a different message.
 struct RecentMessages {
   static constexpr int kKinds = 8;
   uint32_t kind[kKinds];

@@ -24,7 +24,7 @@ constexpr char kWaysOut[] = "The view snowflake_fleet.health of the lease server
 
 struct State {
   LeaseNonce nonce;
-  bool wide_apart;          // a warning about the difference of the clocks was already logged
+  bool wide_apart;          // the clocks of this server and the lease server differ too much
   int64_t asked_offset_us;  // the clock offset before the last request
 };
 constinit State state{};

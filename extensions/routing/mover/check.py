@@ -79,7 +79,7 @@ def of_shared(move):
     servers."""
     seconds = move.options.shared_timeout
     here, until = move.source.rows(SHARED, (move.schema,)), time.monotonic() + seconds
-    for session in (move.source, move.target):    # this session is idle while the program reads the other server
+    for session in (move.source, move.target):    # each session is idle while the program queries the other one
         session.set_local("idle_in_transaction_session_timeout", f"{seconds + 60}s")
     there = move.target.rows(SHARED_THERE, ([kind for kind, _, _ in here], [name for _, name, _ in here]))
     for (kind, name, definition), (_, _, other) in zip(here, there):
@@ -159,8 +159,8 @@ def of_ids(move):
             yield f"Both servers mint ids of shard {move.shard} in region {region}, so they could mint the same ids."
     except psycopg.Error as error:
         yield f"The target cannot mint for shard {move.shard}: {error.diag.message_primary or error}"
-    # Reads the target's clock after the source has minted the id. If the program read the clock first, the id could
-    # seem to be ahead of the clock.
+    # Reads the clock of the target server after the source server has minted the id. If the program read the clock
+    # first, the id could seem to be ahead of the clock.
     ahead = move.target.value(AHEAD, (last,))
     if ahead.total_seconds() > 0:
         yield (f"The source has minted ids of shard {move.shard} that are ahead of the target's clock, and new ids of "

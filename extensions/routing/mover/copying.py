@@ -10,7 +10,8 @@ from .errors import Refused, Stale, indented, say
 from .endpoints import database_of
 from .session import LOCK_MS
 
-# A condition that selects the subscription of the move from pg_subscription AS s.
+# SUBSCRIPTION is a condition for queries of "pg_subscription AS s". The condition selects the subscription that copies
+# the moving shard.
 SUBSCRIPTION = """s.subname = %s
   AND s.subdbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())"""
 IS_ENABLED = f"SELECT subenabled FROM pg_catalog.pg_subscription AS s WHERE {SUBSCRIPTION}"
@@ -280,8 +281,8 @@ def is_level(move, seconds):
     """Returns whether the target applies all changes that the source has committed so far, within the given number of
     seconds."""
     until = time.monotonic() + seconds
-    # The commit of pg_logical_emit_message() flushes the WAL. The source server sends only flushed WAL to the target
-    # server of the move.
+    # The call of pg_logical_emit_message() is a transaction of its own, whose commit flushes the WAL. The source server
+    # sends only flushed WAL to the target server of the move.
     lsn = move.probe.value("SELECT pg_catalog.pg_logical_emit_message(true, 'snowflake_move', '')::text")
     while not move.target.value("SELECT snowflake_fleet.has_applied(%s, %s)", (move.name, lsn)):
         if time.monotonic() > until:

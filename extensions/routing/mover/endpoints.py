@@ -63,7 +63,7 @@ class Move:
         self.name = f"snowflake_move_{options.shard}"    # the name of the publication and of the subscription
         self.control = self.source = self.target = self.probe = self.counting = None
         self.stands = None    # the message about the state of the move that the program prints if it fails
-        self.waits = False    # true after the program has printed that the target has no free worker
+        self.waits = False    # true after the program has printed that it waits for a free worker of the target
         self.from_name, self.to_name = options.source, options.target
 
     # Connections

@@ -117,7 +117,8 @@ def finish(move):
                           "taken over. Search the source for rows that were written after that.")
         compare_rows(move, here)
         keep_source(move, here)
-    # Deletes the target's record of the move last, because a later run cleans up only if this record exists.
+    # The last step deletes the record of the move on the target server. If the program fails before this step, a later
+    # run finds the record and cleans up.
     rest(move)
     forget(move.source, move, "source", False)
     forget(move.target, move, "target", False)
@@ -140,8 +141,8 @@ def abort(move):
                       f"server has taken over, call snowflake_fleet.release_shard({move.shard}) on the source, and "
                       "run this command again.")
     if is_fenced:
-        # Updates the shard map on the source. lift() cannot remove the fence while the map on the source assigns the
-        # shard to the target.
+        # Updates the shard map on the source server first. The function lift() cannot permit writes on the source
+        # server while its shard map assigns the shard to the target server.
         push_map(move)
         lift(move)
     clear(move)

@@ -106,7 +106,8 @@ def run(move):
         return say(f"shard {move.shard} is on the target: run this command without --check to finish the move")
     row = move.source_row()
     if row is not None and row.state == "fenced" and not options.check:
-        # Only the target of the move can have a record that it has taken over the fenced shard.
+        # A shard is fenced (closed for writes) to move to one target server. Only this target server can have a record
+        # that it has taken over the shard.
         if is_elsewhere(row, move.target_identity):
             raise Refused(f"shard {move.shard} is fenced for a move to another server, {row.other}\n  Run with --to "
                           "and that server. If that server is permanently lost, run with --forget source.")

@@ -25,8 +25,8 @@ SETTINGS = {
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
     "lock_timeout": str(LOCK_MS), "row_security": "off", "jit": "off",
     "standard_conforming_strings": "on", "quote_all_identifiers": "off", "array_nulls": "on", "xmloption": "content",
-    # The session plans each statement before the program stops writers. A generic plan needs no more planning while
-    # writers wait.
+    # The session plans each statement before the program stops the writers of the shard. PostgreSQL uses the generic
+    # plans again, and does not plan statements while writers wait.
     "plan_cache_mode": "force_generic_plan",
     # A result that the program has reported must survive a crash, also on synchronous standbys.
     "synchronous_commit": "on",

@@ -114,7 +114,7 @@ CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigin
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- After a restore of the lease server, a request for a lease does not set the id layout. The restored database may
-  -- lack a layout that an earlier request has set.
+  -- lack the id layout that the request of another server set after the backup.
   IF own.seal IS NULL AND may_set THEN
     UPDATE snowflake_fleet.fleet AS f SET seal = check_seal.seal;
     PERFORM snowflake_fleet.sign_rows();
@@ -181,12 +181,12 @@ BEGIN
   SELECT * INTO STRICT place FROM snowflake_fleet.has_moved();
   PERFORM snowflake_fleet.check_seal(own, seal, may_set => call <> 'give_back' AND NOT place.moved);
   answer := ROW(NULL, own.id, own.term, 0, -1, 0, 0, 0, now_ms, NULL);
-  -- Reports of static (not leased) regions are accepted even after a restore, because a report grants no lease.
+  -- Even after a restore, a server may report its static region (without a lease), because a report grants no lease.
   IF call = 'report' THEN
     answer.status := 'registered';
     answer.detail := snowflake_fleet.report_static(request);
   ELSIF place.moved THEN
-    -- Records for confirm_no_data_loss() whether the server has received an answer that this database lacks.
+    -- Records whether the server has a lease that this database lacks, for the check of confirm_no_data_loss().
     PERFORM snowflake_fleet.halt_if_behind(request);
     answer.status := 'halted';
     answer.detail := place.detail;

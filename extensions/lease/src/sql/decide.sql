@@ -82,8 +82,8 @@ DECLARE
 BEGIN
   IF request.call = 'renew' AND request.term <> 0 AND fleet.adopt_ms <> 0 AND request.until_ms > fleet.adopt_ms THEN
     SELECT r.* INTO held FROM snowflake_fleet.region AS r WHERE r.region = request.region;
-    -- A restored database may lack the row of a leased region. After confirm_data_loss(), which sets the time fresh_ms,
-    -- the server may continue the lease, and bind_regions() creates the row with the state "lost".
+    -- A restored lease server may lack the row of a leased region in the table "region". The server may renew a lease
+    -- without a row only after confirm_data_loss(), which sets fresh_ms to a time other than 0.
     IF NOT FOUND THEN
       RETURN fleet.fresh_ms <> 0;
     END IF;
@@ -149,8 +149,8 @@ DECLARE
   earlier CONSTANT bigint := snowflake_fleet.earlier_clock(request, answer.clock_ms);
   longest_ms CONSTANT bigint := (SELECT f.longest_ms FROM snowflake_fleet.fleet AS f);
 BEGIN
-  -- A lease lasts as long as the requesting server has already run, but at least a minute. The requested time and
-  -- longest_ms limit the duration.
+  -- A lease lasts as long as the requesting server has already run, but at least a minute. A lease is never longer than
+  -- the server requests (length_ms), and never longer than longest_ms.
   answer.until_ms := greatest(held.floor_ms,
                               earlier + least(greatest(request.age_ms, 60000),
                                               greatest(0, least(request.length_ms, longest_ms))));

@@ -17,13 +17,14 @@ CREATE TABLE snowflake_fleet.fleet (
   newest_ms bigint NOT NULL DEFAULT 0,
   longest_ms bigint NOT NULL CHECK (longest_ms > 0),  -- the longest lease of a region, plus max_lead of create_fleet()
   skew_ms bigint NOT NULL CHECK (skew_ms > 0),   -- how far the clock of a server may be ahead of this database's clock
-  halted boolean NOT NULL DEFAULT false,         -- true if a server has a newer lease than this database
+  halted boolean NOT NULL DEFAULT false,         -- true if a server has a lease that this database lacks
   halted_by text,                                -- that server
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- After a restore of the lease server, confirm_data_loss() sets the time adopt_ms. A server may continue a lost lease
-  -- only if the lease ends after the time adopt_ms. If adopt_ms is 0, no server may continue a lost lease.
+  -- The column adopt_ms limits which leases servers may renew after confirm_data_loss(). A server may renew a lease
+  -- from before this call only if the lease ends after the time adopt_ms. If adopt_ms is 0, no server may renew a lease
+  -- from before confirm_data_loss().
   adopt_ms bigint NOT NULL DEFAULT 0,
   -- confirm_data_loss() sets the time fresh_ms. The time fresh_ms is the latest possible end of a lease that this
   -- database has lost. If a region has no row in the table "region", the first lease of the region begins at fresh_ms.

@@ -6,7 +6,7 @@ CREATE TABLE snowflake_fleet.refusal (
   cause text NOT NULL,
   since timestamptz,            -- the first refusal since the last lease was granted, or null
   last timestamptz NOT NULL,
-  logged timestamptz,           -- the time of the last log message about the refusal
+  logged timestamptz,           -- when a refusal of this server and cause was last logged
   PRIMARY KEY (server, cause)
 );
 COMMENT ON TABLE snowflake_fleet.refusal IS

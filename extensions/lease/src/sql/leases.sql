@@ -4,8 +4,8 @@ CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
   server text REFERENCES snowflake_fleet.server, -- the server to which the region belongs; null: no server
   -- The state "given_back" is also the state of a region that was never leased. The state "lost" means that this
-  -- database may lack the newest lease of the region. After confirm_data_loss(), the server that has the newest lease
-  -- may continue the lease.
+  -- database may lack the newest lease of the region. After an operator has called confirm_data_loss(), the server that
+  -- has the newest lease of a lost region may renew the lease.
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
   floor_ms bigint NOT NULL DEFAULT 0,            -- floor_ms decreases only after confirm_data_loss()
@@ -26,7 +26,8 @@ COMMENT ON TABLE snowflake_fleet.region IS
   'of a lease mints have times from floor_ms to before until_ms. The row of a region is created when a server first '
   'requests the region';
 
--- Records the static regions that servers report. A dump does not contain the table static_region.
+-- The table static_region contains the regions that servers use without a lease (static regions), as reported by the
+-- servers. A dump does not contain the table static_region.
 CREATE TABLE snowflake_fleet.static_region (
   region integer NOT NULL,
   incarnation bigint NOT NULL,

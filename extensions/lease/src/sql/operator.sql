@@ -223,8 +223,8 @@ BEGIN
   PERFORM snowflake_fleet.require_old_stopped(old_is_stopped OR dry_run), snowflake_fleet.require_durability();
   own := snowflake_fleet.lock_fleet();
   PERFORM snowflake_fleet.check_operators_time(now);
-  -- If the lease server is restored from a disk snapshot, the function has_moved() does not detect the restore. The
-  -- restored database may grant leases until a server with a lease newer than the snapshot sends a request.
+  -- If the lease server is restored from a disk snapshot, the function has_moved() does not detect the restore. A
+  -- restored lease server may grant leases until a server with a lease newer than the snapshot sends a request.
   silent := (snowflake_fleet.has_moved()).moved;
   IF NOT silent AND NOT own.halted AND although_healthy IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',

@@ -36,8 +36,8 @@ GRANT SELECT ON snowflake_fleet.regions, snowflake_fleet.servers, snowflake_flee
 GRANT EXECUTE ON FUNCTION snowflake_fleet.from_ms(bigint), snowflake_fleet.to_ms(timestamptz),
   snowflake_fleet.free_from(snowflake_fleet.region), snowflake_fleet.health() TO pg_monitor;
 
--- A dump contains the tables of the fleet. After a restore, the lease server grants no lease until an operator confirms
--- that no lease was lost.
+-- A dump contains the tables "fleet", "server" and "region" of the lease server. After a restore, the lease server
+-- grants no lease until an operator confirms that no lease was lost.
 DO $$
 BEGIN
   IF EXISTS (SELECT FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'snowflake_fleet') THEN

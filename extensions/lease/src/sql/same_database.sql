@@ -28,8 +28,7 @@ COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
 
 -- The signature of a row includes the id of the transaction that wrote the row. If COPY or replication writes the row
 -- again, the transaction id changes, and the signature no longer matches. The signature of a row also includes the
--- contents of the row. If a transaction signs a row and then changes the row manually, the transaction id stays the
--- same, but the contents differ.
+-- contents of the row, to detect a later manual change by the transaction that signed the row.
 CREATE FUNCTION snowflake_fleet.signature_of(writer xid, contents jsonb) RETURNS bigint
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$
@@ -63,7 +62,8 @@ CREATE FUNCTION snowflake_fleet.sign_rows() RETURNS void
 DECLARE
   own xid;
 BEGIN
-  -- Reads the transaction id from xmin of an updated row, because a subtransaction has its own id.
+  -- Reads the transaction id from xmin of an updated row. In a subtransaction, xmin is the id of the subtransaction,
+  -- which pg_current_xact_id() does not return.
   UPDATE snowflake_fleet.fleet AS f SET region_rows = (SELECT count(*) FROM snowflake_fleet.region);
   own := (SELECT f.xmin FROM snowflake_fleet.fleet AS f);
   UPDATE snowflake_fleet.fleet AS f SET signature = snowflake_fleet.signature_of(own, to_jsonb(f));

@@ -120,7 +120,8 @@ COMMENT ON FUNCTION snowflake_fleet.server_of(bigint) IS
 
 -- If the control database was restored, recovered or promoted, its map may be from before the move of a shard. If the
 -- operator changed an outdated map of shards, the outdated map would get a higher version than the correct maps on
--- other servers. Routers would accept the old map, and look for rows on the wrong server.
+-- other servers. Databases that route queries would accept an outdated map with a higher version, and look for rows on
+-- the wrong server.
 CREATE FUNCTION snowflake_fleet.check_map_state(state snowflake_fleet.map_state) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

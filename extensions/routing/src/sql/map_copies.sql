@@ -1,5 +1,6 @@
 -- Functions for copies of the shard map, which lists the server of each shard. Data servers and programs that route
--- queries have copies of the shard map. A newer map arrives as one document and replaces the whole copy.
+-- queries have copies of the shard map. The function import_map() receives a newer shard map as one JSON document, and
+-- replaces the whole copy.
 
 -- Returns the options of a connection string in libpq's form: name = value. A value can be 'quoted', and a backslash
 -- escapes the next character. URIs are refused. The error does not show the connection string, because the string may
@@ -30,8 +31,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.options_of(text) IS
   'Internal: returns the options of a connection string that has libpq''s form name=value';
 
--- with_timeouts() puts its time limits before the other options. If an option appears twice, libpq uses the last value,
--- so the caller's own limits apply. The password in a URI may contain a question mark.
+-- with_timeouts() inserts time limits before the options of the connection string `conninfo`. If an option appears
+-- twice, libpq uses the last value, so time limits in `conninfo` override the inserted time limits. The password in a
+-- URI may contain a question mark.
 CREATE FUNCTION snowflake_fleet.with_timeouts(conninfo text) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN conninfo ~ '^postgres(ql)?://'
@@ -112,8 +114,9 @@ BEGIN
   IF arrived <= state.version THEN
     RETURN false;
   END IF;
-  -- The new map lists up to 1000 earlier map versions from which it was made. The map of this database must have one of
-  -- the listed versions. If the list is full, the map of this database may also be older than all listed versions.
+  -- The new map lists up to 1000 earlier map versions from which it was made. If the new map does not list the version
+  -- of this database's map, import_map() raises an error. The exception is a map older than all listed versions, if the
+  -- new map lists 1000 versions.
   IF state.version > 0 AND state.version <> ALL (followed)
      AND (cardinality(followed) < 1000 OR state.version > followed[1]) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -134,7 +137,7 @@ COMMENT ON FUNCTION snowflake_fleet.import_map(jsonb) IS
   'newer. Raises an error (55000) if the passed map is newer, but lacks changes that the copy in this database '
   'contains';
 
--- The following functions correct the map after the control database was restored, recovered or promoted.
+-- After the control database was restored, recovered or promoted, the following functions correct its map of shards.
 
 CREATE FUNCTION snowflake_fleet.map_is_behind(newer bigint) RETURNS void
   LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -160,8 +163,8 @@ BEGIN
       HINT = 'Call map_recovered() in the control database.';
   END IF;
   known := state.history || state.version || others;
-  -- If the version of the copy `newest` is one of the map's own versions, the map already contains all changes of the
-  -- copy.
+  -- If the map of the control database has or had the version of the copy `newest`, the map already contains all
+  -- changes of the copy.
   IF newest IS NOT NULL AND NOT (newest ->> 'version')::bigint = ANY (state.history || state.version) THEN
     PERFORM snowflake_fleet.check_map(newest);
     FOR difference IN

@@ -33,10 +33,9 @@ COMMENT ON TABLE snowflake_fleet.moving IS
   'has a key `compared`, which lists the differences between the rows of the source and the target. If no difference '
   'was found, `compared` is empty';
 
--- move_holder has one row for each session that moves a shard. A row of move_holder is valid while the backend of the
--- session exists. Advisory locks are not used, because any role can take any advisory lock. Row locks are not used,
--- because a row lock needs an open transaction. Creating the replication slot of another move would wait for the open
--- transaction.
+-- move_holder has one row for each session that moves a shard. Advisory locks are not used, because any role can take
+-- any advisory lock. Row locks are not used, because a row lock needs an open transaction. Creating the replication
+-- slot of another move would wait for the open transaction.
 CREATE TABLE snowflake_fleet.move_holder (
   shard integer NOT NULL,
   role text NOT NULL,
@@ -47,9 +46,8 @@ CREATE TABLE snowflake_fleet.move_holder (
 COMMENT ON TABLE snowflake_fleet.move_holder IS
   'The sessions of snowflake-move-shard that move a shard. A row is valid while the backend of the session runs';
 
--- The identity of a server changes when the server is promoted, restored, copied or restarted. The identity includes
--- the start time of the server, to detect a disk that was restored from a snapshot. If an operator restores a snapshot
--- of the disk and starts the server, only the start time in the identity changes.
+-- The identity of a server changes when the server is promoted, restored, copied or restarted. The result of identity()
+-- includes the start time of the server, because only the start time changes if the disk is restored from a snapshot.
 CREATE FUNCTION snowflake_fleet.identity() RETURNS text
   LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
   SELECT concat_ws('/', system_identifier, timeline, database, extract(epoch FROM directory),

@@ -1,5 +1,5 @@
 -- For each move, the program snowflake-move-shard calls fence_shard(), take_over() and release_shard(). If you
--- replicate the tables by other means, you can call these functions yourself.
+-- replicate the tables by other means, you can call fence_shard(), take_over() and release_shard() yourself.
 
 -- If the schema of a shard refuses a write, the client must read the map of shards again and retry its transaction. The
 -- error has the SQLSTATE of a serialization failure, because applications and drivers retry after a serialization
@@ -72,8 +72,8 @@ CREATE FUNCTION snowflake_fleet.require_unaltered(moving snowflake_fleet.moving)
 DECLARE
   this record;
 BEGIN
-  -- Event triggers do not detect DDL in a transaction that began before the move of the shard. A transaction that began
-  -- before the move may not see the row of the move.
+  -- Event triggers do not detect DDL in a transaction that began before the move of the shard. An old transaction may
+  -- not see the new row in the table "moving", which the event triggers read.
   SELECT pid INTO this FROM pg_stat_activity
    WHERE datname = current_database() AND backend_xid IS NOT NULL AND xact_start < moving.changed
      AND pid <> pg_backend_pid() LIMIT 1;
@@ -350,8 +350,8 @@ BEGIN
   IF receipt IS NOT NULL THEN
     RETURN snowflake_fleet.keep_schema(moving);
   END IF;
-  -- Changes the row in the table moving first. While the row has the state "fenced", event triggers refuse to drop the
-  -- triggers that stop writers.
+  -- Updates the row of the shard in the table "moving" before the triggers are dropped. While the row has the state
+  -- "fenced", event triggers refuse to drop the triggers that stop writers.
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.slots IS NULL;
   UPDATE snowflake_fleet.moving AS m SET state = 'copying', fence = NULL, changed = clock_timestamp()
    WHERE m.id = moving.id;

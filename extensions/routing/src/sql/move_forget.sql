@@ -48,8 +48,8 @@ BEGIN
   ELSE
     left_over := format('schema %I is kept as it was after the take-over', moving.schema);
   END IF;
-  -- A superuser must not own the received tables, because ANALYZE and autovacuum evaluate expressions of indexes as the
-  -- table's owner.
+  -- A superuser must not own tables that were copied from another server. ANALYZE and autovacuum evaluate expressions
+  -- of indexes with the rights of the table's owner.
   IF (gone OR drop_rows OR moving.state <> 'arriving') AND to_regrole(moving.role) IS NOT NULL THEN
     EXECUTE format('REASSIGN OWNED BY %I TO CURRENT_USER; DROP ROLE %1$I', moving.role);
   END IF;
@@ -89,8 +89,8 @@ BEGIN
   END IF;
   EXECUTE format('DROP PUBLICATION IF EXISTS %I', 'snowflake_move_' || shard);
   DELETE FROM snowflake_fleet.moving AS m WHERE m.id = moving.id AND m.state = 'copying';
-  -- While the target runs, its worker connects to the slot again after wal_retrieve_retry_interval. The timeout of
-  -- pg_terminate_backend() is not used, because it would check only every 100 ms whether the worker has ended.
+  -- While the target server runs, its worker reconnects to the replication slot after wal_retrieve_retry_interval. The
+  -- timeout of pg_terminate_backend() is not used, because it checks only every 100 ms whether the worker has ended.
   FOR attempt IN 1 .. 60 LOOP
     BEGIN
       PERFORM pg_terminate_backend(active_pid), pg_sleep(0.01 * attempt) FROM pg_replication_slots

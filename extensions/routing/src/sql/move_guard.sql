@@ -2,8 +2,8 @@
 -- to detect a change, and do not parse the statement.
 
 -- Returns one hash over the catalogue rows of the schema's objects and over the reasons why the schema cannot be moved.
--- Leaves out columns that change without DDL, and columns that fence_shard() changes. Locks no table, because sessions
--- that run DDL on other schemas must not wait.
+-- The hash leaves out catalogue columns that change without DDL, such as relpages, and catalogue columns that
+-- fence_shard() changes. Locks no table, because sessions that run DDL on other schemas must not wait.
 CREATE FUNCTION snowflake_fleet.fingerprint(schema name) RETURNS text
   LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
   WITH part AS MATERIALIZED (
@@ -54,8 +54,9 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
 
 -- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. While a
 -- schema moves to another server, event triggers do not detect REINDEX CONCURRENTLY, or DDL in transactions that began
--- before the move. The function fence_shard() detects REINDEX CONCURRENTLY, and DDL in transactions that began before
--- the move. The function refuse_ddl() refuses a command only for schemas that the command itself has altered.
+-- before the move. For a moving schema, fence_shard() detects REINDEX CONCURRENTLY, and DDL in transactions that began
+-- before the move of the schema. The function refuse_ddl() refuses a command only for schemas that the command itself
+-- has altered.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -67,7 +68,7 @@ BEGIN
   IF snowflake_fleet.holds_move() THEN
     RETURN;
   END IF;
-  -- Checks a schema kept after a move only if the DDL statement names it, because hundreds of kept schemas may exist.
+  -- Checks the schema of a shard that has moved away only if the statement names it, because hundreds may exist.
   FOR this IN
     SELECT m.* FROM snowflake_fleet.moving AS m
      WHERE m.side = 'source' AND m.fingerprint IS NOT NULL AND (m.state <> 'kept' OR strpos(query, m.schema) > 0)

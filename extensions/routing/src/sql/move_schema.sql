@@ -326,9 +326,9 @@ COMMENT ON FUNCTION snowflake_fleet.statements_of(name, integer) IS
   'the result is 6 or more for statements that set owners and privileges';
 
 -- For each move, snowflake-move-shard creates a database role, which owns the new schema on the target server. The
--- function make_schema() grants the role the privileges that the statements need, and later revokes them. A superuser
--- must not run the statements, because planning a statement can run code. Another role may have replaced an object that
--- a statement names.
+-- function make_schema() runs the statements that create the schema as the role of the move. While the statements run,
+-- the role has the privileges that the statements need. A superuser must not run the statements, because planning a
+-- statement can run code. Another role may have replaced an object that a statement names.
 CREATE FUNCTION snowflake_fleet.make_schema(schema name, role name, needs text[], statements text[]) RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -3,9 +3,9 @@
 --
 -- Each shard has a separate foreign server with connection options. If a shard moves, only the options of the shard's
 -- foreign server change. ALTER SERVER, which changes the options, locks no table, and sessions reconnect with their
--- next transaction. One foreign server for each real server would need fewer connections, but PostgreSQL cannot assign
--- a foreign table to another foreign server. Replacing the foreign table of a shard would wait for all readers of the
--- partitioned table.
+-- next transaction. Shards on the same data server do not share a foreign server, although sharing would save
+-- connections. PostgreSQL cannot assign a foreign table to another foreign server. Replacing the foreign table of a
+-- shard would wait for all readers of the partitioned table.
 
 CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -13,8 +13,8 @@ CREATE FUNCTION snowflake_fleet.fdw_server_name(shard integer) RETURNS name
 COMMENT ON FUNCTION snowflake_fleet.fdw_server_name(integer) IS
   'Internal: for use_postgres_fdw(): returns the name of the foreign server of a shard';
 
--- follow_map() sets the libpq options of each foreign server from the map. Options of postgres_fdw, such as fetch_size,
--- stay.
+-- follow_map() sets the libpq options of each foreign server from the map. follow_map() does not change options of
+-- postgres_fdw, such as fetch_size.
 CREATE FUNCTION snowflake_fleet.follow_map() RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Revokes the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES on the new objects. Then grants all roles the right
--- to read the map. A role that can write the map can direct other roles to a server of its choice.
+-- Revokes the privileges of PUBLIC and of ALTER DEFAULT PRIVILEGES on the new objects. Grants all roles the right to
+-- read the map of shards. A role that can write the map can direct other roles to a server of its choice.
 
 DO $$
 DECLARE
@@ -28,7 +28,7 @@ BEGIN
 END
 $$;
 
--- All roles may read the map of shards. Only the owner of the map may change the map.
+-- All roles may read the map of shards, but only the owner of its tables may change the map.
 GRANT EXECUTE ON FUNCTION snowflake_fleet.map_version(), snowflake_fleet.server_of(bigint),
   snowflake_fleet.server_of_shard(integer), snowflake_fleet.export_map(), snowflake_fleet.options_of(text),
   snowflake_fleet.with_timeouts(text), snowflake_fleet.known_options(), snowflake_fleet.run_on(bigint),

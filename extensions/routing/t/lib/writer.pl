@@ -59,7 +59,8 @@ sub commit
 	{
 		my ($row, $state) = run($session, $sql);
 		return $row if $state eq '00000';
-		# A client repeats a statement if the move has stopped writers, or if the server no longer has the table.
+		# A client repeats a statement if snowflake-move-shard has stopped writers, or if the shard's table is no longer on
+		# the server.
 		if ($state =~ /^(40001|40P01|42P01|3F000)$/)
 		{
 			print $log "refused\n";

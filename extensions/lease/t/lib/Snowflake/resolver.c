@@ -1,8 +1,8 @@
 // Simulates DNS for a server into which a test preloads this library. The library reads the
 // addresses of host names from a file.
 //
-// Each line of the file has a host name, the seconds until the answer, and addresses. Host names
-// that are not in the file are looked up as usual.
+// Each line of the file has a host name, the seconds until the answer, and addresses. For a host
+// name that its file does not contain, the library calls getaddrinfo() of the C library.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
