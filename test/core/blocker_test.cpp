@@ -76,8 +76,8 @@ TEST(Blocker, EachIsNamed) {
   }
 }
 
-// States that prevent minting (blockers) have an order of importance. If two blockers apply,
-// blocker() must return the more important blocker.
+// If several states prevent minting (blockers), the function blocker() must return the most
+// important of them.
 TEST(Blocker, TheFirstOfTwoIsNamed) {
   for (size_t first = 0; first < kFaults.size(); ++first)
     for (size_t second = first + 1; second < kFaults.size(); ++second) {

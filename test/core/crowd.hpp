@@ -3,8 +3,8 @@
 // all their data can be in shared memory.
 //
 // Before the test raises the limit for new ids, it raises all shard counters to a position at or
-// above the present limit. No id may be minted between the present limit and the raised shard
-// counters.
+// above the old limit. No id may have a position between the old limit for new ids and the new
+// values of the shard counters.
 #pragma once
 
 #include <atomic>
@@ -43,8 +43,8 @@ struct Stage {
   std::atomic<uint32_t> finished;
 };
 
-// Stores the ids of one claimer in the order of claims. The number of entries, `used`, is stored
-// last, so the journal of a killed claimer is valid.
+// Stores the ids of one claimer in the order of claims. The claimer stores `used`, the number of
+// ids, after the ids, so the test can read the ids of a killed claimer.
 struct Journal {
   std::atomic<uint64_t> used;
   std::atomic<uint64_t> below_floor;
@@ -174,8 +174,8 @@ struct Claimed {
   size_t claimer;
 };
 
-// Checks that the ids of all claimers are unique and ascending. Checks that no id lies in `gaps`,
-// the positions between an old limit for new ids and the raised shard counters.
+// Checks that the ids of all claimers are unique and ascending. Checks that no id has a position in
+// `gaps`, the ranges that all shard counters had to skip.
 inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal> journals,
                   const std::vector<Gap>& gaps) {
   const Layout& layout = plan.layout;
@@ -197,8 +197,7 @@ inline void audit(const Stage& stage, const Plan& plan, std::span<const Journal>
     }
   }
 
-  // Two ids of one shard counter must not have the same position (time and sequence number), even
-  // if their shards differ.
+  // All ids of one shard counter must have different positions (time and sequence number).
   std::sort(all.begin(), all.end(), [](const Claimed& a, const Claimed& b) {
     return a.position != b.position ? a.position < b.position : a.counter < b.counter;
   });

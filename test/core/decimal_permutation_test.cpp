@@ -1,6 +1,7 @@
-// Tests the Feistel network that encrypts decimal numbers for aliases. The round functions of the
-// test are simple functions, not AES. The SQL tests of the extension snowflake_alias compare
-// aliases with results of the cipher FF1 (NIST SP 800-38G), which uses AES.
+// Tests the Feistel network that encrypts decimal numbers for aliases. In this test, the round
+// functions of the Feistel network are simple functions instead of the cipher AES. The SQL tests of
+// the extension snowflake_alias compare aliases with results of the cipher FF1 (NIST SP 800-38G),
+// which uses AES.
 #include "../../extensions/alias/src/decimal_permutation.hpp"
 
 #include <gtest/gtest.h>

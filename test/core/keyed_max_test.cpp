@@ -27,8 +27,8 @@ TEST(KeyedMax, KeepsTheGreatestValueOfEachKey) {
   for (uint32_t key = 1; key < 300; ++key) ASSERT_EQ(table->read(key), model[key]) << key;
 }
 
-// If a KeyedMax table is full, all further keys share one maximum value. The value that keys share
-// in a full KeyedMax table may be too high for a key, but never too low.
+// If a KeyedMax table is full, all further keys share one maximum value. For a key that does not
+// fit into a full KeyedMax table, read() may return too high a value, but never too low a value.
 TEST(KeyedMax, LosesNoValueWhenFull) {
   auto table = std::make_unique<KeyedMax<8>>();
   for (uint32_t key = 1; key <= 20; ++key) table->raise(key, 1000 + key);

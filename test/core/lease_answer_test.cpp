@@ -110,9 +110,9 @@ TEST_F(Answer, TermAndNumberAreOfOneAnswerWhereverTheWorkerIsKilled) {
   }
 }
 
-// The function begin() must keep `highest_ms`, the time up to which ids were issued, until the new
-// server run (incarnation) is stored. The test kills the lease worker once after each store to
-// memory.
+// The function begin() must store the number of the new server run (incarnation) before it clears
+// `highest_ms`, the time up to which ids were issued. The test kills the lease worker once after
+// each store to memory.
 TEST_F(Answer, AnIncarnationForgetsNothingBeforeItIsOver) {
   for (int stores = 0;; ++stores) {
     ModelMemory killed;

@@ -277,9 +277,9 @@ void World::give_back(size_t number) {
   LeaseView mine = s.memory.view();
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
-    // By the rule forget_then_read, a server clears its region before it reads the time up to which
-    // sessions may mint ids. Without the rule forget_then_read, sessions can mint ids later than
-    // the time that the server reports.
+    // By the rule forget_then_read, a server stops minting in its region before it reads the latest
+    // time that its ids may have. Without the rule forget_then_read, sessions can still mint ids
+    // with later times than the server reports to the lease server.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }
@@ -327,8 +327,8 @@ void World::receive(const SentAnswer& sent) {
     case LeaseEvent::taken: {
       LeaseAnswer taken = answer;
       // By the rule lost_is_new, a server that has lost its lease draws a new number (incarnation)
-      // before it requests a new lease. Without the rule lost_is_new, the server uses the later of
-      // two ends: of the lost lease and of the new lease.
+      // before it requests a new lease. Without the rule lost_is_new, the server keeps the end of
+      // the lost lease if the new lease ends earlier.
       if (!rules_.lost_is_new) taken.until_ms = std::max(mine.until_ms, answer.until_ms);
       s.memory.take(taken);
       happened("taken");

@@ -52,7 +52,8 @@ bool World::lives(int64_t incarnation) const {
 }
 
 // An operator calls confirm_dead() when no server mints ids in the region and no clock was far
-// ahead. In some random schedules, the operator makes a mistake, such as confirming too early.
+// ahead. In some random schedules, the operator calls confirm_dead() too early, or while a clock is
+// far ahead.
 void World::declare_dead(size_t region) {
   if (lease_server_moved_ || lease_server_replaced_ || lease_server_.fleet.halted) return;
   const auto number = static_cast<int32_t>(region);

@@ -43,8 +43,8 @@ TEST_F(Recovery, WhoHoldsALeaseGoesOn) {
   memory.begin(1, LeaseAnswer{}, [] {});
   memory.take(held);
   EXPECT_EQ(read_answer(memory.view(), false, again, kNow, kNow, 10'000), LeaseEvent::extended);
-  // The server repeats its renewal because the first answer was lost. The lease server must grant
-  // the repeated renewal, but must refuse a renewal that a copy of the server requests.
+  // If a server repeats a renewal because the first answer was lost, the lease server must grant
+  // the renewal again. The lease server must refuse a renewal from a copy of the server.
   EXPECT_EQ(ask(renew(held)).status, AnswerStatus::granted);
   LeaseRequest copy = renew(held);
   copy.nonce = 78;
@@ -73,7 +73,7 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
     // The server that gave the region back has cleared the region number in its shared memory. A
-    // late answer to its renewal must not set the region number again.
+    // late answer to the server's renewal must not set the cleared region number again.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);
@@ -87,8 +87,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
 }
 
 // Like every lease, a lease that is renewed after a recovery of the lease server lasts at most
-// `longest_ms`. The next server that leases the region mints ids only after the longest lease that
-// can have been granted.
+// `longest_ms`. The next server that leases the region mints only ids with times after the latest
+// possible end of all earlier leases.
 TEST_F(Recovery, ALateRenewalShortensNothing) {
   LeaseRequest request = renew(held, 0, kNow + 5000);
   request.length_ms = kHour;
@@ -110,8 +110,8 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
 }
 
 // A restored lease server no longer contains the newest leases, and uses their numbers again for
-// new leases. If a server gives back a lost lease, the lease server must refuse the request. The
-// refused request must not end a new lease that has the number of the lost lease.
+// new leases. If a server gives back a lost lease, the lease server must not end the new lease that
+// has the same number.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);
   forget_everything(true);
@@ -172,8 +172,9 @@ TEST_F(Recovery, NotWhereTheRegionHasBeenGrantedAnew) {
   EXPECT_EQ(ask(request, later).status, AnswerStatus::lost);
 }
 
-// Two lease servers run after a failover, and an operator has confirmed one of them. A server that
-// has received an answer of the confirmed lease server ignores the other lease server.
+// Two lease servers run after a failover, but an operator has confirmed the recovery of only one.
+// After a server has received an answer of the confirmed lease server, it ignores the unconfirmed
+// lease server.
 TEST_F(Recovery, ANewerTermIsHeardByNoOlderDatabase) {
   for (const bool lost : {false, true}) {
     FleetState other = fleet;

@@ -14,19 +14,20 @@
 //  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
 //     <= until. There are three exceptions. If a server gives a region back, the region's `until`
 //     becomes the time up to which the server may have minted ids. If an administrator calls
-//     confirm_dead() for a region, `until` moves back to the latest time that ids of the stopped
-//     server can have. The latest possible time is the present time plus "snowflake.max_lead",
-//     "snowflake.reserve" and max_skew. If a server continues its lease after a recovery of the
-//     lease server, `floor` becomes the start of the continued lease.
+//     confirm_dead(), the end of the region's lease (`until`) moves back to the latest time that
+//     ids of the stopped server can have. Ids of a stopped server are later than the present time
+//     by at most the sum of "snowflake.max_lead", "snowflake.reserve" and max_skew. If a server
+//     continues its lease after a recovery of the lease server, `floor` becomes the start of the
+//     continued lease.
 //
 //  3. A new lease begins (`floor`) after the times of all ids that other servers minted in the
 //     region before. A server that holds a region mints only ids before the end (`until`) of its
 //     lease.
 //
-//  4. The end (`until`) of a region's lease is never before the end of any lease that was granted
-//     for the region. A restored lease server may have lost leases. Each lost lease ends within
-//     longest_ms, the longest duration of a lease. So confirm_data_loss() sets `until` to more than
-//     longest_ms after the present time.
+//  4. The end time that the lease server stores for a region (`until`) is never before the end of
+//     any lease that was granted. A restored lease server may have lost leases. Each lost lease
+//     ends within longest_ms, the longest duration of a lease. The function confirm_data_loss()
+//     sets the end of every lease (`until`) later, to more than longest_ms after the present time.
 #pragma once
 
 #include <span>
@@ -65,9 +66,9 @@ struct FleetState {
   int64_t adopt_ms;       // earlier leases ended; 0: all
 };
 
-// Returns a number for a new term, which is the time between two recoveries of the lease server.
-// Later terms have greater numbers. The 20 bits of `salt` distinguish two recoveries of the lease
-// server in the same millisecond.
+// Returns the number of the term that begins with a recovery of the lease server. Later terms have
+// greater numbers. The 20 bits of `salt` distinguish two recoveries of the lease server in the same
+// millisecond.
 constexpr int64_t term_at(int64_t now_ms, int64_t salt) noexcept {
   return now_ms << 20 | (salt & 0xfffff);
 }
@@ -120,19 +121,19 @@ constexpr LeaseAnswer grant(FleetState& fleet, std::span<LeasedRegion> regions, 
 // Returns the time from which the lease server may grant a free region. When a server gives a
 // region back, the end of its lease (`until`) becomes the time up to which the server may have
 // minted ids. Servers reserve ids ahead of their clocks ("snowflake.reserve"), so `until` may be in
-// the future. A region that was given back is free from kGivenBackAheadMs (10 s) before `until`. If
-// `until` is more than 10 s in the future, the clock of the server that gave the region back was
-// probably wrong.
+// the future. If a region was given back, the lease server may grant it from kGivenBackAheadMs (10
+// s) before the end of its lease (`until`). If a server gives a region back with an end more than
+// 10 s in the future, the clock of the server is probably wrong.
 inline constexpr int64_t kGivenBackAheadMs = 10'000;
 constexpr int64_t free_from(const LeasedRegion& region) noexcept {
   return region.state == RegionState::given_back ? region.until_ms - kGivenBackAheadMs
                                                  : region.until_ms;
 }
 
-// Chooses a free region for the server that requests a lease. The first choice is the region with
-// the newest lease among regions that servers gave back and whose leases have ended. In the chosen
-// region, the requesting server can mint ids at once. The second choice is the region that has been
-// unused for the longest time.
+// Chooses a free region for the server that requests a lease. The first choice is a region that was
+// given back and whose lease has ended, because ids can be minted there at once. If there are
+// several such regions, the region with the newest lease is chosen. The second choice is the region
+// that has been unused for the longest time.
 constexpr int32_t choose(std::span<const LeasedRegion> regions, std::span<const int32_t> own,
                          int64_t earlier_ms) noexcept {
   int32_t last = kNoRegion;
@@ -186,12 +187,13 @@ constexpr LeaseAnswer acquire(FleetState& fleet, std::span<LeasedRegion> regions
   return grant(fleet, regions, number, request, clock_ms, true);
 }
 
-// Returns true if a lease that was granted before a recovery may continue. The lease must end after
-// the time `adopt_ms`, which proves that the lease had not ended at the recovery. Before a lease
-// has ended, no other server can hold a newer lease of its region. A renewal that was sent before
-// the recovery may arrive after the server has given its region back. After a recovery with data
-// loss, the function decide() answers term_over to an earlier renewal. The server must send a new
-// renewal. A lease that an operator has revoked does not continue.
+// Returns true if a lease that was granted before a recovery of the lease server may continue. A
+// lease may continue only if it ends after the time `adopt_ms`, because such a lease had not ended
+// when the lease server was recovered. Before a lease has ended, no other server can hold a newer
+// lease of its region. A renewal that a server sent before the lease server was recovered may
+// arrive after the server has given its region back. If the recovery lost data, decide() answers an
+// earlier renewal with term_over, so the server must send a new renewal. A lease that an operator
+// has revoked does not continue.
 constexpr bool may_adopt(const FleetState& fleet, const LeasedRegion& region,
                          const LeaseRequest& request) noexcept {
   return fleet.adopt_ms != 0 && request.until_ms > fleet.adopt_ms &&
@@ -259,17 +261,17 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 
 }  // namespace lease_detail
 
-// Returns the serial number of the newest stored answer of a term. A term is the time between two
-// recoveries of the lease server. Lost answers from before a recovery do not matter, because
-// servers ignore answers of an earlier term.
+// Returns the number of the newest answer that the lease server has stored in `term`, a period
+// between two recoveries of the lease server. Lost answers from before a recovery do not matter,
+// because servers ignore answers of an earlier term.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;
 }
 
-// Stops all grants if the lease server was restored to an earlier state. After a restore, a request
-// may contain a newer answer number or term (time since a recovery) than the lease server has
-// stored.
+// Stops all grants if the lease server was restored to an earlier state. A request reveals a
+// restore if its answer number or its recovery number (term) is newer than the numbers that the
+// lease server has stored.
 constexpr void halt_if_behind(FleetState& fleet, const LeaseRequest& request) noexcept {
   if (request.term <= fleet.term &&
       (request.term == 0 || request.newest <= known_number(fleet, request.term)))
@@ -295,9 +297,10 @@ constexpr LeaseAnswer decide(FleetState& fleet, std::span<LeasedRegion> regions,
   if (request.term != 0 && request.term < fleet.lasting && !held)
     return lease_detail::answer(fleet, request,
                                 adoptable ? AnswerStatus::term_over : AnswerStatus::lost, clock_ms);
-  // The lease server refuses a server whose clock is ahead. If the clock in a request is behind,
-  // the request may just have taken long, so the lease server accepts it. The requesting server
-  // checks its own clock when the answer arrives.
+  // The lease server refuses a request if the server's clock is more than max_skew ahead of the
+  // lease server's clock. If the clock in a request is behind, the request may just have taken
+  // long, so the lease server accepts it. The requesting server checks its own clock when the
+  // answer arrives.
   if (request.call != LeaseCall::give_back && request.clock_ms - clock_ms > fleet.skew_ms)
     return lease_detail::refusal(fleet, request, AnswerStatus::clock_ahead, clock_ms);
   if (request.call == LeaseCall::give_back)
@@ -353,16 +356,17 @@ constexpr void begin_term(FleetState& fleet, int64_t now_ms, int64_t salt) noexc
 }
 
 // Continues all leases after a recovery of the lease server that lost no committed transaction.
-// REQUIRES that `halted` is false, or that the server that reported a newer lease was wrong.
+// REQUIRES that the lease server is not halted, or that a wrong report of a newer lease has halted
+// it.
 constexpr void confirm_no_data_loss(FleetState& fleet, int64_t now_ms, int64_t salt) noexcept {
   begin_term(fleet, now_ms, salt);
 }
 
-// Lets the lease server grant leases again after a recovery that has lost decisions. New leases
-// begin after the end of every lease that may have been lost. `silent` means that the lease server
-// has granted no lease since it was restored. REQUIRES that the old lease server grants no lease
-// after the call of confirm_data_loss(). The clock of the old lease server may be ahead of `now_ms`
-// by up to max_skew.
+// Lets the lease server grant leases again after a recovery that has lost data. New leases begin
+// after the end of every lease that may have been lost. `silent` means that the lease server has
+// granted no lease since it was restored. REQUIRES that the old lease server grants no lease after
+// the call of confirm_data_loss(). The clock of the old lease server may be ahead of `now_ms` by up
+// to max_skew.
 constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regions, int64_t now_ms,
                                  int64_t salt, bool silent) noexcept {
   for (LeasedRegion& region : regions) {
@@ -376,8 +380,8 @@ constexpr void confirm_data_loss(FleetState& fleet, std::span<LeasedRegion> regi
   fleet.lasting = fleet.term;
   // `adopt_ms` adds max_skew twice, because two pairs of clocks may differ by up to max_skew. When
   // a lease was granted, the clocks of the server and of the old lease server may have differed.
-  // The recovered lease server's clock (`now_ms`) may differ from the earlier of the server's clock
-  // and the old lease server's clock.
+  // The recovered lease server's clock (`now_ms`) may differ from the one of these two clocks that
+  // is behind.
   fleet.adopt_ms = silent ? now_ms + 2 * fleet.skew_ms : 0;
   fleet.newest_ms = now_ms;
 }

@@ -1,7 +1,7 @@
 // Simulates a lease server and two runs of one server at the same time, such as a server and its
-// clone. The server and the clone may lease the same two regions. The test tries all orders of a
-// few steps. After each step, the server and the clone mint all ids that they may mint, so that
-// every possible duplicate occurs.
+// clone. The server and its clone can each lease either of the two regions. The test tries all
+// orders of a few steps. After each step, the server and the clone mint all ids that they may mint,
+// so that every possible duplicate occurs.
 #include "lease_support.hpp"
 
 #include <array>

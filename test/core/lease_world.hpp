@@ -1,8 +1,9 @@
-// Simulates servers that lease regions, in small steps: databases, sessions, lease workers, a lease
-// server, and faults. In this simulation, the tested code makes the decisions of the lease server
-// and of the other servers. The extension's code in src/pg must make the steps of sessions and
-// lease workers in the same order as the simulation. The structure `Rules` turns off single rules
-// of the lease protocol, to show that each rule is needed.
+// Simulates a lease server and the servers that lease regions from it, with their databases,
+// sessions and lease workers. The simulation runs in small steps and causes faults. In this
+// simulation, the tested code makes the decisions of the lease server and of the other servers. In
+// the extension's code (src/pg), sessions and lease workers must execute their steps in the same
+// order as in the simulation. The structure `Rules` turns off single rules of the lease protocol,
+// to show that each rule is needed.
 #pragma once
 
 #include <array>
@@ -49,8 +50,8 @@ struct Kill {
   static inline int stores_left = -1;  // -1: no process is killed
   static bool dead() { return stores_left == 0; }
 };
-// Simulates that other sessions run before a session loads a variable in shared memory. The
-// function `run` is called once, after `loads_left` loads.
+// Simulates that other sessions run before a session loads a variable in shared memory. After a
+// session has loaded shared variables `loads_left` times, the function `run` is called once.
 struct Meanwhile {
   static inline std::function<void()> run;
   static inline int loads_left = 0;

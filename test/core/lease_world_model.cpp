@@ -33,7 +33,7 @@ World::World(Random random, const Rules& rules)
     for (uint64_t left = random_.between(1, 2); left > 0; --left) own_.back().push_back(regions++);
   }
   lease_server_.regions.assign(static_cast<size_t>(regions), LeasedRegion{});
-  // Without the rule own_regions, the lease server may grant every region to each server.
+  // Without the rule own_regions, the configuration of each server contains all regions.
   if (!rules_.own_regions)
     for (std::vector<int32_t>& own : own_) {
       own.clear();
@@ -86,8 +86,8 @@ void World::step() {
         // killed, the postmaster restarts all processes.
         Server& s = servers_[sent.server];
         // In some cases, sessions write the high-water mark before the lease server's answer
-        // arrives. After the answer, some of the sessions publish the limit up to which sessions
-        // may mint ids.
+        // arrives. After the answer of the lease server, sessions that are chosen at random publish
+        // the limit for new ids.
         const bool crowded = s.up && random_.percent(30);
         for (Session& session : s.sessions)
           if (crowded && session.attached) write_mark(s, session);
@@ -209,9 +209,9 @@ void World::decide_one(size_t index) {
   const bool adopts = request.call == LeaseCall::renew &&
                       next.regions[static_cast<size_t>(request.region)].incarnation == 0;
   // If files of the lease server are restored in place, its timeline does not change. A restore is
-  // detected only when a server reports a lease that was granted after the backup. Unlike a real
-  // lease server, the model ignores requests after a restore until a server reports a lease that is
-  // newer than the restored files.
+  // detected only when a server reports a lease that was granted after the backup. Until a restore
+  // of the lease server is detected, the model ignores requests, although a real lease server would
+  // answer them.
   if (lease_server_replaced_ && !at_old && !forgetful_ && request.term <= next.fleet.term &&
       (request.term < next.fleet.term || request.newest <= next.fleet.newest))
     return;
@@ -342,8 +342,8 @@ void World::settle() {
     s.worker.giving_back = false;
   }
   recover();
-  // Every server must mint an id in each of its databases before the time `end`. The leases that
-  // were granted during the faults end before the time `end`.
+  // Every server must mint an id in each of its databases before the time `end`. The time `end` is
+  // later than the ends of all leases that were granted before settle() was called.
   const int64_t end = latest + 2 * (lease_ms_ + lead_ms_ + 2 * skew_ms_) + reserve_ms_ + 10'000;
   const size_t wanted = servers_.size() * kDatabases;
   std::set<std::pair<size_t, int>> minted;

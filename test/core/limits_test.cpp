@@ -75,8 +75,8 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // A second call of bind() with a lowered high-water mark must not change the generation number.
-  // The first call has already cleared the limit up to which sessions may mint ids.
+  // If bind() is called twice with a lowered high-water mark, only the first call must change the
+  // generation number.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 
@@ -126,9 +126,9 @@ TEST_F(LeasedLimits, EndWithTheLease) {
   EXPECT_EQ(memory.view().highest_ms, kUntil);
 }
 
-// The test kills a process that publishes a limit, once after each store to memory. When the
-// process has been killed, `highest_ms` in memory must be later than the time of every id that
-// sessions may have minted.
+// Simulates that a process is killed in publish(), after each possible number of stores to memory.
+// After the simulated kill, `highest_ms` in shared memory must be later than the time of every id
+// that sessions may have minted.
 TEST_F(LeasedLimits, AreRecordedBeforeTheyAreRead) {
   for (int stores = 0; stores < 4; ++stores) {
     ModelMemory killed = memory;
@@ -224,8 +224,8 @@ TEST_F(LimitsTest, BelongToTheRequestedGeneration) {
   }
 }
 
-// Interrupts withdraw() after each of its stores to memory. Once withdraw() has done its first
-// store, the functions take() and publish() must refuse the old generation number.
+// Interrupts withdraw() after each of its stores to memory. The first store of withdraw() changes
+// the generation number of the limits, so take() and publish() must then refuse the old number.
 TEST_F(LimitsTest, EndWithTheFirstStore) {
   for (int stores = 0; stores < 5; ++stores) {
     ModelLimits killed{};
@@ -261,8 +261,8 @@ TEST(LimitsOrder, AreSeenWithEarlierWrites) {
   }
 }
 
-// A session with the generation number N must receive no limit for new ids, or the limit kNow + N
-// that was published with N.
+// For each generation number N, the test publishes a different limit for new ids (kNow + N). A
+// session must never receive the limit of another generation number.
 TEST(LimitsOrder, BelongToTheirGenerationWhileItEnds) {
   const auto limits = std::make_unique<Limits>();
   std::mutex lock;

@@ -143,7 +143,8 @@ struct ShiftedClocks : GeneratorClocks {
 constexpr GeneratorOptions kShort{.max_lead_ms = 20, .reserve_ms = 5, .max_wait_ms = 10'000};
 constexpr Layout kWide = parse_layout("41/5+8/10", 0, kDefaultEpoch).layout;
 
-// Stores the ids of processes that are killed, in memory that these processes share with the test.
+// Stores minted ids in memory that the test shares with its child processes, so that the test can
+// read the ids of a killed process.
 struct Journal {
   static constexpr size_t kMost = 1 << 19;
   std::atomic<size_t> used;

@@ -1,6 +1,7 @@
-// Tests the Feistel network that encrypts ids for aliases, with simple round functions. Tests
-// base62 texts of numbers with more than 64 bits. The extension encrypts ids for aliases with the
-// cipher AES, which extensions/alias/sql/alias.sql tests.
+// Tests the Feistel network with which the extension snowflake_alias encrypts ids. The round
+// functions of the Feistel network are simple functions in this test, but use the cipher AES in the
+// extension. Tests base62 texts of numbers with more than 64 bits. The SQL test
+// extensions/alias/sql/alias.sql tests the encryption of ids with AES.
 #include "../../extensions/alias/src/permutation.hpp"
 
 #include <gtest/gtest.h>

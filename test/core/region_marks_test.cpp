@@ -10,8 +10,9 @@
 namespace snowflake {
 namespace {
 
-// Each database records its high-water mark together with its region number. When a database leaves
-// its region or shards, the ids of other databases there must begin above the recorded mark.
+// Each database records its high-water mark together with its region number. If a database mints
+// ids in a region or in shards that another database has left, the ids must begin above the
+// recorded high-water mark.
 TEST(RegionMarks, KeepsTheMarkOfEachDatabaseThatHasLeft) {
   auto marks = std::make_unique<RegionMarks<16, 32>>();
   std::map<uint32_t, std::pair<int32_t, int64_t>> now;  // of each database

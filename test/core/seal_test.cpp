@@ -35,8 +35,8 @@ TEST(Seal, ZeroIsNotALayout) {
   EXPECT_NE(check(layout_of(0)), LayoutError::none);
 }
 
-// A damaged database may contain any number as its seal (its layout). If a number is accepted as a
-// seal (encoded layout), encoding the returned layout must return the same number.
+// A damaged database may contain any number as its seal (its layout). If layout_of() decodes a
+// number to a valid layout, seal_of() must encode the layout to the same number.
 TEST(Seal, GarbageIsRefusedOrExact) {
   Random random(7);
   int accepted = 0;

@@ -35,8 +35,8 @@ struct Actor {
   jmp_buf left;
 };
 
-// Points to the simulated session (actor) that makes the next step. While no simulated session
-// runs, `current` is null, and step() executes every atomic operation at once.
+// Points to the simulated session (actor) that makes the next step. If `current` is null, no
+// simulated session runs, and step() executes an atomic operation immediately.
 inline Actor* current = nullptr;
 // Decides whether a weak compare-and-swap fails spuriously although it could succeed.
 inline std::function<bool()> fails_for_no_reason;
@@ -112,10 +112,10 @@ class interrupted_atomic {
 
 namespace stepped {
 
-// Tries all schedules with a limited number of preemptions, and of compare-and-swaps that fail
-// spuriously. A schedule decides which simulated session (actor) makes each step, and which
-// compare-and-swaps fail spuriously. A preemption is a switch to another actor although the last
-// actor could continue.
+// Tries all schedules with at most `preemptions` preemptions and at most `failures` spurious
+// failures of compare-and-swaps. A schedule decides which simulated session (actor) makes each
+// step, and which compare-and-swaps fail spuriously. A preemption is a switch to another actor
+// although the last actor could continue.
 class Schedules {
  public:
   Schedules(int preemptions, int failures) : preemptions_(preemptions), failures_(failures) {}

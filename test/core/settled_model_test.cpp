@@ -48,8 +48,8 @@ struct World {
     const Claim claim = claim_recorded(
         record, [&]() -> OpenMints& { return slots[session]; }, counters[counter], layout, bounds,
         1);
-    // A simulated session runs again from its beginning for each step. The assignment below may
-    // therefore be repeated.
+    // For each step, a simulated session runs again from its beginning, so the following assignment
+    // must be repeatable.
     Transaction& of = transactions[transaction];
     of.first_tick = std::min(of.first_tick, layout.tick_of_position(claim.first));
   }
@@ -218,8 +218,9 @@ TEST(SettledModel, ThreeWriters) {
   EXPECT_GT(schedules, 10'000u);
 }
 
-// A session registers its transaction as prepared before the session clears its slot. One session
-// prepares a transaction, and another session commits it.
+// One session prepares a transaction, and another session commits it. The first session registers
+// the prepared transaction before it clears its own slot (its entry for an open transaction that
+// has minted ids).
 TEST(SettledModel, APreparedTransaction) {
   const size_t schedules = explore(4, 1, [&](World& world) -> Bodies {
     return {[&] {

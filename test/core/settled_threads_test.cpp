@@ -1,6 +1,7 @@
 // Runs sessions with transactions of different lengths, a clock that goes back and forth, and
 // readers that call settle(). A mutex represents ProcArrayLock, the lock that PostgreSQL takes for
-// commits and snapshots. A snapshot is the number of earlier commits.
+// commits and snapshots. In this test, a snapshot consists only of the number of transactions that
+// have committed.
 #include <gtest/gtest.h>
 
 #include <sched.h>

@@ -1,6 +1,6 @@
-// Tests one claim in every interleaving: other sessions claim ids or raise the shard counter
-// between its atomic steps. Tests that run threads reach some interleavings only by luck, or never
-// on some machines.
+// Tests a call of claim() in every interleaving with other sessions. Between two atomic operations
+// of the call, other sessions claim ids or raise the shard counter. Tests that run threads reach
+// some interleavings only by luck, or never on some machines.
 //
 // shard.hpp is compiled with the test's atomic type, in another namespace, so that the linker does
 // not mix test code and real code. The standard headers that shard.hpp uses must be included before
@@ -216,8 +216,8 @@ TEST(ShardInterleaving, OfAFloor) {
 }
 
 // Sessions may mint ids only below a limit. One session raises the shard counters to `floor`, and
-// then raises this limit from `old` to a value above `floor`. A session that still uses the limit
-// `old` must not claim a position at or above `old`.
+// then raises the limit for new ids from `old` to a value above `floor`. A session that still uses
+// the limit `old` must not claim a position at or above `old`.
 TEST(ShardInterleaving, OfAnOldLimitAndAFloor) {
   constexpr uint64_t old = kStart + 4;
   constexpr uint64_t floor = old + 9;

@@ -19,7 +19,7 @@ class ModelShard {
  public:
   explicit ModelShard(const Layout& layout)
       : per_tick_(power_of_two(layout.sequence_bits)),
-        // An id is never negative, so its time has 63 bits less the bits of the other fields.
+        // An id is never negative, so all fields of the id together have at most 63 bits.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
                      63u - layout.region_bits - layout.shard_bits - layout.sequence_bits))) {}

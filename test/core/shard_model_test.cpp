@@ -1,5 +1,5 @@
 // Compares each step of random schedules with a model of a shard. Checks that ids are unique and
-// ascend, because the implementation and the model could have the same fault.
+// ascend, to detect a fault that both the tested shard and its model have.
 #include "shard_model.hpp"
 
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@ TEST(WriteIds, WritesTheIdOfEachPosition) {
     const Layout layout = random_layout(random);
     const auto shard = static_cast<uint32_t>(random.below(layout.shards()));
     const auto region = static_cast<uint32_t>(random.below(layout.regions()));
-    // `carry` is the position (time and sequence number) of the first id in a time unit (tick). The
-    // ids begin shortly before `carry`, so that they often belong to two ticks.
+    // The ids begin shortly before `carry`, the first position in a time unit (tick), so the ids
+    // often belong to two ticks.
     const uint64_t carry = layout.first_position(random.between(1, layout.last_minted_tick()));
     const uint64_t count = std::min(random.below(300), layout.end_position() - carry);
     const uint64_t first = carry - std::min(carry, random.below(300));

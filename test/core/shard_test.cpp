@@ -50,8 +50,8 @@ TEST_F(ShardTest, BeginsATickAtSequenceZero) {
   expect_claimed(claim({7, 0, kNoLimit, 0}), at(7, 0), 1);
 }
 
-// A shard counter contains the last claimed position, and starts at 0. Position 0 is therefore
-// never claimed.
+// A shard counter contains the last claimed position (time and sequence number), and starts at 0,
+// so position 0 is never claimed.
 TEST_F(ShardTest, NeverClaimsPositionZero) {
   expect_claimed(claim({0, 0, kNoLimit, 0}), at(0, 1), 1);
 }
@@ -106,8 +106,8 @@ TEST_F(ShardTest, TheLastIdOfTheLayoutIsClaimed) {
 }
 
 // If there are several reasons why claim() cannot return an id, claim() returns the reason that
-// lasts longest. After the last id of the layout, claims fail for ever. At the limit up to which
-// sessions may mint ids, claims fail until the limit is raised.
+// lasts longest. For example, claim() reports that all ids of the layout are used, and not that the
+// limit for new ids is reached.
 TEST_F(ShardTest, TheMoreSevereOutcomeIsReturned) {
   const uint64_t end = layout.end_position();
   counter.raise_floor(end);

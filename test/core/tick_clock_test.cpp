@@ -49,7 +49,7 @@ struct Machine {
     true_ns += ns;
     counted += static_cast<double>(ns) * cycles_per_ns;
   }
-  // Simulates that a process is interrupted, and may continue on the other processor.
+  // Simulates that a process is interrupted, and may continue on another processor.
   static void interruption() {
     pass(instant ? 1 : 10 + static_cast<int64_t>(random->below(20)));
     if (!interrupted || !random->percent(3)) return;
@@ -145,9 +145,9 @@ TEST_F(TickClockTest, NeverOutlivesItsMillisecond) {
   }
 }
 
-// TickClock measures the rate of the processor's counter with a time that is truncated to
-// microseconds. The test measures the rate of the processor's counter from 3000 random start times,
-// because the truncation causes a different error each time.
+// TickClock measures the rate of the processor's counter against the time since boot, which is
+// truncated to microseconds. The error of the truncated time depends on when the measurement
+// starts, so the test tries 3000 random start times.
 TEST_F(TickClockTest, NeverOutlivesItsMillisecondWheneverItsRateWasMeasured) {
   uint64_t remembered = 0;
   for (int start = 0; start < 3000; ++start) {
@@ -213,8 +213,8 @@ int64_t greatest_age(Clock& clock, int64_t for_ns, int* old_readings = nullptr) 
   return greatest;
 }
 
-// The session is idle, and then runs on another processor, whose counter is behind by exactly the
-// idle time.
+// The session is idle, and then runs on a second processor. The cycle counter of the second
+// processor is behind by exactly the idle time of the session.
 TEST_F(TickClockTest, DoesNotUseAReadingOnAnotherProcessor) {
   greatest_age(clock_, 10'000'000);
   for (int i = 0; i < 1000; ++i) {
@@ -277,8 +277,8 @@ TEST_F(TickClockTest, OneReadingIsOldWhenTheCounterBecomesSlower) {
 }
 
 // Counts how often TickClock reads the kernel's clock in 10 ms. If the rate of the processor's
-// counter is measured correctly, TickClock reads the kernel's clock every 50 us, which is about 200
-// times.
+// counter is measured correctly, TickClock reads the kernel's clock every 50 us, about 200 times in
+// 10 ms.
 uint64_t readings_in_10_ms(Clock& clock) {
   const uint64_t before = Machine::exact_readings;
   greatest_age(clock, 10'000'000);
@@ -353,8 +353,8 @@ TEST_F(TickClockTest, WhateverHappens) {
         if (random.percent(30)) {
           // Simulates a processor's counter that stopped while the machine was asleep. TickClock
           // cannot detect that the counter stopped during sleep, so the test makes TickClock read
-          // the system clock again. Linux never uses a counter that stops while the machine is
-          // asleep as its clock source.
+          // the system clock again. Linux never uses a counter as its clock source if the counter
+          // stops while the machine is asleep.
           Machine::counted = counted;
           clock.read_ms(true);
         } else if (random.percent(30)) {
