@@ -112,9 +112,9 @@ constexpr Blocker time_blocker(const Layout& layout, int64_t clock_ms) {
 }
 
 // Facts contains the values from which blocker() decides whether a database may mint ids. All times
-// in Facts are in ms since 1970. A member of Facts that is zero never prevents minting, except
-// clock_ms. A session can call blocker() before it has set all members of Facts, to find early a
-// state that prevents minting.
+// in Facts are in ms since 1970. A member of Facts with the value 0 does not prevent minting. Only
+// clock_ms must always be set. A session can call blocker() before it has set all members of Facts,
+// to find early a state that prevents minting.
 struct Facts {
   bool layout_unknown;  // the session has not yet read the stored layout of ids
   bool recovery;
@@ -137,7 +137,7 @@ struct Facts {
   uint64_t position;    // the next position (time and sequence number) to claim; 0: none
 
   Blocker state;      // not_installed, other_extension, state_missing, none
-  bool state_locked;  // the members from `seal` to `mark_ms` are unknown
+  bool state_locked;  // the extension's sequences are locked, so their values are unknown
   Blocker seal;
   Seals seals;
   int64_t fleet_remembered;
@@ -159,8 +159,8 @@ constexpr Blocker region_blocker(const Layout& layout, const Facts& facts) {
   const bool over = facts.leased && !facts.layout_unknown && facts.position != 0 &&
                     facts.position >= position_below(layout, facts.lease_until_ms);
   if (facts.leased) {
-    // If the lease worker does not run, minting stops only when the lease ends, because the worker
-    // may restart earlier.
+    // If the lease worker does not run, minting continues until the lease ends. The lease worker
+    // may restart before the end of the lease.
     if ((facts.region == kNoRegion || over) && !facts.lease_worker_runs)
       return Blocker::lease_worker_gone;
     if (facts.region == kNoRegion) return Blocker::no_region;

@@ -10,12 +10,12 @@
 // server start, an earlier server run wrote the mark. The high mark of an earlier server run shows
 // that the clock was behind when the present server run started. ClockBase then marks the recorded
 // clock offset as unreliable (*void*). When the wall clock has caught up with the high-water mark,
-// the clock counts as correct, so ClockBase records the present clock offset. If the clock was
-// found to be behind at server start, a later clock step ahead is an error (clock_jumped) only in
-// two cases:
+// the clock counts as correct, so ClockBase records the present clock offset. After ClockBase has
+// marked the recorded clock offset as unreliable, a clock step ahead causes the error clock_jumped
+// only in the following two cases:
 //
-//  - The wall clock is still before the high-water mark after the step, so the step has not
-//    corrected the clock.
+//  - After the clock step, the wall clock still shows a time before the high-water mark, so the
+//    step has not corrected the clock.
 //
 //  - The server minted ids before the clock step. The clock before the step may have been right,
 //    and the high-water mark may be wrong.
@@ -42,14 +42,14 @@ class ClockBase {
     void_until_ms_.store(kUndecided, std::memory_order_relaxed);
   }
 
-  // Returns the microseconds by which the wall clock was stepped since its offset was recorded. A
-  // negative result means that the wall clock was set back.
+  // Returns how far, in microseconds, the wall clock was stepped since the clock offset (wall clock
+  // minus time since boot) was recorded. A negative result means that the wall clock was set back.
   int64_t drift_us(int64_t offset_us) const noexcept {
     return offset_us - base_us_.load(std::memory_order_relaxed);
   }
 
-  // Records that sessions have started to mint ids. After record_use(), record_mark() never marks
-  // the recorded clock offset as unreliable (void).
+  // Records that sessions have started to mint ids. After record_use(), a high-water mark far ahead
+  // of the clock does not make the recorded clock offset unreliable (see record_mark()).
   void record_use() noexcept {
     if (!is_in_use()) void_until_ms_.store(kInUse, std::memory_order_relaxed);
   }
@@ -74,8 +74,8 @@ class ClockBase {
       raise_to(void_until_ms_, std::min(mark_ms, kInUse - 1));
   }
 
-  // True if the recorded clock offset is unreliable (void), but the high-water mark is no longer
-  // more than `ahead_ms` ahead of the wall clock.
+  // True if the recorded clock offset is unreliable (void), and the high-water mark is now at most
+  // `ahead_ms` ahead of the wall clock.
   bool may_be_replaced(int64_t clock_ms, int64_t ahead_ms) const noexcept {
     const int64_t until_ms = void_until_ms_.load(std::memory_order_relaxed);
     return until_ms != kUndecided && until_ms != kInUse && clock_ms >= until_ms - ahead_ms;
@@ -94,9 +94,9 @@ class ClockBase {
 
  private:
   // The recorded clock offset has three states: undecided, unreliable (void), and in use. The state
-  // changes from undecided to void or in use, and from void to in use, but never back. While the
-  // offset is unreliable (void), void_until_ms_ contains the high-water mark (in ms) that was too
-  // far ahead of the clock.
+  // of the recorded clock offset changes only from undecided to unreliable, from undecided to in
+  // use, or from unreliable to in use. If the recorded clock offset is unreliable, void_until_ms_
+  // contains the greatest high-water mark (in ms) that was too far ahead of the clock.
   static constexpr int64_t kUndecided = INT64_MIN;
   static constexpr int64_t kInUse = INT64_MAX;
 

@@ -4,13 +4,13 @@
 //
 // Ids may repeat after the following faults, which the generator cannot detect:
 //
-//  - A PostgreSQL server, or a program with another mark file (stored time limit), mints in the
-//    same region, on this or another machine.
+//  - Two programs with different mark files, or a program and a PostgreSQL server, mint ids in the
+//    same region, on any machines.
 //
 //  - The machine or container was cloned together with the mark file.
 //
-//  - The mark file (stored time limit) was restored or created again while the program's newest id
-//    was ahead of the clock.
+//  - An operator restored or recreated the mark file (stored time limit) while the program's newest
+//    id was ahead of the clock.
 //
 //  - The mark file is on a network file system that does not enforce locks between machines.
 //
@@ -92,8 +92,8 @@ class BasicGenerator {
  public:
   // Creates the file that stores the upper limit of ids (mark) of a region. Call create() once for
   // each region, before you construct the first generator of the region. The time limit (mark) in a
-  // new file is more than `max_lead_ms` ahead of the clock. If an earlier program used this clock
-  // and these options, all its ids are before the time limit (mark).
+  // new file is more than `max_lead_ms` ahead of the clock. The time limit in a new file is after
+  // all ids of an earlier program that used the same clock and options.
   static GeneratorStatus create(const std::string& path, const Layout& layout, uint32_t region,
                                 const GeneratorOptions& options = {}) {
     if (!are_valid(layout, region, options)) return {GeneratorError::invalid_argument};

@@ -49,7 +49,7 @@ struct Layout {
     return id_bits() == 64 ? last_tick() >> 1 : last_tick();
   }
 
-  // Returns the first position (tick and sequence number) that is too late to be minted.
+  // Returns the first position (tick and sequence number) after last_minted_tick().
   constexpr uint64_t end_position() const noexcept {
     return (last_minted_tick() + 1) << sequence_bits;
   }

@@ -1,5 +1,5 @@
-// The messages between a server that mints ids and the lease server, which grants regions to
-// servers.
+// The messages between a server that mints ids and the lease server. The lease server grants a
+// region (number in ids) to a server for a limited time.
 //
 // Each server is configured with regions that no other server uses. Leases prevent two runs of one
 // server (restart, clone, standby, restored copy) from minting the same ids. A server with a lease
@@ -35,13 +35,13 @@ enum class LeaseCall : uint8_t {
   acquire,
   renew,
   give_back,
-  report,  // a server without leases reports its region
+  report,  // a server without leases sends the number of its region
 };
 
 struct LeaseRequest {
   LeaseCall call;
   int32_t server;       // unused, because the lease server identifies a server by its login role
-  int64_t incarnation;  // a random number of the server run, not 0
+  int64_t incarnation;  // a random number that identifies the server run, not 0
   int64_t term;         // the term (period of the lease server) of the newest answer; 0: none
   int64_t newest;       // number of the newest answer
   int64_t nonce;        // a random number (nonce), which changes after each granted request
@@ -52,7 +52,7 @@ struct LeaseRequest {
   int32_t region;       // only for renew and give_back
   int64_t floor_ms;     // for renew: the start of the lease
   int64_t until_ms;
-  int64_t grant;       // for give_back: LeaseAnswer::grant of the lease that the server gives back
+  int64_t grant;       // for give_back: identifies the returned lease (value of LeaseAnswer::grant)
   int64_t highest_ms;  // for give_back: a time after all ids that the server has issued
 };
 
@@ -73,9 +73,9 @@ struct LeaseAnswer {
   AnswerStatus status;
   int64_t incarnation;
   int64_t term;
-  int64_t number;  // ascending number of the answers in a term (numbered period); 0: refused
+  int64_t number;  // number of the answer, ascending within a term (period); 0: request refused
   int32_t region;
-  int64_t grant;  // the number of the answer that granted the lease
+  int64_t grant;  // LeaseAnswer::number of the answer that granted the lease
   int64_t floor_ms;
   int64_t until_ms;
   int64_t clock_ms;  // the clock of the lease server
@@ -128,10 +128,10 @@ constexpr uint64_t position_from(const Layout& layout, int64_t floor_ms) noexcep
 }
 
 // Returns the time to which the high-water mark must be raised before the id at `position` can be
-// minted. The returned time is the time of `position` plus "snowflake.reserve". The returned time
-// is at most the end of the lease, so that a wrong clock cannot raise the high-water mark too far.
-// Returns 0 if `position` is not before the end of the lease. The caller must wait until the lease
-// is extended if mark_within_lease() returns 0.
+// minted. The returned time is `reserve_ms` (setting "snowflake.reserve") after the time in the id,
+// but at most the end of the lease. A wrong clock thus cannot raise the high-water mark beyond the
+// end of the lease. Returns 0 if `position` is not before the end of the lease. The caller must
+// wait until the lease is extended if mark_within_lease() returns 0.
 constexpr int64_t mark_within_lease(const Layout& layout, uint64_t position, int64_t reserve_ms,
                                     int64_t until_ms) noexcept {
   if (position >= position_below(layout, until_ms)) return 0;

@@ -36,8 +36,8 @@ struct LeaseView {
   int64_t highest_ms;
 };
 
-// The number of the region that this server has leased, or kNoRegion. If a database has no ids in
-// the leased region, the database may mint ids with times from `begin_ms`.
+// The number of the region that this server has leased, or kNoRegion. A database that starts to
+// mint in the leased region mints only ids with times at or after `begin_ms`.
 struct RegionHold {
   int32_t region;
   int64_t begin_ms;
@@ -50,7 +50,7 @@ enum class LeaseEvent : uint8_t {
   extended,    // call extend(), because the lease has a later end
   given_back,  // the lease server has recorded the return of the region
   lost,        // call begin() for a new server run (incarnation), because the lease is lost
-  ask_again,   // call record() to store the new term, and repeat the request immediately
+  ask_again,   // new term (period) of the lease server: call record(), repeat the request at once
   full,        // repeat the request when a region is free
   refused,     // repeat the request after the administrator has acted
   apart,       // ignore the answer, because the clocks differ too much
@@ -95,12 +95,12 @@ struct LeaseNonce {
   int64_t next;   // the random number (nonce) that the worker sends until a request is granted
   int64_t acked;  // the nonce of the last granted request; 0: none
 
-  // Updates the random numbers (nonces) after an answer of the lease server. REQUIRES that the
-  // answered request contained the nonce of the member `next`. The lease server records a nonce
-  // only when it grants a request. If a request is refused, the worker must repeat the request's
-  // nonce. The lease server may have recorded the nonce when it granted an earlier request, whose
-  // answer was lost. If the worker sent a new nonce, the lease server could mistake the worker for
-  // a cloned server and end the lease.
+  // Updates the random numbers (nonces) after an answer of the lease server. REQUIRES that
+  // LeaseNonce::next was the nonce of the answered request. The lease server records a nonce only
+  // when it grants a request. After a refusal, the worker's next request must contain the nonce of
+  // the refused request. The lease server may have recorded the nonce when it granted an earlier
+  // request, whose answer was lost. If the worker sent a new nonce, the lease server could mistake
+  // the worker for a cloned server and end the lease.
   void answered(AnswerStatus status, int64_t fresh) noexcept {
     if (status != AnswerStatus::granted) return;
     acked = next;
@@ -123,16 +123,16 @@ class BasicLeaseMemory {
   }
 
   // Begins a new incarnation (server run) and clears the lease state of the old incarnation. The
-  // argument `newest` is the lease server's answer that the lease is lost. The function
-  // `end_limits` withdraws the limits up to which the databases may mint ids. REQUIRES the
-  // server-wide lock.
+  // argument `newest` is the newest answer of the lease server, which reports that the lease is
+  // lost. The function `end_limits` withdraws the limits up to which the databases may mint ids.
+  // REQUIRES the server-wide lock.
   template <class EndLimits>
   void begin(int64_t incarnation, const LeaseAnswer& newest, EndLimits end_limits) noexcept {
     forget(end_limits);
     // Stores the new incarnation (server run) before the other members of the lease state are
     // cleared. The member `highest_` is the latest time up to which the old server run may have
-    // minted ids. If `highest_` were cleared first and the worker were killed, a restarted worker
-    // could lease the same region again and repeat ids.
+    // minted ids. If `highest_` were cleared before `incarnation_` changes, a killed worker could
+    // restart, lease the same region again, and repeat ids.
     store(incarnation_, incarnation);
     store(until_, 0);
     store(floor_, 0);
@@ -161,8 +161,8 @@ class BasicLeaseMemory {
   }
 
   void record(const LeaseAnswer& answer) noexcept {
-    // If the lease worker is killed before its last store to memory, the record of the previous
-    // answer stays valid.
+    // If the lease worker is killed before it stores newest_now_, newest_now_ still selects the
+    // previous answer.
     const int64_t next = 1 - read(newest_now_);
     NewestAnswer& newest = newest_[next];
     store(newest.term, answer.term);

@@ -12,16 +12,18 @@
 // Invariants:
 //
 //  1. Each limit is published with a generation number, and is valid only until the number changes.
-//     The function withdraw() increases the generation number before it clears the limit. A session
-//     first reads the limit, and then checks that the generation number has not changed.
+//     The function withdraw() increases the generation number of the database, and then clears the
+//     limit of new ids. A session first reads the limit, and then checks that the generation number
+//     has not changed.
 //
-//  2. The limit never decreases while the generation number stays the same.
+//  2. The limit of new ids decreases only when withdraw() changes the generation number.
 //
 //  3. Before a session calls publish(), the session calls adopt() and reopen(), which raise all
 //     shard counters. The function adopt() raises the shard counters to the stored high-water mark.
-//     The function reopen() raises the shard counters to the time from which the database mints ids
-//     in its region. The limit is stored with release order. A session that claims ids reads the
-//     limit with acquire order before it reads the shard counter.
+//     The function reopen() raises the shard counters to begin_ms(), the lower bound of new ids in
+//     the database's region. The function publish() stores the limit of new ids with release order.
+//     A session that claims ids reads the limit with acquire order before it reads the shard
+//     counter.
 //
 //  4. The argument `mark_ms` of publish() is never later than highest_ms(), the greatest high-water
 //     mark that was written or adopted.
@@ -39,8 +41,8 @@
 
 namespace snowflake {
 
-// Contains the values that a session must store about the high-water mark of its database before it
-// mints. A session mints ids in `region` until the generation number of its database changes.
+// The function bind() returns a MarkBinding, which a session stores before it mints ids. A session
+// mints ids in `region` until the generation number of its database changes.
 struct MarkBinding {
   uint32_t generation;
   RegionHold region;
@@ -53,15 +55,14 @@ class BasicLimits {
  public:
   // Prepares a session to mint ids below the high-water mark of its database. The argument `mark`
   // is a number other than 0 that identifies the high-water mark, and `stored_ms` is the stored
-  // value of the mark. The function bind() calls withdraw() if `mark` differs from the last call.
-  // The function bind() also calls withdraw() if a limit for new ids is published and the stored
-  // high-water mark was lowered. The first call of bind() after a region was leased stores the time
-  // from which the database mints ids in the region. Later calls of bind() do not change the stored
-  // time. REQUIRES the server-wide lock.
+  // value of the mark. The function bind() calls withdraw(), which invalidates the limit of new
+  // ids, if `mark` differs from mark(). If a limit is published, bind() also calls withdraw() when
+  // `stored_ms` is less than highest_ms(). If the session has a region and begin_ms() is 0, bind()
+  // sets begin_ms() to `held.begin_ms` (at least 1). Later calls of bind() do not change
+  // begin_ms(). REQUIRES the server-wide lock.
   MarkBinding bind(uint64_t mark, int64_t stored_ms, RegionHold held) noexcept {
-    // If no limit for new ids is published, bind() ignores a lowered high-water mark, because
-    // withdraw() has no limit to clear. Otherwise, each call of bind() would force all other
-    // sessions to call bind() again.
+    // While no limit of new ids is published, bind() ignores a lowered high-water mark. If each
+    // call of bind() called withdraw(), sessions would force each other to call bind() again.
     const bool lowered = stored_ms < highest_ms() && read() != 0;
     if (this->mark() != mark || lowered) withdraw();
     mark_.store(mark, std::memory_order_relaxed);
@@ -92,8 +93,8 @@ class BasicLimits {
   // every session must call bind() again. REQUIRES the server-wide lock.
   void withdraw() noexcept {
     // Only withdraw() changes the generation number, under the server-wide lock, so load and store
-    // need not be one atomic operation. A session that reads a limit published after withdraw()
-    // also reads the new generation number, because publish() stores the limit with release order.
+    // need not be one atomic operation. The function publish() stores the limit with release order.
+    // After a session has loaded a newly published limit, it also loads the new generation number.
     // The functions publish() and withdraw() never run at the same time, because both require the
     // server-wide lock.
     generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -101,9 +102,9 @@ class BasicLimits {
     mark_.store(0, std::memory_order_relaxed);
   }
 
-  // Calls withdraw() and clears the time from which the database mints ids in its region. The
-  // caller must call end_region() before the region is cleared in LeaseMemory. REQUIRES the
-  // server-wide lock.
+  // Calls withdraw() and sets begin_ms() to 0, because the database stops minting in its region.
+  // The function LeaseMemory::forget() must call end_region() for each database before it clears
+  // the leased region. REQUIRES the server-wide lock.
   void end_region() noexcept {
     withdraw();
     begin_ms_.store(0, std::memory_order_relaxed);
@@ -129,10 +130,10 @@ class BasicLimits {
   // this mark, the caller must flush the mark to disk. REQUIRES the page lock.
   void record_written(int64_t mark_ms) noexcept { raise_to(highest_ms_, mark_ms); }
 
-  // Raises the shard counters, so that new ids are not before the time from which the database may
-  // use its region. If reopen() did not raise the shard counters, ids from before a crash, or ids
-  // of another database, could repeat. If the session has a region, the session must call reopen()
-  // directly after bind().
+  // Raises the shard counters to begin_ms(), the lower bound of new ids in the session's region. If
+  // reopen() did not raise the shard counters, ids from before a crash, or ids of another database,
+  // could repeat. After bind() has returned a binding with a region, the session must call reopen()
+  // next.
   template <class RaiseCounters>
   static void reopen(const Layout& layout, const MarkBinding& binding,
                      RaiseCounters raise_counters) {
@@ -147,14 +148,16 @@ class BasicLimits {
     return limit;
   }
 
-  // Returns the position below which sessions may mint ids, or 0 if no limit is published. The
-  // function read() does not check whether the caller's generation number is out of date. A session
-  // that mints ids must call take() instead of read().
+  // Returns the limit of new ids as a position (tick and sequence number), or 0 if sessions must
+  // not mint ids. The function read() does not check whether the caller's generation number is out
+  // of date. Sessions that mint ids must read the limit with take(), which checks the generation
+  // number.
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
-  // The generation number can be read with a relaxed load. A session that reads an old generation
-  // number has also read an old limit. An old limit cannot cause equal ids, because the stored
-  // high-water mark and the lease state were raised before the limit was published.
+  // The generation number can be read with a relaxed load. If a session reads a generation number
+  // that withdraw() has replaced, the session has also read a limit from before withdraw(). An
+  // outdated limit of new ids cannot cause equal ids. Before a limit is published, the high-water
+  // mark is stored, and the lease state covers the limit (LeaseMemory::cover()).
   bool is_current(uint32_t generation) const noexcept {
     return generation_.load(std::memory_order_relaxed) == generation;
   }

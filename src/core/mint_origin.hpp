@@ -37,10 +37,10 @@ class MintOrigin {
     return yields_to(start) && !is_same(region, shards);
   }
 
-  // Sets the region and shards of the database. The function offer() does not change them if a
-  // session with the same or a later start time has already called offer(). Returns true if the
-  // region or shards of the database changed. The function offer() stores the start time of the
-  // session even if the region and shards do not change.
+  // Sets the region and shards of the database, unless a session with the same or a later start
+  // time has already called offer(). Returns true if the region or shards of the database changed.
+  // The function offer() stores the start time of the session even if the region and shards do not
+  // change.
   bool offer(SessionStart start, int32_t region, ShardSet shards) noexcept {
     const bool changes = would_change(start, region, shards);
     if (yields_to(start)) start_ = start;

@@ -4,7 +4,7 @@
 // the original server.
 //
 // Some parts of the fingerprint may be missing, such as the machine id in a container or the name
-// of a disk. A missing part is stored as 0 and not compared.
+// of a disk. A missing part of the fingerprint is stored as 0, and moved() does not compare it.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -34,8 +34,8 @@ constexpr uint16_t fingerprint_part(uint64_t hash) {
 }
 
 // Encodes a fingerprint as the integer that a sequence stores. The integer 0 means that the
-// database has minted no id yet. The integer for the sequence is less than half of INT64_MAX,
-// because monitoring tools warn about sequences near their maximum.
+// database has minted no id yet. The result of pack() is less than half of INT64_MAX, because
+// monitoring tools warn about sequences near their maximum.
 constexpr int64_t pack(const OriginFingerprint& f) {
   return static_cast<int64_t>(uint64_t{f.system} << 48 | uint64_t{f.machine} << 32 |
                               uint64_t{f.disk} << 16 | f.files);
@@ -67,9 +67,9 @@ constexpr Moved moved(const OriginFingerprint& remembered, const OriginFingerpri
 }
 
 // Combines the fingerprint that the database stores (`remembered`) with the fingerprint of this
-// server (`present`). The result replaces the stored fingerprint. The function merged() is called
-// if no part of the fingerprint has changed, or after accept_clone(). If a part of the fingerprint
-// is not available now, the stored value of the part is kept.
+// server (`present`). The database stores the combined fingerprint if moved() finds no change, if
+// the server uses leases, or in accept_clone(). If a part of the fingerprint is not available now,
+// the stored value of the part is kept.
 constexpr OriginFingerprint merged(const OriginFingerprint& remembered,
                                    const OriginFingerprint& present) {
   if (remembered.system != present.system) return present;

@@ -46,8 +46,8 @@ class RegionMarks {
     if (Entry* const entry = find(database)) leave(*entry);
   }
 
-  // Returns the greatest high-water mark of all databases that have left the region, or 0 if no
-  // database has left the region.
+  // Returns the time up to which former databases of a region (see leave()) may have minted ids in
+  // the region. Returns 0 if the region has no former database.
   int64_t left_ms(int32_t region) noexcept { return left_.read(key_of(region)); }
 
   // Returns the OID of the database in entry number `entry` of the table, or 0 if the entry is
@@ -56,8 +56,7 @@ class RegionMarks {
 
  private:
   struct Entry {
-    std::atomic<uint64_t>
-        place;  // the database OID and the key of its region; 0 if the entry is free
+    std::atomic<uint64_t> place;  // result of place(); 0: the entry is free
     std::atomic<uint64_t> shards;
     std::atomic<int64_t> mark_ms;
   };
@@ -84,8 +83,8 @@ class RegionMarks {
     entry.place.store(0, std::memory_order_release);
   }
 
-  // If all entries for databases are in use, free_entry() reuses the first entry, as if its
-  // database had left its region.
+  // Returns an unused entry. If all entries are in use, free_entry() frees the first entry by
+  // calling leave().
   Entry* free_entry() noexcept {
     if (Entry* const unused = find(0)) return unused;
     leave(entries_[0]);

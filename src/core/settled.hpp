@@ -3,7 +3,7 @@
 // without missing a row.
 //
 // A transaction claims ids before it commits, so rows with smaller ids may become visible later.
-// The settled tick is the earlier of two ticks:
+// The function settle() returns the earlier of the following two ticks (settled tick):
 //
 //  - the earliest tick that the session of an open transaction has stored in shared memory. When a
 //    transaction mints its first id, the session stores the tick of the clock in a variable in
@@ -12,28 +12,30 @@
 //  - the tick to which settle() raises all shard counters (`floor`). Ids that are minted after
 //    settle() has raised the shard counters are not before the tick `floor`.
 //
-// Guarantee: after settle() has returned a settled tick, no later snapshot contains a new row with
-// an id of an earlier tick. The guarantee of settle() requires that the transaction that inserts a
-// row also claims the row's id.
+// Guarantee: after settle() has returned a tick T, later snapshots contain no new rows with ids
+// before T. The guarantee of settle() applies only to rows whose ids are minted by the transaction
+// that inserts the rows.
 //
 // The following proof considers a session that has minted an id of an earlier tick than the tick
 // that settle() returns:
 //
-//  1. The function settle() raises all shard counters to the settled tick (its result) or to a
-//     later tick. Ids that are minted after the raise are not before the result of settle(). The
-//     session therefore minted its earlier id before settle() raised the shard counter.
+//  1. The function settle() raises all shard counters to the tick that it returns, or to a later
+//     tick. After settle() has raised a shard counter, new ids of the shard are not before the tick
+//     that settle() returns. If an id is before the result of settle(), a session minted the id
+//     before settle() raised the shard counter.
 //
 //  2. Every change of a shard counter is an atomic read-modify-write operation. A session changes
 //     the shard counter with memory_order_release when it mints an id, and settle() raises the
 //     counter with memory_order_acquire. Before minting the id, the session stored in its slot
-//     (variable in shared memory) a tick at or before the id's time. The function settle()
-//     therefore sees the stored tick, or a later value of the slot.
+//     (variable in shared memory) a tick at or before the id's time. Because settle() raises the
+//     counter with acquire order, settle() reads from the session's slot the stored tick or a later
+//     value.
 //
-//  3. The function settle() never returns a later tick than a tick that it reads in the slot of a
-//     session. If settle() had read the tick that the session stored, it would have returned a tick
-//     at or before the time of the id. The session had therefore cleared its slot before settle()
-//     read the slot. A session clears its slot with a release store after its commit is visible,
-//     and settle() reads the slot with an acquire load.
+//  3. The result of settle() is at or before every tick that settle() reads from the slots of
+//     sessions. The id is before the result of settle(), so settle() did not read the tick that the
+//     session stored before it minted the id. The session had therefore cleared its slot before
+//     settle() read the slot. A session clears its slot with a release store after its commit is
+//     visible, and settle() reads the slot with an acquire load.
 //
 //  4. The commit of the transaction was therefore visible before settle() returned, so all later
 //     snapshots contain the rows of the transaction.
@@ -42,8 +44,8 @@
 //     computed. A later call of settle() also sees all that the earlier calls saw, because ticks
 //     are stored with release order and loaded with acquire order.
 //
-// The time in a claimed id is never before the clock reading of the claim. If the clock is set back
-// during a transaction, the session stores the earlier clock reading in its slot.
+// The time in an id is never before the clock reading with which the id was minted. If the clock is
+// set back during a transaction, the session stores the earlier clock reading in its slot.
 #pragma once
 
 #ifdef POSTGRES_H
@@ -71,9 +73,8 @@ class OpenMints {
   // close().
   uint64_t since() const noexcept { return since_.load(std::memory_order_acquire); }
 
-  // open() must be called before the session claims an id. A reader that reads the tick stored by
-  // open() also sees the commit of the session's previous transaction, because open() stores with
-  // release.
+  // open() must be called before the session claims an id. The release store makes the end of the
+  // session's previous transaction visible to every session that reads the new tick.
   void open(uint64_t tick) noexcept { since_.store(tick, std::memory_order_release); }
 
   // close() must be called after the transaction has become visible or was rolled back.
@@ -109,8 +110,8 @@ class MintRecord {
 };
 
 // Records the tick of the clock in the session's slot (variable in shared memory), which `slot()`
-// returns, and then claims ids. The function `slot()` is called only if a new tick must be stored
-// in the slot.
+// returns, and then claims ids. If the session has already recorded the present tick or an earlier
+// tick, claim_recorded() does not call `slot()`.
 template <class Slot>
 Claim claim_recorded(MintRecord& record, Slot slot, Shard& counter, const Layout& layout,
                      const Bounds& bounds, uint64_t wanted) {
@@ -125,11 +126,11 @@ class Settled {
   // Raises all shard counters to `tick`, unless another call of settle() has raised them. Returns
   // the settled tick. Later calls never return an earlier tick. The function `open_since()` returns
   // the earliest tick in the slots of all sessions that use these shard counters. The function
-  // `prepared_since()` returns the earliest tick that prepared transactions have recorded, because
-  // PREPARE TRANSACTION clears the slot of the session. The function settle() first raises the
-  // shard counters, then calls open_since(), and then prepared_since(). The argument `spread`
-  // determines the first sequence number of each tick, and must be equal to Bounds::spread of all
-  // sessions.
+  // `prepared_since()` returns the earliest tick that prepared transactions have recorded. PREPARE
+  // TRANSACTION clears the slot of its session, so open_since() does not include prepared
+  // transactions. The function settle() first raises the shard counters, then calls open_since(),
+  // and then prepared_since(). The argument `spread` determines the first sequence number of each
+  // tick, and must be equal to Bounds::spread of all sessions.
   template <class ShardCounters, class OpenSince, class PreparedSince>
   uint64_t settle(const Layout& layout, ShardCounters&& counters, uint64_t tick,
                   OpenSince open_since, PreparedSince prepared_since, uint64_t spread = 0) {

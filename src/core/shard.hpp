@@ -7,12 +7,10 @@
 // Positions (tick and sequence number) that are claimed from one shard counter have these
 // properties:
 //
-//  1. No position is claimed twice, and later claims get higher positions. A session claims
-//     positions by setting the shard counter to the last claimed position with one
-//     compare-and-swap.
+//  1. No position is claimed twice, and later claims get higher positions. To mint ids, a session
+//     raises the shard counter to the position of the last new id with one compare-and-swap.
 //
-//  2. The tick of a claimed position is at most Bounds::lead ticks after the clock reading
-//     Bounds::now.
+//  2. A new id is at most Bounds::lead ticks (time units) ahead of the clock reading Bounds::now.
 //
 //  3. A claimed position is below the limit that the caller passed to claim().
 //
@@ -27,12 +25,12 @@
 //    order before it loads the shard counter.
 //
 //  - Before the first id of a transaction is minted, the session stores a clock reading (tick) in
-//    shared memory. After settle() has raised a shard counter, it must see the clock readings that
-//    sessions stored before they minted ids below the counter (see core/settled.hpp). A claim
+//    shared memory. The function settle() raises a shard counter, and must then see the clock
+//    readings that sessions stored before they minted lower ids (see core/settled.hpp). A claim
 //    stores the shard counter with release order, and raise_floor() loads the shard counter with
-//    acquire order. Every change of the shard counter is an atomic read-modify-write operation. The
-//    function raise_floor() therefore sees the ticks that all earlier sessions stored, not only the
-//    tick of the last session (C++ release sequence).
+//    acquire order. Every change of the shard counter is an atomic read-modify-write operation,
+//    which continues the C++ release sequences of earlier changes. A call of raise_floor() sees the
+//    ticks that all earlier sessions stored, not only the tick of the last session.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +63,7 @@ struct Claim {
   Outcome outcome;
   uint64_t first;  // the first claimed position, or the next free position if the claim failed
   uint64_t count;
-  uint64_t borrowed;  // ticks by which this claim moved the shard further ahead of the clock
+  uint64_t borrowed;  // ticks by which the minted ids moved the counter further ahead of the clock
 
   uint64_t last() const noexcept { return first + count - 1; }
 };
@@ -135,10 +133,9 @@ class alignas(64) Shard {
     }
   }
 
-  // Raises the shard counter, so that later claims get positions of at least `floor`. After
-  // raise_floor(), the caller sees everything that sessions wrote to shared memory before they
-  // minted ids below `floor`. The reason is that raise_floor() loads the shard counter with acquire
-  // order.
+  // Raises the shard counter, so that later claims get positions of at least `floor`. The function
+  // raise_floor() loads the shard counter with acquire order. After raise_floor(), the caller sees
+  // everything that sessions wrote to shared memory before they minted ids below `floor`.
   void raise_floor(uint64_t floor) noexcept {
     raise(floor, [](uint64_t) { return uint64_t{0}; });
   }

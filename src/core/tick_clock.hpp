@@ -13,8 +13,8 @@
 //
 //  - The rate of the processor's counter is measured over at least kMeasureUs against the time
 //    since boot, which is never stepped. If the process is interrupted during the measurement, the
-//    measured rate of the counter is too small. TickClock therefore measures the rate again every
-//    kMeasureAgainMs milliseconds.
+//    measured rate of the counter is too small. To replace a wrong rate, TickClock measures the
+//    rate of the processor's counter every kMeasureAgainMs milliseconds.
 //
 //  - Only the processor that took a clock reading uses the reading, because KVM and Xen give the
 //    counter of each processor a different offset.
@@ -30,18 +30,18 @@
 //    it detects a processor's counter that has slowed down by more than a quarter. After TickClock
 //    has detected that the processor's counter advances too slowly, every call reads the kernel's
 //    clock until the counter's rate is measured again. A slowdown of the processor's counter by up
-//    to a quarter of its measured rate is not detected. Because of an undetected slowdown, a clock
-//    reading can be used for up to 4/3 * kLongestUs (67 microseconds).
+//    to a quarter of its measured rate is not detected. If the processor's counter slows down by a
+//    quarter, a clock reading can be used for 4/3 * kLongestUs (67 microseconds).
 //
 //  - A step of the wall clock is detected only when the cached clock reading expires.
 //
-//  - If the clock is slewed by 10 % after the rate is measured, a clock reading can be used 5
-//    microseconds too long.
+//  - If the clock is slewed by 10 % after the counter's rate is measured, a clock reading can be
+//    used 5 microseconds too long.
 //
-//  - A live migration of the virtual machine can set the processor's counter back. TickClock does
-//    not detect the change if the processor's counter stays above its value at the last use of the
-//    clock reading (`used_at_`). The clock reading can then be used kLongestUs (50 microseconds)
-//    too long.
+//  - A live migration of the virtual machine can set the processor's counter back. If the counter
+//    is still greater than `used_at_` (its value at the last use of the clock reading), TickClock
+//    does not detect the migration. After an undetected migration, a clock reading can be used
+//    kLongestUs (50 microseconds) too long.
 //
 // The uniqueness of ids does not depend on TickClock. Only the times in ids, and the order of ids
 // of different shards, depend on TickClock.
@@ -174,8 +174,8 @@ class BasicTickClock {
     // Adds 2 microseconds to the measured time, because both readings of the time since boot are
     // truncated. The measured rate of the processor's counter determines after how many cycles a
     // clock reading expires. If the measured rate of the processor's counter is too small, the
-    // cached clock reading expires early, which is harmless. If the measured rate were too large,
-    // the cached clock reading would expire too late.
+    // cached clock reading expires early, which is harmless. If the measured rate of the
+    // processor's counter were too large, the cached clock reading would expire too late.
     const uint64_t rate = (read_at_ - measured_from_) * 1000 / static_cast<uint64_t>(passed_us + 2);
     // If the new rate of the counter is far above the old rate, one of the two rates is wrong, so
     // both rates are discarded.

@@ -7,12 +7,12 @@
 // of the id below its time, at most 44 bits. UUIDs sort in the order of their ids, and two ids
 // never have the same UUID.
 //
-// The check bits detect a UUID that was not made from an id. If ids have fewer than 44 bits below
-// their time, the unused upper bits of `rest` must be 0. A random UUID passes the check with a
-// probability of at most 2^-30. In the default layout, ids have 23 bits below their time, so 21 of
-// the 44 bits of the UUID field `rest` must be 0. In the default layout, a random UUID passes the
-// check of 30 + 21 bits with a probability of at most 2^-51. The check bits of a UUID are not a
-// signature, because anyone can compute check bits.
+// The check bits detect a UUID that was not made from an id. The UUID field `rest` has 44 bits, and
+// must begin with zeros if ids have fewer than 44 bits below their time. A random UUID has correct
+// check bits with a probability of at most 2^-30. In the default layout, ids have 23 bits below
+// their time, so 21 of the 44 bits of the UUID field `rest` must be 0. In the default layout, a
+// random UUID has 30 correct check bits and 21 zeros in `rest` with a probability of at most 2^-51.
+// The check bits of a UUID are not a signature, because anyone can compute check bits.
 #pragma once
 
 #include "core/base32.hpp"
@@ -40,8 +40,7 @@ constexpr uint64_t uuid_check(uint64_t id) noexcept {
 // are the upper 30 bits of the product id * kUuidMultiplier modulo 2^64. A change of one bit of the
 // id changes id * kUuidMultiplier by plus or minus `change`, which is kUuidMultiplier << bit. The
 // lowest check bit is bit 34 of the product id * kUuidMultiplier and has the value 2^34 (`unit`).
-// If the product id * kUuidMultiplier changes by at least 2^34, up or down modulo 2^64, its upper
-// 30 bits (check bits) change.
+// The check bits change if `change` and -`change` (modulo 2^64) are both at least 2^34.
 constexpr bool every_bit_shows() noexcept {
   constexpr uint64_t unit = uint64_t{1} << (64 - kUuidCheckBits);
   for (unsigned bit = 0; bit < 64; ++bit) {
