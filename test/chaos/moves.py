@@ -336,7 +336,8 @@ class Chaos:
         for server in self.servers:
             if server.run("SELECT count(*) FROM snowflake_fleet.moving WHERE state = 'kept'")[0][0]:
                 code, output = self.finish(self.start("--from", server.name, "--drop-source"))
-                if code != 0 and "no record of the take-over" in output:    # a restored server lacks the move's record
+                # After a restore from a backup, a server may have no record of the move of the shard.
+                if code != 0 and "no record of the take-over" in output:
                     self.counts["kept by --drop-source"] = self.counts.get("kept by --drop-source", 0) + 1
                     code, output = self.finish(self.start("--from", server.name, "--drop-source", "--force"))
                 if code != 0:

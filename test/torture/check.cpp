@@ -1,38 +1,41 @@
 // Checks all ids that clients received in all server runs: check MANIFEST LOG...
 //
 // A restored backup continues from a time in the past, so the history of ids has branches, called
-// lines. The fork of a line is the time at which its branch of the history begins. A line of
-// history contains all ids that its parent line had before the fork. All ids of one line (branch of
-// the history) must follow these rules:
+// lines. A line (branch) separates from its parent line at a time that is called the fork. A line
+// also contains all ids that clients of its parent line received before the fork. The ids in each
+// branch of the history must follow these rules:
 //
 //  - duplicates: No id was returned twice.
 //
 //  - order: If a client requests an id after another id of the shard was received, the requested id
-//    is greater. The rule "order" includes all sessions, crashes and failovers.
+//    is greater. The rule "order" also applies to ids of different sessions, and to ids before and
+//    after a crash or failover.
 //
-// If servers lease their regions, three rules also apply to the ids of all servers and all branches
-// of the history together. The ids may also come from copied servers, or from transactions that a
-// failover or restore has lost:
+// If servers lease their regions, all ids of the run must follow three more rules: fleet, holders
+// and observed. The ids may also come from copied servers, or from transactions that a failover or
+// restore has lost:
 //
-//  - fleet: No id was returned twice.
+//  - fleet: No id was returned twice, even by different servers.
 //
-//  - holders: All ids with the same region and tick (time unit) were minted in one branch of the
-//    history, because one server leases the region.
+//  - holders: All ids with the same region and tick (time unit) come from one line, because one
+//    server at a time leases a region.
 //
 //  - observed: Every id that a server mints after observe(id) is greater than the observed id.
 //
-// If servers lease their regions, the rule "order" compares only time and sequence number. The rule
-// "order" ignores the region of an id, because a server may mint ids of a shard in a new region
-// after a restart. The ids that one call has returned must follow these rules:
+// If servers lease their regions, the check of the order of ids compares only their times and
+// sequence numbers. The rule "order" ignores the region of an id, because a server may mint ids of
+// a shard in a new region after a restart. The ids that one call has returned must follow these
+// rules:
 //
-//  - session: The ids of a shard that a session receives strictly go up.
+//  - session: Within a session, each id of a shard is greater than the previous id of the shard.
 //
 //  - shard: The id decodes to the requested shard and to the region of the server. A leased region
 //    is not the static region of another server.
 //
-//  - time: The time of an id is between the server's clock at minting and max_lead later.
+//  - time: The time of an id is at least the server's clock when the id is minted, and at most the
+//    clock plus max_lead.
 //
-// While the test changes one database, the program also checks another database of the same server:
+// A fault or change in one database must not affect another database of the same server:
 //
 //  - neighbour: In the unchanged database (the neighbour), no call failed, and no call took longer
 //    than half a second.
@@ -42,16 +45,18 @@
 //  - "layout TIME_BITS REGION_BITS SHARD_BITS SEQUENCE_BITS TICK_MS EPOCH_MS LEAD_MS REGION": The
 //    layout of the ids. REGION is -1 if servers lease their regions.
 //
-//  - "line N PARENT FORK_NS plain|committed": The branch (line) N of the history separated from the
-//    line PARENT at the time FORK_NS. PARENT is 0 if the branch N did not separate from another
-//    branch. With "committed", the branch N also contains ids that clients of PARENT received after
-//    FORK_NS in committed transactions.
+//  - "line N PARENT FORK_NS plain|committed": The branch N of the history separated from the branch
+//    PARENT at the time FORK_NS. If PARENT is 0, the branch N has no parent. With "plain", the
+//    branch N inherits only the ids that clients of the branch PARENT received before FORK_NS. With
+//    "committed", the branch N also inherits ids that clients of the branch PARENT received later
+//    in committed transactions.
 //
-//  - "apart FROM_NS TO_NS LINE": From FROM_NS to TO_NS, the test changed one database of a server.
-//    The history branch LINE belongs to the neighbour, another database of the same server.
+//  - "apart FROM_NS TO_NS LINE": From FROM_NS to TO_NS, the test made a fault or change in one
+//    database of a server. The history branch LINE belongs to the neighbour, another database of
+//    the same server.
 //
-//  - "static LINE REGION": The server that minted the ids of the history branch LINE has the fixed
-//    region REGION in its configuration. Other servers leased their regions.
+//  - "static LINE REGION": The ids of the history branch LINE come from a server whose
+//    configuration sets the region REGION. Other servers leased their regions.
 //
 //  - "observed LINE NS ID": The call observe(ID) returned at the time NS.
 //
@@ -112,9 +117,8 @@ class Verdict {
   uint64_t broken_ = 0;
 };
 
-// Each id must have the region in the server's configuration. If servers lease their regions, a
-// server with a fixed region mints only in its fixed region. No other server may use the fixed
-// region.
+// If the server's configuration sets a region, its ids must have this region. If the server leases
+// its region, its ids must not have the fixed region of another server.
 bool of_right_region(const Request& r, int64_t id) {
   const int64_t region = format.region_of(id);
   if (!format.leased()) return region == format.of_region;
@@ -139,8 +143,9 @@ void check_answers() {
   uint64_t timed = 0;
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
-    // The check of times skips calls during or shortly after a clock step. A server uses a clock
-    // reading for up to 50 us, so an id may have a time from before the clock step.
+    // The check of the ids' times skips calls during or shortly after a step of the server's clock.
+    // A server uses a clock reading for up to 50 us, so an id may have a time from before the clock
+    // step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;

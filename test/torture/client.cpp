@@ -1,10 +1,11 @@
-// Mints ids with every function, and records every returned id at once.
+// Mints ids with every minting function, and writes the returned ids to the file FILE before the
+// next call.
 //
 //   client conninfo=... log=FILE line=N seed=N shards=HOT,COLD,N.. [rate=BYTES/S] [only=WAY,WAY]
 //   [max_wait=MS]
 //
-// HOT is the shard of the table app.hot, and COLD is the shard of the table app.cold. All clients
-// of a run use the shards HOT and COLD. The client uses the shard HOT most often.
+// HOT is the busiest shard of the run, which the table app.hot uses. COLD is the shard of the table
+// app.cold. All clients of a run use the shards HOT and COLD.
 //
 // Runs until SIGTERM. During faults, errors are expected and only counted. Internal errors, unique
 // violations and a server that does not respond are never expected. The client writes unexpected
@@ -95,9 +96,9 @@ class Client {
     return connection_.run(text);
   }
 
-  // Runs a query that returns the clock before the id, the id, and the clock after the id. The
-  // clock readings before and after the id are bounds of the id's time. The client records a long
-  // result in pieces, because the server may die while it sends the result.
+  // Runs a query that returns the clock before the id, the id, and the clock after the id. The two
+  // readings of the server's clock show when the id was minted. The client records a long result in
+  // pieces, because the server may die while it sends the result.
   bool mint(const char* text, const std::vector<Parameter>& parameters, int shard,
             bool prepared = false, double cost = 1) {
     journal_.begin(session_, transaction_, shard);
@@ -118,7 +119,8 @@ class Client {
     return good;
   }
 
-  // While a client waits for the end of a fault, it only counts errors.
+  // If the option max_wait is set, writes a failed call to the log. Without max_wait, a client only
+  // counts failed calls.
   void refused(int shard, int64_t sent, const std::string& state) {
     if (!patient()) journal_.refused(session_, shard, sent, state);
   }

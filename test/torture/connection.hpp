@@ -117,8 +117,8 @@ class Connection {
   void note(const PGresult* result) {
     const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     state_ = state == nullptr ? "lost" : state;
-    // Internal errors are counted separately, because PostgreSQL itself raises some internal
-    // errors.
+    // Internal errors (SQLSTATE XX...) are counted by message, because the test accepts some
+    // internal errors that PostgreSQL itself raises.
     const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const bool internal = state_.starts_with("XX") && message != nullptr && complaints.size() < 100;
     complain(internal ? state_ + " " + message : state_, PQresultErrorMessage(result));

@@ -56,8 +56,8 @@ struct Apart {
   uint32_t line;
 };
 
-// Implements the layout of ids a second time, from its definition. A check with the extension's own
-// header would always agree with the extension.
+// Implements the layout of ids a second time, from its definition. A check that used the
+// extension's own decoder could not detect an error of the decoder.
 struct Format {
   unsigned time = 0, region = 0, shard = 0, sequence = 0;
   int64_t tick = 1, epoch = 0, lead = 0, of_region = 0;
@@ -67,8 +67,8 @@ struct Format {
   }
   int64_t tick_of(int64_t id) const { return id >> (region + shard + sequence); }
   bool leased() const { return of_region < 0; }
-  // Returns the part of an id that must ascend in a shard: the whole id or, if regions are leased,
-  // its time and sequence number.
+  // Returns a number that must ascend in a shard. If servers lease their regions, the number
+  // consists of the time and the sequence number of the id. Otherwise, the number is the whole id.
   int64_t rank(int64_t id) const {
     return leased() ? tick_of(id) << sequence | (id & ((int64_t{1} << sequence) - 1)) : id;
   }

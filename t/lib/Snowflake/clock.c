@@ -1,7 +1,7 @@
 // Changes the wall clock of a server into which a test preloads this library. The test sets the
 // server's clock to the kernel's clock plus an offset, or stops the server's clock. The library
-// simulates whether the kernel reports a synchronized clock. The time since boot and the monotonic
-// clock stay right.
+// simulates whether the kernel reports a synchronized clock. The library does not change the time
+// since boot and the monotonic clock.
 //
 // The functions of this library must not allocate memory or take a lock. PostgreSQL reads the clock
 // in its handler of SIGALRM, which may interrupt malloc(). The offset of the clock is in mapped
@@ -21,7 +21,7 @@
 // Snowflake::Clock writes this structure into a mapped file while servers run.
 struct Setting {
   int64_t offset_ns;
-  int64_t frozen_ns;     // the time since 1970 at which the clock stands still, or 0
+  int64_t frozen_ns;     // the time since 1970 that the stopped clock shows, or 0 if the clock runs
   int64_t synchronized;  // clock state: 0 = from the kernel, 1 = synchronized, 2 = unsynchronized
   int64_t late_ns;       // the delay of the kernel's timer ticks and of the coarse clock
 };

@@ -45,8 +45,8 @@ COMMENT ON FUNCTION snowflake.other_uses IS
   'sequence';
 
 -- A reader locks a view before the tables of the view. A writer locks a table before the table's sequence. LOCK TABLE
--- cannot lock a sequence or a foreign table, and also locks the tables of a view. To lock only a view, a sequence or a
--- foreign table, adopt() runs ALTER TABLE ... OWNER TO with the present owner.
+-- cannot lock a sequence or a foreign table, and also locks the tables of a view. The procedure adopt() locks views,
+-- sequences and foreign tables by an ALTER TABLE that sets the owner to the current owner.
 CREATE FUNCTION snowflake.lock_steps(keys snowflake.key_column[], columns snowflake.key_column[])
   RETURNS SETOF snowflake.step
   LANGUAGE sql STABLE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp

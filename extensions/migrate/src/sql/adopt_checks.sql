@@ -1,4 +1,4 @@
--- Checks of adopt(). If a column cannot be adopted, a check raises an error before any change.
+-- Checks that adopt() runs before it changes a column.
 
 -- Both adopt() and backfill() call refuse_inheritance().
 CREATE FUNCTION snowflake.refuse_inheritance(relation regclass, routine text, advice text) RETURNS void
@@ -18,8 +18,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_inheritance IS
   'Internal: for procedures: raises an error unless a relation is a plain table';
 
--- If a partition key contains a column, directly or in an expression, pg_depend contains a dependency of the column on
--- its table. If ALTER TABLE changes the type of a foreign key's column, PostgreSQL enables the foreign key's disabled
+-- The catalogue pg_depend shows which columns a partition key uses, also in expressions: these columns depend on their
+-- table. If ALTER TABLE changes the type of a foreign key's column, PostgreSQL enables the foreign key's disabled
 -- triggers.
 CREATE FUNCTION snowflake.column_hindrances(columns snowflake.key_column[]) RETURNS SETOF text
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE ROWS 1 SET search_path = pg_catalog, pg_temp
@@ -84,12 +84,12 @@ COMMENT ON FUNCTION snowflake.hindrances(snowflake.key_column[]) IS
   'columns, partition keys, domains, uses of the row type, and views that cannot be created again';
 
 -- A check or an index may call a function that exists only for integer, not for bigint. To test the checks and indexes
--- of a table, try_wide() creates an empty table with copies of them. The function try_wide() then makes the columns of
--- the empty table wider. The empty table has a random name, so that no other role can create a table with the name
--- first. A child table can have its own checks, or its own indexes with expressions or conditions. The function
--- try_wide() tests the child table in the same way as its parent table. If the owner of a table may not create tables
--- in its schema, try_wide() does not test the table. Then only the ALTER TABLE of adopt() detects a check or index that
--- does not accept bigint.
+-- of a table, try_wide() creates an empty copy of the table, and changes its columns to bigint or bigint[]. The empty
+-- table has a random name, so that no other role can create a table with the name first. A child table can have its own
+-- checks, or its own indexes with expressions or conditions. The function try_wide() tests the child table in the same
+-- way as its parent table. If a table's owner may not create tables in the schema, try_wide() cannot create the empty
+-- copy. Without a test by try_wide(), the later ALTER TABLE of adopt() fails if a check or index does not accept
+-- bigint.
 CREATE FUNCTION snowflake.try_wide(columns snowflake.key_column[], OUT relation regclass, OUT reason text)
   RETURNS SETOF record
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
@@ -277,9 +277,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_future_ids(regclass, name) IS
   'Internal: for adopt(): raises an error if a column contains negative numbers, or ids whose time is in the future';
 
--- One function may create the ids of several columns. If adopt() changes the default of only one column to next_id(),
--- the old function still creates ids for the other columns. The old function could then create an id that next_id() has
--- minted.
+-- One function of the application may create the ids of several columns. If adopt() changed the default of only one
+-- column to next_id(), the function of the application and next_id() could create equal ids.
 CREATE FUNCTION snowflake.refuse_shared_function(relation regclass, attribute smallint) RETURNS void
   LANGUAGE sql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
 AS $$

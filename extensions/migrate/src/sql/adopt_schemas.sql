@@ -1,6 +1,6 @@
--- adopt_schemas() does for all keys of the given schemas what adopt() does for one key. All columns become wider first,
--- so that every id that is minted later fits into each column. PostgreSQL supports foreign keys between integer and
--- bigint columns, so one column can become wider before the other.
+-- adopt_schemas() changes every primary key column that a sequence fills in the given schemas, in the same way as
+-- adopt(). All columns become wider first, so that every id that is minted later fits into each column. PostgreSQL
+-- supports foreign keys between integer and bigint columns, so one column can become wider before the other.
 
 CREATE FUNCTION snowflake.keys_of_schemas(schemas name[], leave_out regclass[], filled_by text[])
   RETURNS snowflake.key_column[]
@@ -48,8 +48,8 @@ $$;
 COMMENT ON FUNCTION snowflake.remaining_keys IS
   'Internal: for adopt_schemas(): returns keys that the application fills, and other columns that a sequence fills';
 
--- columns_of_schemas() finds columns by foreign keys, and by names that look like ids. columns_of_schemas() omits a
--- column that was found by its name, not by a foreign key, if its type cannot become bigint or bigint[].
+-- columns_of_schemas() finds columns by foreign keys, and by names that look like ids. If a column was found only by
+-- its name, and its type cannot become bigint or bigint[], columns_of_schemas() omits the column.
 CREATE FUNCTION snowflake.columns_of_schemas(keys snowflake.key_column[], schemas name[], leave_out regclass[],
                                              by_name boolean) RETURNS SETOF snowflake.key_column
   LANGUAGE sql VOLATILE PARALLEL UNSAFE ROWS 20 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -107,8 +107,8 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_schemas IS
   'Internal: for adopt_schemas(): raises an error if a schema does not exist, or if a list contains null';
 
--- All checks run before the first change. The checks do not find every error of statements that create views and other
--- dependent objects again.
+-- All checks run before the first change. A statement that recreates a view or another dependent object can fail
+-- although all checks have passed.
 CREATE FUNCTION snowflake.plan(INOUT keys snowflake.key_column[], schemas name[], leave_out regclass[], by_name boolean,
                                shard integer, rewrite boolean, drop_sequence boolean, published boolean,
                                timeout interval, OUT columns snowflake.key_column[], OUT lines text[],

@@ -1,6 +1,6 @@
 -- backfill() gives old rows ids that contain the time of the row. The ids of old rows use a region and shard in which
--- no server mints ids (an origin, see origins.sql). In another region or shard, an old row could get an id that another
--- row already has.
+-- no server mints ids (an origin, see origins.sql). If backfill() used a region and shard in which a server mints, two
+-- rows could get the same id.
 
 CREATE FUNCTION snowflake.check_backfilled(relation regclass, id pg_attribute) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -59,8 +59,8 @@ COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean)
   'Internal: for backfill(): raises an error if the time zone of the time column is unknown, or if the time column '
   'has no partial index for rows without an id';
 
--- Checks the arguments of backfill(). Returns the region for the ids of old rows (origin_region), and the time before
--- which rows get ids from backfill() (upto).
+-- Checks the arguments of backfill(). Returns `origin_region`, the region for the ids of old rows, and the time `upto`.
+-- The procedure backfill() gives ids only to rows whose time is before `upto`.
 CREATE FUNCTION snowflake.check_backfill(relation regclass, id_column name, created_at name, shard integer,
                                          region integer, utc boolean, batch integer, OUT origin_region integer,
                                          OUT upto timestamptz)

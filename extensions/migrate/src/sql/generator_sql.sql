@@ -1,8 +1,8 @@
 -- The SQL engine mints ids on servers where the library cannot be installed.
 
--- Each counter of the SQL version of snowflake is a sequence with values of 63 bits. The upper bits contain a time unit
--- (tick), and the lower bits contain a number in the tick. Numbers that do not fit into the sequence bits of an id are
--- the overflow of the tick.
+-- The scripts of generator_sql() use sequences as counters. A value of a counter has 63 bits. The upper bits contain a
+-- time unit (tick), and the lower bits contain a number in the tick. Numbers that do not fit into the sequence bits of
+-- an id are the overflow of the tick.
 CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END
@@ -39,8 +39,9 @@ $$;
 COMMENT ON FUNCTION snowflake.refuse_engine(snowflake.layout, integer, interval, interval, interval) IS
   'Internal: for generator_sql(): raises an error if a script cannot support a layout, a region or a time';
 
--- The SQL version of snowflake has 1, 2, 4, 8, 16 or 32 counters. The function counter_words() chooses the smaller of
--- two numbers: one counter per shard, or enough counters for a million ids per second.
+-- A script of generator_sql() creates 1, 2, 4, 8, 16 or 32 counters (sequences) for new ids. The function
+-- counter_words() chooses the smaller of two numbers: one counter per shard, or enough counters for a million ids per
+-- second.
 CREATE FUNCTION snowflake.counter_words(l snowflake.layout) RETURNS json
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT json_build_object(

@@ -1,10 +1,11 @@
 -- Reserves a region and a shard for ids of old rows. An origin is a pair of region and shard. Only backfill() and
--- late_id() create ids in a reserved origin. The functions backfill() and late_id() never use the same pair of region
--- and shard.
+-- late_id() create ids with a reserved region and shard. The functions backfill() and late_id() never use the same pair
+-- of region and shard.
 --
--- Each id in a reserved region and shard has a time before the time in the column backfills.until. The high-water mark
--- is first raised to "until", so ids that are minted later are greater in every region. The search for existing ids in
--- the region and shard begins after the high-water mark is raised.
+-- Each id in a reserved region and shard has a time before the time in the column backfills.until. After
+-- reserve_origin() has raised the high-water mark to backfills.until, the database mints only ids of that time or
+-- later, in every region. The search for existing ids in the region and shard begins after the high-water mark is
+-- raised.
 
 CREATE FUNCTION snowflake.owns_shard(shard integer) RETURNS boolean
   LANGUAGE sql STABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -161,8 +162,8 @@ BEGIN
       UPDATE snowflake.backfills AS b SET until = greatest(b.until, upto)
        WHERE b.region = chosen AND b.shard = wanted_shard;
     ELSE
-      -- The value -1 of the column last_position means that no id has the reserved region and shard yet. In a row for
-      -- late_id(), last_position is 0, because the call of late_id() that adds the row also creates an id.
+      -- The column last_position contains -1 until an id with the reserved region and shard exists. A row for late_id()
+      -- begins with 0 instead of -1, because the call that adds the row also creates an id.
       INSERT INTO snowflake.backfills (region, shard, relation, id_column, table_oid, last_position, until)
         VALUES (chosen, wanted_shard, relation::text, id_column, relation,
                 CASE WHEN relation IS NULL THEN 0 ELSE -1 END, upto)

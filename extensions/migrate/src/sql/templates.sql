@@ -28,8 +28,8 @@ $template$;
 COMMENT ON FUNCTION snowflake.template_sql(text) IS
   'Internal: for decoder_sql() and generator_sql(): returns a template of the printed scripts';
 
--- Replaces each {{NAME}} by its value, in the order of `words`. The value of an entry in `words` can contain {{NAME}}
--- placeholders of later entries in `words`.
+-- Replaces each placeholder {{NAME}} in a template by the value of the key NAME in `words`. The value of an entry in
+-- `words` can contain {{NAME}} placeholders of later entries in `words`.
 CREATE FUNCTION snowflake.fill_template(template text, words json) RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -189,7 +189,7 @@ BEGIN
   END IF;
   fresh := snowflake.open_schema(target);
   PERFORM snowflake.refuse_creators(template);
-  -- If the schema of the shard had another owner, copied column defaults could call functions of that owner.
+  -- If the owner of the shard's schema did not own the template, copied defaults could call functions of this owner.
   IF EXISTS (SELECT FROM pg_namespace WHERE nspname = target AND nspowner <> source.nspowner AND NOT fresh) THEN
     RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
       MESSAGE = format('schema %I and the template have different owners', target),

@@ -20,8 +20,8 @@ COMMENT ON FUNCTION snowflake.shard_checks(regclass, integer) IS
   'Internal: for create_shards(): returns statements that add missing CHECK constraints. A CHECK constraint permits '
   'only ids of the shard in a column whose default mints ids';
 
--- run_steps() creates an object as the object's final owner, because planning an expression of the object can run code
--- of the owner.
+-- run_steps() runs each statement with the rights of the table's owner, because the statement can call functions that
+-- the owner has written.
 CREATE FUNCTION snowflake.run_steps(source regclass, shard integer, steps integer[], checks boolean, path text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -62,8 +62,8 @@ CREATE FUNCTION snowflake.printed_again(source regclass, shard integer) RETURNS 
   LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   class CONSTANT pg_class := c FROM pg_class AS c WHERE oid = source;
-  -- The array `steps` contains the steps of statements_of() whose statements can contain an SQL expression. Foreign
-  -- keys, privileges and comments, for example, contain no expressions.
+  -- The array `steps` lists the step numbers of statements that can contain an SQL expression, such as a default or a
+  -- check. Foreign keys, privileges and comments, for example, contain no expressions.
   steps CONSTANT integer[] := '{0,1,2,4}';
   scratch name;
   again text[];

@@ -1,6 +1,7 @@
 -- Creates a schema for each shard of a server, as a copy of a template schema. The function definition_of() sets
 -- search_path to the template's schema, so that PostgreSQL prints the names of the template's objects without a schema.
--- When search_path contains only the shard's schema, the printed definition refers to the objects of the shard.
+-- The function create_shards() runs the printed definitions with the shard's schema before the template's schema in
+-- search_path. The names in the definitions then refer to objects of the shard.
 
 CREATE FUNCTION snowflake.definition_of(catalogue regclass, object oid, schema name) RETURNS text
   LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -28,8 +29,9 @@ COMMENT ON FUNCTION snowflake.definition_of(regclass, oid, name) IS
   'given schema';
 
 -- create_shards() adapts a default or constraint to its shard only if it has the form next_id(N) or CHECK
--- (shard_of(column) = N). If a default or constraint refers to a shard in another form, create_shards() raises an
--- error, or a warning with partial => true. The catalogue pg_depend shows whether an expression refers to a shard.
+-- (shard_of(column) = N). If create_shards() cannot adapt a default or constraint that refers to a shard, it raises an
+-- error, or a warning with partial => true. To detect an expression that refers to a shard, names_shard() searches
+-- pg_depend for the snowflake functions that the expression calls.
 
 CREATE FUNCTION snowflake.with_shard(definition text, shard integer) RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

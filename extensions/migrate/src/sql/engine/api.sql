@@ -277,8 +277,8 @@ BEGIN
   IF pg_is_in_recovery() THEN
     cause := 'standby';
   ELSE
-    -- After PostgreSQL has reset an unlogged sequence, pg_sequence_last_value() returns null. The counter then begins
-    -- at the high-water mark.
+    -- After PostgreSQL has reset a counter (an unlogged sequence), pg_sequence_last_value() returns null, and the
+    -- counter begins again at the high-water mark.
     SELECT {{EPOCH_MS}}
       + ((max(coalesce(pg_sequence_last_value(c), snowflake_sql.used_before(mark_ms))) >> {{TICK_SHIFT}}) + 1)
       * {{TICK_MS}}

@@ -16,32 +16,33 @@
 -- recovery, at a promotion, and in a base backup.
 --
 --  1. A session opens a tick (makes its sequence numbers available) by writing the tick to a counter with setval().
---     Until PostgreSQL resets the unlogged sequences, a counter makes the sequence numbers of a tick available at most
---     once. Before a session calls setval(), the session locks the table "gate" and reads the counter. The new tick
---     must be later than the tick in the counter. The lock on "gate" ends with a subtransaction that is always rolled
---     back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
+--     Between two resets of the unlogged sequences, each tick of a counter is opened (made available for new ids) at
+--     most once. Before a session calls setval(), the session locks the table "gate" and reads the counter. The new
+--     tick must be later than the tick in the counter. The lock on "gate" ends with a subtransaction that is always
+--     rolled back, so neither a cancel nor a prepared transaction can keep the lock. A rollback does not undo setval().
 --
---  2. To mint an id, a session first reads the tick in the counter, and then calls nextval(). If nextval() returns
---     another tick than the session has read, the session does not use the result of nextval(). When nextval() returns
---     the sequence number of an id, the counter contains the tick of the id. Between two calls of setval(), the values
---     of nextval() only increase.
+--  2. To mint an id, a session first reads the value of counter_N, and then calls nextval() on counter_N. If the two
+--     values contain different ticks, the session discards the result of nextval(). The tick and the sequence number of
+--     the id come from the same result of nextval(). Between two calls of setval(), the values of nextval() only
+--     increase.
 --
 --  3. Only the first {{PER_TICK}} sequence numbers of a tick fit into the sequence bits of an id, so ids do not use
 --     greater numbers. A session calls nextval() only after it has read that fewer than {{PER_TICK}} sequence numbers
---     are drawn. If other sessions draw the last sequence numbers of the tick before the call, nextval() returns a
---     number that is too great for an id. Each session draws at most one number per tick that is too great for an id.
---     The lower bits of a counter have room for at least 2^18 numbers that are too great for an id. A server has fewer
---     than 2^18 sessions, so nextval() never increases the tick in a counter.
+--     are drawn. If other sessions draw the last of these numbers first, nextval() returns a number that does not fit,
+--     and the session discards the number. A session discards at most one number that does not fit per tick. The lower
+--     bits of a counter can count at least 2^18 discarded numbers in addition to the {{PER_TICK}} numbers of ids. A
+--     server has fewer than 2^18 sessions, so the count in the lower bits never overflows into the tick in the upper
+--     bits.
 --
 --  4. Before a session makes the sequence numbers of a tick available, the time in "published" must be the end of the
 --     tick or later. A time is written to "published" only after high_water with the same time is flushed to disk.
---     After a reset, the counters begin at high_water. A counter returns greater numbers after the reset than before
---     the reset, even if the clock was set back.
+--     After a reset, the counters begin at high_water. The numbers of a counter after a reset by PostgreSQL are greater
+--     than its numbers before the reset, even if the clock was set back.
 --
 --  5. After a dump is restored, the values of the counters, of high_water and of "published" may contradict each other.
---     A session uses a number from a counter only if the tick in the counter is before the time in high_water. If the
---     times in high_water and "published" differ, a session sets both sequences to the later time before the session
---     opens a tick.
+--     A session uses a number from a counter only if the tick in the counter is before the time in high_water. Before a
+--     session makes the sequence numbers of a tick available, it compares the sequences high_water and "published". If
+--     the times in high_water and "published" differ, the session sets both sequences to the later time.
 --
 -- Before PostgreSQL 17, SQL cannot flush the high-water mark before the transaction commits. If the server crashes
 -- before the commit, the new high-water mark can be lost. If the clock is behind a lost high-water mark after the

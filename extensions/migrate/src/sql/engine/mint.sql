@@ -12,8 +12,8 @@ DECLARE
 BEGIN
   LOOP
     -- Before next_id() calls nextval(), it reads the current time unit (tick) from the counter, and compares the tick
-    -- with the clock. The tick must lie between the clock and the clock plus max_lead. One comparison checks both
-    -- limits: the difference between the tick and clock + max_lead / 2 must be at most max_lead / 2.
+    -- with the clock. The tick must lie between the clock and the clock plus max_lead. The code checks that abs(tick -
+    -- (clock + max_lead / 2)) is at most max_lead / 2.
     seen := CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_sequence_last_value({{FAST_COUNTER}}) END;
     drawn := CASE WHEN pg_catalog.abs((seen OPERATOR(pg_catalog.>>) {{TICK_SHIFT}}) OPERATOR(pg_catalog.-)
                          (((pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
@@ -26,8 +26,8 @@ BEGIN
                        OPERATOR(pg_catalog.<)
                        pg_catalog.pg_sequence_last_value('snowflake.high_water'::pg_catalog.regclass)
                   THEN pg_catalog.nextval({{FAST_COUNTER}}) OPERATOR(pg_catalog.-) 1 END;
-    -- next_id() uses the number `drawn` only if `drawn` and `seen` contain the same tick. The sequence number in the
-    -- lower bits of `drawn` must be less than {{PER_TICK}}.
+    -- next_id() uses the number `drawn` only if `drawn` and `seen` contain the same tick, and the sequence number in
+    -- `drawn` fits into an id.
     IF (drawn OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}})
        OPERATOR(pg_catalog.=) (seen OPERATOR(pg_catalog.>>) {{SEQUENCE_BITS}}) THEN
       RETURN {{FAST_POSITION}}

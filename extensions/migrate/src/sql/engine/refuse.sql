@@ -126,8 +126,8 @@ $$;
 -- refuse_base62() is VOLATILE, so that the planner does not call it. In CASE WHEN condition THEN f(constant) END, the
 -- planner of PostgreSQL 18 calls an IMMUTABLE f() if the condition contains sum(). The planner evaluates a CASE
 -- condition first if the condition contains only constants and no aggregate. If the condition is false, the planner
--- removes the call after THEN. The CASE conditions before calls of refuse_id() contain no aggregate, so refuse_id() can
--- be IMMUTABLE.
+-- removes the call after THEN. The planner never calls refuse_id() too early, because the CASE conditions before its
+-- calls contain no aggregate. So refuse_id() can be IMMUTABLE.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_base62(encoded text) RETURNS bigint
   LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
 AS $$

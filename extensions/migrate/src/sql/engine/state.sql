@@ -14,7 +14,8 @@ $check$;
 -- are used for ids.
 --
 -- If the database already has the objects of this script, the script keeps the sequences and tables, and replaces the
--- functions. Sessions that mint during the script use the same counters as before, so no id is minted twice.
+-- functions. Other sessions can mint while this script runs: old and new functions use the same sequences, so no id is
+-- minted twice.
 DO $state$
 DECLARE
   other_owner text;
@@ -56,7 +57,7 @@ BEGIN
   CREATE TABLE snowflake_sql.gate ();
   COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 
-  -- A dump contains the high-water mark and the row of dumped_seal, which contains the layout. If a dump of a database
+  -- A dump contains the high-water mark, and the id layout as a row of the table dumped_seal. If a dump of a database
   -- with another id layout is restored, the constraint same_seal refuses the row of dumped_seal.
   CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
   COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';

@@ -75,8 +75,8 @@ BEGIN
 END
 $$;
 
--- Returns the value that a counter has when all ids before the time `mark` are used. The first time unit (tick) of the
--- layout counts as used.
+-- Returns the value that a counter has when all ids before the time `mark` are used. No id uses the first time unit
+-- (tick) after the epoch, because the lowest result marks this tick as used.
 CREATE OR REPLACE FUNCTION snowflake_sql.used_before(mark bigint) RETURNS bigint
   LANGUAGE sql IMMUTABLE
 AS $$
@@ -84,9 +84,9 @@ AS $$
     | {{PER_TICK}}
 $$;
 
--- Stores the high-water mark, and from PostgreSQL 17 on also flushes it. write_mark() writes the sequence "published"
--- only after "high_water". CASE guarantees the order, because CASE evaluates a condition before its result. REQUIRES
--- the lock on the table "gate".
+-- Writes the high-water mark to the sequence "high_water", and from PostgreSQL 17 on flushes it to disk. Only after
+-- that, write_mark() copies the high-water mark to the sequence "published". CASE guarantees the order, because CASE
+-- evaluates a condition before its result. REQUIRES the lock on the table "gate".
 CREATE OR REPLACE FUNCTION snowflake_sql.write_mark(mark bigint) RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -129,8 +129,8 @@ BEGIN
 END
 $$;
 
--- Raises the error for a clock that does not allow minting. Call refuse_clock() only if the clock is before the epoch,
--- after the last time of an id, or too far ahead of the high-water mark.
+-- Raises the error for a clock that does not allow minting. Call refuse_clock() only if the clock is outside the times
+-- of the id layout, or too far ahead of the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.refuse_clock(now_ms bigint, mark bigint) RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -185,10 +185,10 @@ BEGIN
 END
 $$;
 
--- Reserves one or more time units (ticks) of the counter, while the table "gate" is locked. If the reserved ticks end
--- after the high-water mark, take_ticks() first stores a later high-water mark. `next_ms` is the start of the `first`
--- tick. take_ticks() returns 0 ticks if `next_ms` is more than `lead_ms` after the clock. `at_mark` is true if the
--- counter has issued no id since it was set to the high-water mark.
+-- Reserves one or more time units (ticks) of the counter, while the table "gate" is locked. If the end of the last
+-- reserved tick is later than the high-water mark, take_ticks() first raises the high-water mark. `next_ms` is the
+-- start of the `first` tick. take_ticks() returns 0 ticks if `next_ms` is more than `lead_ms` after the clock.
+-- `at_mark` is true if the counter has issued no id since it was set to the high-water mark.
 CREATE OR REPLACE FUNCTION snowflake_sql.take_ticks(counter regclass, wanted bigint, mark bigint, now_ms bigint,
                                                     lead_ms bigint, OUT first bigint, OUT ticks bigint,
                                                     OUT next_ms bigint, OUT at_mark boolean)
@@ -200,8 +200,8 @@ BEGIN
   ticks := 1;
   first := latest >> {{TICK_SHIFT}};
   next_ms := {{EPOCH_MS}} + first * {{TICK_MS}};
-  -- If the tick in the counter has free sequence numbers and a time that the clock allows, take_ticks() returns this
-  -- tick.
+  -- take_ticks() returns the current tick of the counter if it has free sequence numbers, and the clock and the
+  -- high-water mark permit its time.
   IF wanted = 0 AND (latest & {{TICK_MASK}}) < {{PER_TICK}} AND next_ms < mark AND next_ms + {{TICK_MS}} > now_ms
      AND next_ms <= now_ms + lead_ms THEN
     RETURN;
@@ -268,7 +268,7 @@ END
 $$;
 
 -- Makes every later id of a shard greater than all ids of a time unit (tick). If the argument `shard` is null, the
--- function applies to all shards. If `durable` is true, the effect survives a crash.
+-- function applies to all shards. If `durable` is true, later ids are also greater after a crash of the server.
 CREATE OR REPLACE FUNCTION snowflake_sql.raise_to(shard integer, tick bigint, durable boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE SET lock_timeout = '5s'
 AS $$
