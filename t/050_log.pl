@@ -201,7 +201,7 @@ begin('others', conf => <<~'CONF');
 mint(1);
 $news = says('snowflake mints ids although the clock is not synchronized', '"snowflake.clock_error" is 200 ms\. "snowflake.max_clock_error" is 100 ms\.',
 	'Check the time synchronization, or set "snowflake.clock_error" to the maximum error of the clock.', 'the log reports that the clock is not synchronized');
-like($news, qr/LOG:  a call waited \d{3,} ms for the high-water mark to be flushed\n.*DETAIL:  .*"snowflake.reserve" \(1000 ms\).*\n.*HINT:  Check the disk/,
+like($news, qr/LOG:  a call waited \d{3,} ms for the high-water mark to be flushed\n.*DETAIL:  .* 1000 ms \("snowflake.reserve"\).*\n.*HINT:  Check the disk/,
 	'the log reports a flush of more than 100 ms');
 ok($node->safe_psql('postgres', 'SELECT longest_mark_flush >= 100 AND mark_flushes >= 1 FROM snowflake.database_stats') eq 't', 'database_stats counts the slow flush');
 $node->reconfigure('snowflake.clock_error' => "'20ms'");

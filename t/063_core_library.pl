@@ -92,7 +92,7 @@ $node->safe_psql('postgres', "\\copy ids (id) FROM '$work/ids.$_'") foreach 1 ..
 is($node->safe_psql('postgres', 'SELECT snowflake.region_of(id), count(*), min(snowflake.shard_of(id)), max(snowflake.shard_of(id)) FROM ids GROUP BY 1 ORDER BY 1'),
 	join("\n", map { "$_|100000|7|7" } 0 .. 3), 'the ids of all four are unique, and each has its region');
 
-foreach ([ 'mark.1', 2, 'belongs to another' ], [ 'mark.9', 9, 'does not exist' ])
+foreach ([ 'mark.1', 2, 'was created with another' ], [ 'mark.9', 9, 'does not exist' ])
 {
 	my ($file, $region, $reason) = @$_;
 	my ($status, $out, $err) = run_in_shell("./mint $number $region $file 7 1");
