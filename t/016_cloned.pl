@@ -111,7 +111,7 @@ foreach my $case (
 	$ledger->record('psql', $out =~ /(\d+)/);
 	$node->mint($ledger, 'SELECT snowflake.next_id(g) FROM generate_series(0, 9) g') for 1 .. 3;
 	is(warnings_of($node) - $before, 1, "another $what: the log has one warning");
-	like($node->log_content, qr/$warning$what\. If the original server still runs/, "another $what: the warning names what changed");
+	like($node->log_content, qr/$warning$what\. If this server is a copy and the original server still runs/, "another $what: the warning names what changed");
 	is($node->safe_psql('postgres', $remembered), $home, "another $what: the stored fingerprint does not change");
 }
 unlike($node->log_content, qr/was copied or moved after(?:(?!LOG:|WARNING:).)*STATEMENT/s, 'the warnings contain no statement');
@@ -142,7 +142,7 @@ $copy->reconfigure('snowflake.on_clone' => 'refuse');
 my %refused = (
 	sqlstate => '55000',
 	message => 'this database was copied or moved after it minted its last ids',
-	detail => 'These parts of the server changed since the last id was minted: files\. If the original server still runs, both servers mint the same ids, and the original server cannot detect this',
+	detail => 'These parts of the server changed since the last id was minted: files\. If this server is a copy and the original server still runs, both mint the same ids, and the original server cannot detect this',
 	hint => 'SELECT snowflake\.accept_clone\(\)');
 my $said = '';
 for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)

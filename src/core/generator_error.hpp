@@ -39,7 +39,8 @@ constexpr const char* describe(GeneratorError error) noexcept {
     case GeneratorError::file_missing:
       return "The mark file does not exist. Create it only if no program has minted in the region.";
     case GeneratorError::file_in_use:
-      return "Another process uses the mark file. Give each process a different region and file.";
+      return "Another process uses the mark file. Give each process its own region and its own "
+             "file.";
     case GeneratorError::file_damaged:
       return "The mark file is damaged. Wait until the clock is after every id of the region. Then "
              "delete the file and create it again.";

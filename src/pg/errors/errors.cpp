@@ -157,10 +157,10 @@ void error_may_not_present() {
   ereport(ERROR,
           (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
            errmsg("permission denied to insert another id layout into snowflake.dumped_seal"),
-           errdetail("After an INSERT of this row, no session could mint ids in this database. "
+           errdetail("If this row were inserted, no session could mint ids in this database. "
                      "Only roles that may create schemas in the database, own a table, or are "
-                     "members of pg_write_all_data may insert the row. If the dump also "
-                     "contained ids, this database decodes them wrongly."),
+                     "members of pg_write_all_data may insert the row. If ids were "
+                     "restored from the same dump, this database decodes them wrongly."),
            errhint("Delete the restored rows, and restore as the owner of the database.")));
 }
 

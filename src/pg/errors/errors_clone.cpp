@@ -18,9 +18,9 @@ const char* what_moved(const Moved& moved) {
 
 const char* detail_of(const Moved& moved) {
   return psprintf(
-      "These parts of the server changed since the last id was minted: %s. If the original "
-      "server still runs, both servers mint the same ids, and the original server cannot detect "
-      "this.",
+      "These parts of the server changed since the last id was minted: %s. If this "
+      "server is a copy and the original server still runs, both mint the same ids, and the "
+      "original server cannot detect this.",
       what_moved(moved));
 }
 

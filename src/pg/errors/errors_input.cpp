@@ -87,7 +87,7 @@ void error_not_a_layout(const char* text, const char* tick, const char* epoch, c
           (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
            errmsg("invalid id layout: \"%s\" with tick \"%s\" and epoch \"%s\"", text, tick, epoch),
            errdetail("%s", detail),
-           errhint("Write the arguments as in postgresql.conf, for example "
+           errhint("Write the arguments like settings in postgresql.conf, for example "
                    "preview_layout('41/5+8/10', '1ms', '2025-01-01').")));
 }
 

@@ -142,7 +142,8 @@ BEGIN
    ORDER BY r.until_ms DESC LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION USING ERRCODE = 'object_in_use', MESSAGE = 'the fleet has granted leases and cannot be replaced',
-      DETAIL = format('Region %s is or was leased until %s. The limits of the fleet can no longer change. '
+      DETAIL = format('The last lease, of region %s, ends at %s. '
+                      'After the first lease, the settings of a fleet cannot change. '
                       'After a restore, this database relies on the recorded maximum length of leases.',
                       used.region, snowflake_fleet.from_ms(used.until_ms)),
       HINT = 'For shorter leases, set "snowflake.lease" of the servers. '

@@ -30,8 +30,8 @@ BEGIN
   ELSIF max_lead < '0' OR max_lead > '1 min' OR reserve < '100 ms' OR reserve > '1 min' OR max_forward_jump < '1 s' THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
       MESSAGE = 'max_lead, reserve or max_forward_jump is out of range',
-      DETAIL = format('max_lead is %s (0 to 1 minute). reserve is %s (100 ms to 1 minute). '
-                      'max_forward_jump is %s (at least 1 second).', max_lead, reserve, max_forward_jump),
+      DETAIL = format('max_lead is %s, and must be 0 to 1 minute. reserve is %s, and must be 100 ms to 1 minute. '
+                      'max_forward_jump is %s, and must be at least 1 second.', max_lead, reserve, max_forward_jump),
       HINT = 'Omit max_lead, reserve and max_forward_jump to use the defaults.';
   END IF;
 END

@@ -28,7 +28,7 @@ BEGIN
      WHERE o.schema IN ('snowflake'::regnamespace, 'snowflake_sql'::regnamespace) AND o.owner <> current_user::regrole;
     IF other_owner IS NOT NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-        MESSAGE = 'the SQL version of snowflake in this database belongs to another role',
+        MESSAGE = 'schema snowflake or an object in it belongs to another role',
         DETAIL = format('Schema "snowflake", or an object in it, belongs to role "%s"; the current role is "%s".',
                         other_owner, current_user),
         HINT = 'Run the script as the role that owns schema "snowflake".';
