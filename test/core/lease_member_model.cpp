@@ -226,8 +226,9 @@ void World::observe(Server& s, Session& session) {
   happened("observe");
 }
 
-// Drops a database and restores a backup of any age while the server runs. As in PostgreSQL, the
-// sessions of a database end before the database is dropped.
+// Drops a database and restores a backup of any age while the server runs. The function
+// restore_database() ends all sessions of the database, because PostgreSQL drops only databases
+// without sessions.
 void World::restore_database(Server& s) {
   const auto database = static_cast<size_t>(random_.below(kDatabases));
   const auto& backup = backups_[random_.below(backups_.size())].second;
@@ -259,7 +260,8 @@ void World::ask(size_t number) {
   request.nonce = s.worker.nonce.next;
   request.acked = s.worker.nonce.acked;
   // A request contains the number (nonce) of the last granted request. If a request contains a
-  // wrong nonce, the lease server assumes that a copy of the server has sent the request.
+  // wrong nonce, the lease server assumes that a clone of the server that leases the region has
+  // sent the request.
   if (request.acked != 0 && !recorded_.contains(request.acked))
     violate("a nonce is acknowledged that no grant has answered");
   request.clock_ms = clock(s);
@@ -278,8 +280,8 @@ void World::give_back(size_t number) {
   const auto end_limits = [&] { withdraw(s); };
   if (!rules_.forget_then_read) {
     // By the rule forget_then_read, a server stops minting in its region before it reads the latest
-    // time that its ids may have. Without the rule forget_then_read, sessions can still mint ids
-    // with later times than the server reports to the lease server.
+    // time that its ids may have. If a server read the latest time of its ids first, its sessions
+    // could mint later ids before the server stops minting.
     publish(s, s.sessions[random_.below(kSessions)], false);
     for (Session& session : s.sessions) claim(s, session);
   }

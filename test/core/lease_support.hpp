@@ -57,7 +57,8 @@ struct Lease : testing::Test {
   FleetState fleet = new_fleet();
   std::vector<LeasedRegion> regions = std::vector<LeasedRegion>(4);
 
-  // The function ask() answers a request of a server that may lease all regions.
+  // The function ask() returns the lease server's answer to a server that is permitted to lease any
+  // region.
   LeaseAnswer ask(const LeaseRequest& request, int64_t clock = kNow) {
     std::vector<int32_t> all(regions.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);

@@ -193,8 +193,8 @@ TEST_F(Lease, ACopyOfTheMemoryOfARunningServerIsFound) {
   EXPECT_EQ(ask(restarted).status, AnswerStatus::granted) << "a new worker knows no nonce";
 }
 
-// A refused request, for example after a failover of the lease server, must not change the number
-// (nonce) of the last answer.
+// If the lease server refuses a request, the requesting server must keep the random number (nonce)
+// of its last granted request.
 TEST_F(Lease, ARefusalAcknowledgesNothing) {
   LeaseNonce nonce{10, 0};
   LeaseRequest request = acquire(1);

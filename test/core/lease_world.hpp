@@ -1,9 +1,9 @@
 // Simulates a lease server and the servers that lease regions from it, with their databases,
-// sessions and lease workers. The simulation runs in small steps and causes faults. In this
-// simulation, the tested code makes the decisions of the lease server and of the other servers. In
-// the extension's code (src/pg), sessions and lease workers must execute their steps in the same
-// order as in the simulation. The structure `Rules` turns off single rules of the lease protocol,
-// to show that each rule is needed.
+// sessions and lease workers. The simulation runs in small steps and causes faults. The simulated
+// lease server decides with the reference model in lease_server.hpp. The simulated servers use the
+// extension's code in core/lease_memory.hpp and core/limits.hpp. In the extension's code (src/pg),
+// sessions and lease workers must execute their steps in the same order as in the simulation. The
+// structure `Rules` turns off single rules of the lease protocol, to show that each rule is needed.
 #pragma once
 
 #include <array>
@@ -137,8 +137,8 @@ struct SentRequest {
   size_t server;
   LeaseRequest request;
 };
-// A server run (incarnation) may issue ids of a region from the time `floor_ms` to before
-// `until_ms`.
+// A lease permits an incarnation (server run) to issue ids of a region from the time `floor_ms` up
+// to, but excluding, `until_ms`.
 struct Grant {
   int64_t incarnation;
   int32_t region;

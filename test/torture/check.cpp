@@ -17,8 +17,8 @@
 //
 //  - fleet: No id was returned twice, even by different servers.
 //
-//  - holders: All ids with the same region and tick (time unit) come from one line, because one
-//    server at a time leases a region.
+//  - holders: All ids with the same region and tick (time unit) come from one history branch
+//    (line). Only one server at a time leases a region.
 //
 //  - observed: Every id that a server mints after observe(id) is greater than the observed id.
 //

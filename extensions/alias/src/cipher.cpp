@@ -83,10 +83,11 @@ struct RoundFunction {
   }
 };
 
-// The pseudorandom function of FF1 for decimal digits (radix 10). FF1 splits the digits into two
-// halves, and stores each half in as many bytes as the longer half needs. For a number of 19
-// digits, the encryption method FF1 uses the first 12 bytes of the result of AES. For a number of 6
-// to 18 digits, FF1 uses the first 8 bytes of the result of AES.
+// Computes the pseudorandom function of FF1 (a method of NIST SP 800-38G that encrypts numbers) for
+// decimal digits (radix 10). FF1 splits the digits into two halves, and stores each half in as many
+// bytes as the longer half needs. For a number of 19 digits, the encryption method FF1 uses the
+// first 12 bytes of the result of AES. For a number of 6 to 18 digits, FF1 uses the first 8 bytes
+// of the result of AES.
 class DecimalRoundFunction {
  public:
   DecimalRoundFunction(const Cipher& cipher, unsigned digits, bool* failed)

@@ -1,6 +1,6 @@
 // Simulates another machine, disk and clock source for a server into which a test preloads this
-// library. The server reads files in the directory $SNOWFLAKE_MACHINE instead of files of the
-// operating system.
+// library. In place of /etc/machine-id, /proc/cpuinfo, and files about disks and the clock source
+// in /sys, the server reads files in the directory $SNOWFLAKE_MACHINE.
 
 #define _GNU_SOURCE
 #include <fcntl.h>

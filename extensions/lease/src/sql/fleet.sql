@@ -22,9 +22,8 @@ CREATE TABLE snowflake_fleet.fleet (
   reported_term bigint NOT NULL DEFAULT 0,       -- the greatest value of `term` in the requests of servers
   began bigint NOT NULL DEFAULT 0,               -- `newest` when the term began
   lasting bigint NOT NULL,                       -- leases of an older `term` cannot be renewed
-  -- The column adopt_ms limits which leases servers may renew after confirm_data_loss(). A server may renew a lease
-  -- from before this call only if the lease ends after the time adopt_ms. If adopt_ms is 0, no server may renew a lease
-  -- from before confirm_data_loss().
+  -- A server may renew a lease from before confirm_data_loss() only if the lease ends after the time adopt_ms. If
+  -- adopt_ms is 0, no server may renew a lease from before confirm_data_loss().
   adopt_ms bigint NOT NULL DEFAULT 0,
   -- confirm_data_loss() sets the time fresh_ms. The time fresh_ms is the latest possible end of a lease that this
   -- database has lost. If a region has no row in the table "region", the first lease of the region begins at fresh_ms.

@@ -1,8 +1,8 @@
 -- The SQL engine mints ids on servers where the library cannot be installed.
 
--- The scripts of generator_sql() use sequences as counters. A value of a counter has 63 bits. The upper bits contain a
--- time unit (tick), and the lower bits contain a number in the tick. Numbers that do not fit into the sequence bits of
--- an id are the overflow of the tick.
+-- The scripts of generator_sql() use sequences as counters. A value of a counter has 63 bits. The upper bits of the
+-- counter store the time of an id, in ticks (time units). The lower bits number the ids of one tick. Numbers that do
+-- not fit into the sequence bits of an id are the overflow of the tick.
 CREATE FUNCTION snowflake.tick_shift(l snowflake.layout) RETURNS integer
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
   SELECT 63 - l.time_bits + CASE l.time_bits + l.region_bits + l.shard_bits + l.sequence_bits WHEN 64 THEN 1 ELSE 0 END

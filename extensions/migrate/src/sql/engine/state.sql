@@ -57,8 +57,8 @@ BEGIN
   CREATE TABLE snowflake_sql.gate ();
   COMMENT ON TABLE snowflake_sql.gate IS 'Has no rows: its lock is held while a tick is opened';
 
-  -- A dump contains the high-water mark, and the id layout as a row of the table dumped_seal. If a dump of a database
-  -- with another id layout is restored, the constraint same_seal refuses the row of dumped_seal.
+  -- A dump contains the high-water mark, and the id layout as a row of the table dumped_seal. When a dump is restored,
+  -- the CHECK constraint same_seal rejects an id layout that differs from the layout of the database.
   CREATE TABLE snowflake.dumped_seal (seal bigint NOT NULL CONSTRAINT same_seal CHECK (seal = {{SEAL}}));
   COMMENT ON TABLE snowflake.dumped_seal IS 'The seal as a dump carries it: layout, tick and epoch, packed';
   INSERT INTO snowflake.dumped_seal VALUES ({{SEAL}});
