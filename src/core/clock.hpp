@@ -42,10 +42,11 @@ inline int64_t boot_us() noexcept {
   return read_clock_us(CLOCK_BOOTTIME);
 }
 
-// Returns the difference between the wall clock and the time since boot, in microseconds. Only a
-// step of the wall clock changes its difference from the time since boot. A correction of the clock
-// rate applies to both the wall clock and the time since boot. If the process is interrupted
-// between the readings of the two clocks, both clocks are read again.
+// Returns the difference between the wall clock and the time since boot, in microseconds. The clock
+// offset (wall clock minus time since boot) changes only when the wall clock is stepped (set to
+// another time). A correction of the clock rate applies to both the wall clock and the time since
+// boot. If the process is interrupted between the readings of the two clocks, both clocks are read
+// again.
 inline int64_t clock_offset_us() noexcept {
   int64_t offset = 0;
   for (int attempt = 0; attempt < 10; ++attempt) {

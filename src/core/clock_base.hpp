@@ -6,13 +6,13 @@
 //
 // A server stores a high-water mark that is only a little ahead of its clock. The function
 // record_mark() compares the high-water mark with the time that the clock would show without steps
-// since server start. If the high-water mark is far ahead of a clock that was never stepped since
-// server start, an earlier server run wrote the mark. The high mark of an earlier server run shows
-// that the clock was behind when the present server run started. ClockBase then marks the recorded
-// clock offset as unreliable (*void*). When the wall clock has caught up with the high-water mark,
-// the clock counts as correct, so ClockBase records the present clock offset. After ClockBase has
-// marked the recorded clock offset as unreliable, a clock step ahead causes the error clock_jumped
-// only in the following two cases:
+// since server start. If the high-water mark is far ahead of the time without steps, an earlier
+// server run wrote the mark. The high mark of an earlier server run shows that the clock was behind
+// when the present server run started. ClockBase then marks the recorded clock offset as unreliable
+// (*void*). When the wall clock has caught up with the high-water mark, the clock counts as
+// correct, so ClockBase records the present clock offset. After ClockBase has marked the recorded
+// clock offset as unreliable, a clock step ahead causes the error clock_jumped only in the
+// following two cases:
 //
 //  - After the clock step, the wall clock still shows a time before the high-water mark, so the
 //    step has not corrected the clock.

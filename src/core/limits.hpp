@@ -12,9 +12,9 @@
 // Invariants:
 //
 //  1. Each limit is published with a generation number, and is valid only until the number changes.
-//     The function withdraw() increases the generation number of the database, and then clears the
-//     limit of new ids. A session first reads the limit, and then checks that the generation number
-//     has not changed.
+//     To stop all sessions of a database from minting until they call bind() again, withdraw()
+//     increases the generation number, and then clears the limit. A session first reads the limit,
+//     and then checks that the generation number has not changed.
 //
 //  2. The limit of new ids decreases only when withdraw() changes the generation number.
 //

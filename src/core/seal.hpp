@@ -1,7 +1,6 @@
 // A seal is a layout that is encoded as one integer, which a sequence can store.
 //
-// A seal is a mixed-radix number: its digits have different ranges. The digits of a seal (encoded
-// layout of ids) are, from the most to the least significant:
+// The digits of a seal (encoded layout of ids) are, from the most to the least significant:
 //
 //  - the epoch, in ms since 1970
 //

@@ -34,8 +34,8 @@ struct DatabaseHealth {
   const char* same_ids;
 
   bool minting() const { return blocker == Blocker::none; }
-  // If the database can mint, reason() and advice() return null. If the database is a clone, or
-  // mints in the same region as another database, reason() and advice() return a text.
+  // If the database can mint, reason() and advice() return null, except for an unconfirmed clone
+  // and for a region in which another server mints.
   const char* reason() const { return shares_region() ? SharedRegion::reason : text().reason; }
   const char* advice() const { return shares_region() ? SharedRegion::hint : text().hint; }
 

@@ -51,8 +51,8 @@ void check_shard(int shard) {
   require_shared_state();
   if (static_cast<uint32_t>(shard) >= layout.shards()) [[unlikely]]
     check_shard_of_seal(shard);
-  // Before the session calls attach(), the owned shards are unknown. The function claim() checks
-  // the shard after attach().
+  // The owned shards are unknown before attach(), so claim() calls check_shard() again after each
+  // call of attach().
   if (!owned_shards.contains(static_cast<uint32_t>(shard)) && hold.good()) [[unlikely]]
     error_shard_not_owned(shard, owned_shards);
 }

@@ -1,8 +1,8 @@
-// The trigger function snowflake.set_id('user_id') mints a row's id in the shard of the id in
-// column user_id. A column default cannot choose a shard by another column, because defaults cannot
-// refer to columns. With the argument 'hash', set_id() chooses the shard by a hash of the key
-// column, such as user_id. Without arguments, set_id() evaluates the default of the id column for
-// rows with a NULL id.
+// The trigger function snowflake.set_id('user_id') mints an id for a row that is inserted without
+// an id. The new id is in the same shard as the id in column user_id. A column default cannot
+// choose a shard by another column, because defaults cannot refer to columns. With the argument
+// 'hash', set_id() chooses the shard by a hash of the key column, such as user_id. Without
+// arguments, set_id() evaluates the default of the id column for rows with a NULL id.
 
 #include "pg/functions/set_id.hpp"
 

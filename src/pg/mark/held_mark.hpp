@@ -15,9 +15,9 @@ void adopt_stored_mark(DatabaseState& state, int64_t stored_ms);
 Relation open_mark(Oid oid);
 
 // Reads the limit up to which sessions may mint ids, and stores the limit in `hold`, a variable of
-// the session. If the limit for new ids was withdrawn, take_limit() makes the session call attach()
-// before it mints again. The argument `more_is_written` means that a later high-water mark is
-// written but not flushed yet.
+// the session. If the limit up to which sessions may mint ids is no longer valid, take_limit()
+// makes the session call attach() before it mints again. The argument `more_is_written` means that
+// a later high-water mark is written but not flushed yet.
 void take_limit(bool more_is_written);
 
 }  // namespace snowflake::pg

@@ -43,8 +43,8 @@ struct MarkUpdate {
   bool lowered;
 };
 
-// If the stored high-water mark is less than `least` milliseconds after the time `needed`, raises
-// the mark to the time `wanted`.
+// Raises the stored high-water mark to `wanted` if the mark is earlier than `needed` + `least`. The
+// three arguments are in milliseconds.
 MarkUpdate update_mark(Relation mark, int64_t needed, int64_t least, int64_t wanted) {
   DatabaseState& state = *hold.state;
   SequencePage page = SequencePage::open(mark, BUFFER_LOCK_EXCLUSIVE);

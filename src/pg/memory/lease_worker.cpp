@@ -122,8 +122,8 @@ void install_lease() {
   if (!pg_strong_random(&incarnation, sizeof(incarnation)))
     error_lease_settings("The server could not generate a random number.",
                          "Start the server again.");
-  // The function that start_incarnation() receives to withdraw the limits of sessions is empty,
-  // because no session exists at server start.
+  // The last argument, a callback that stops sessions from minting, is empty, because no session
+  // exists at server start.
   start_incarnation((incarnation & INT64_MAX) | 1, LeaseAnswer{}, [] {});
 
   port = {SNOWFLAKE_VERSION,
