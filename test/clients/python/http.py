@@ -123,7 +123,7 @@ try:
     ok(gone[0] > 0, "its connections are ended")
     equal([ask("/v1/id")[0] for _ in range(10)], [200] * 10, "... and the client gets no error")
     admin.execute("ALTER ROLE application NOLOGIN")
-    admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'application'")
+    admin.execute("SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = 'application'")
     refused("/v1/id", 503, "cannot be asked", "it may not log in any more")
     admin.execute("ALTER ROLE application LOGIN")
 
