@@ -31,7 +31,7 @@ my $year = 365 * 86400;
 
 my $jumped = { sqlstate => '55000', message => 'the clock jumped ahead by ', hint => 'SELECT snowflake\.accept_clock\(\)' };
 my $behind = { sqlstate => '55000', message => 'the clock is behind the high-water mark \(sequence snowflake.high_water\)' };
-my $believed = qr/LOG:  the clock was wrong when the server started, and has been corrected\n.*DETAIL:  When the server started, the clock was behind a high-water mark\. The clock has now reached this mark\. Since the server started, the clock was stepped by \d+ ms in all\. The clock shows /;
+my $believed = qr/LOG:  the clock was wrong when the server started, and is now accepted\n.*DETAIL:  When the server started, the clock was behind a high-water mark\. The clock has now reached this mark\. Since the server started, the clock was stepped by \d+ ms in all\. The clock shows /;
 
 sub said { my ($pattern) = @_; my $log = $node->log_content; return scalar(() = $log =~ /$pattern/g); }
 

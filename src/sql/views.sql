@@ -36,8 +36,8 @@ CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
   'Shows a row for each shard for which this database has minted since the server started: the last id and the time '
   'of this id. Other columns count events since "stats_since": ids, calls for several ids (batches), waits, the time '
-  'waited in ms, and refused calls. "borrowed_ticks" shows how far calls have moved ids ahead of the clock. The '
-  'column "capacity" shows how many ids a shard can mint in a second';
+  'waited in ms, and calls refused because of the clock. "borrowed_ticks" shows how far calls have moved ids ahead of '
+  'the clock. The column "capacity" shows how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,
@@ -51,9 +51,10 @@ COMMENT ON FUNCTION snowflake.database_stats() IS 'Returns the row of the view s
 
 CREATE VIEW snowflake.database_stats AS SELECT * FROM snowflake.database_stats();
 COMMENT ON VIEW snowflake.database_stats IS
-  'Shows the sums of the view snowflake.shard_stats over all shards of this database. The view also counts the '
-  'writes of the high-water mark, and the waits for the flush of the mark (number, total ms, longest ms). Other '
-  'columns show the waits before commits, the average ids per second, and how many ids a shard can mint in a second';
+  'Shows the sums of the ids, batches and borrowed ticks of all shards of this database, and all its waits and '
+  'refused calls. The view also counts the writes of the high-water mark, and the waits for the flush of the mark '
+  '(number, total ms, longest ms). Other columns show the waits before commits, the average ids per second, and how '
+  'many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.refusals(
     OUT cause text, OUT refusals bigint, OUT last_at timestamptz, OUT since timestamptz)
@@ -110,14 +111,14 @@ COMMENT ON FUNCTION snowflake.lease() IS 'Returns the row of the view snowflake.
 
 CREATE VIEW snowflake.lease AS SELECT * FROM snowflake.lease();
 COMMENT ON VIEW snowflake.lease IS
-  'Shows the lease of this server: the identifier of the fleet, the region, the end of the lease, and the earlier '
-  'time at which sessions stop minting. The length of a lease is the time since the server start, but at least a '
-  'minute and at most snowflake.lease. Other columns show the last renewal, the failed renewals since then, the last '
-  'contact with the lease server, and how many ms this server''s clock was ahead of the lease server''s clock at '
-  'that contact. The column "incarnation" identifies this run of the server. If another server mints in the same '
-  'region, the column "conflict" shows its name. The column "last_message" shows the last message of the lease '
-  'worker. If the server has its region from snowflake.region, the columns of the lease are null. If '
-  'snowflake.lease_conninfo is not set, the view has no row';
+  'Shows the lease of this server: the identifier of the fleet, the region, the end of the lease, and the time up to '
+  'which sessions may mint at present. The length of a lease is the time since the server start or the last lost '
+  'lease, but at least a minute and at most snowflake.lease plus snowflake.max_lead. Other columns show the last '
+  'renewal, the failed renewals since then, the last contact with the lease server, and how many ms this server''s '
+  'clock was ahead of the lease server''s clock at that contact. The column "incarnation" identifies this run of the '
+  'server. If another server mints in the same region, the column "conflict" shows its name. The column '
+  '"last_message" shows the last message of the lease worker. If the server has its region from snowflake.region, '
+  '"until" and "published_until" are null. If snowflake.lease_conninfo is not set, the view has no row';
 
 -- Only privileged roles may call lease(), because the last message of the lease worker may contain names of servers and
 -- hosts.

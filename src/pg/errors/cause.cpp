@@ -11,7 +11,10 @@ constexpr CauseText kTexts[kCauses] = {
     {"waited_too_long", "calls request more ids from a shard than the shard can mint", false},
     {"mark_ahead", "the clock is behind the high-water mark (sequence snowflake.high_water)", true},
     {"mark_lost", "the high-water mark (sequence snowflake.high_water) is lost", true},
-    {"seal", "the id layout of this database is lost or wrong", true},
+    {"seal",
+     "the id layout of this database is lost, or does not fit the dump, the region or the lease "
+     "server",
+     true},
     {"not_owned", "this server does not own the requested shard", false},
     {"id_ahead", "an id that was passed to a call is too far ahead of the clock", false},
     {"exhausted", "the id layout has no time values left", true},

@@ -226,7 +226,7 @@ void error_waited_too_long(uint32_t shard, int64_t next_ms, int64_t clock_ms, in
   const char* next = kept_time_text(next_ms);
   refuse(Blocker::waited_too_long, psprintf("%u", shard),
          psprintf("The call waited %s, and \"snowflake.max_wait\" is %d ms. All ids of the shard "
-                  "with a time up to %s are used, and the clock shows %s. A shard has %llu ids "
+                  "with a time before %s are used, and the clock shows %s. A shard has %llu ids "
                   "per tick of %u ms.",
                   span_text(waited_ms), max_wait_ms, next, time_text(clock_ms),
                   static_cast<unsigned long long>(layout.ids_per_tick()), layout.tick_ms));

@@ -27,9 +27,8 @@ void log_refusals_begin(Blocker blocker, int64_t drift_us, int64_t mark_ms) {
   ereport(LOG_SERVER_ONLY,
           (errmsg("snowflake refuses calls in database \"%s\": %s", database_name(),
                   text_of(text.cause).what),
-           errdetail("The clock shows %s. Since the server started or accept_clock() was "
-                     "called, the clock was stepped by %lld ms in all. The high-water mark is "
-                     "%s.",
+           errdetail("The clock shows %s. Since the server started or the clock was accepted, the "
+                     "clock was stepped by %lld ms in all. The high-water mark is %s.",
                      time_text(clock_ms), static_cast<long long>(drift_us / 1000), mark),
            errhint("%s", text.hint), hide_caller()));
 }
@@ -110,9 +109,9 @@ void log_jumped_ahead(int64_t drift_ms) {
 
 void log_jump_over(int64_t drift_ms, int64_t lasted_ms) {
   ereport(LOG_SERVER_ONLY, (errmsg("the clock is no longer ahead after its jump"),
-                            errdetail("Since the server started or accept_clock() was called, "
-                                      "the clock was stepped by %lld ms in total. The clock "
-                                      "was ahead for %s.",
+                            errdetail("Since the server started or the clock was accepted, the "
+                                      "clock was stepped by %lld ms in all. The jump ahead was "
+                                      "detected %s ago.",
                                       static_cast<long long>(drift_ms), span_text(lasted_ms)),
                             hide_caller()));
 }
@@ -125,7 +124,7 @@ void log_clock_accepted(int64_t drift_ms) {
 
 void log_clock_believed(int64_t drift_ms) {
   ereport(LOG_SERVER_ONLY,
-          (errmsg("the clock was wrong when the server started, and has been corrected"),
+          (errmsg("the clock was wrong when the server started, and is now accepted"),
            errdetail("When the server started, the clock was behind a high-water mark. The "
                      "clock has now reached this mark. Since the server started, the clock "
                      "was stepped by %lld ms in all. The clock shows %s.",

@@ -71,7 +71,7 @@ constexpr RefusalText kTable[kBlockers] = {
      "this database cannot mint ids of its region yet",
      "this database cannot mint ids of its region yet",
      "Check the time synchronization. If the lease server was restored from a backup, wait "
-     "until the time that the detail shows."},
+     "until the clock reaches the time from which ids of the region may be minted."},
     {Blocker::lease_ended, Cause::lease, kState, "the lease of region %s has ended",
      "the lease of the region has ended",
      "Read the view snowflake.lease, and check the lease server in \"snowflake.lease_conninfo\"."},
@@ -93,7 +93,7 @@ constexpr RefusalText kTable[kBlockers] = {
      "In pg_locks, find the session that locks a sequence of schema snowflake."},
     {Blocker::seal_gone, Cause::none, 0, nullptr,
      "a sequence of the extension was dropped during the check",
-     "Run the query again. If the query fails again, restore the database from a backup."},
+     "Query the view again. If it shows the same reason, restore the database from a backup."},
     {Blocker::seal_unset, Cause::seal, kState, "the recorded id layout of this database is lost",
      "the recorded id layout is lost",
      "Restore the database again. If the database contains no ids, drop and create the extension."},
