@@ -6,8 +6,8 @@
 -- alias() is STABLE, not IMMUTABLE, because a reload of the configuration may change the keys. To find the row of an
 -- alias, decode the alias with from_alias(), and use an index on the id. Do not store an alias, because the alias of an
 -- id changes with the keys. The function alias() is PARALLEL RESTRICTED, because a parallel worker would read the key
--- file again. If the key file changed while a statement runs, a parallel worker and its leader would use different
--- keys.
+-- file again. If the key file has changed since the leader read it, a parallel worker and its leader would use
+-- different keys.
 
 CREATE FUNCTION snowflake.alias(id bigint, key_name text) RETURNS text
   AS 'MODULE_PATHNAME', 'snowflake_alias'

@@ -10,9 +10,9 @@
 // server run wrote the mark. The high mark of an earlier server run shows that the clock was behind
 // when the present server run started. ClockBase then marks the recorded clock offset as unreliable
 // (*void*). When the wall clock has caught up with the high-water mark, the clock counts as
-// correct, so ClockBase records the present clock offset. After ClockBase has marked the recorded
-// clock offset as unreliable, a clock step ahead causes the error clock_jumped only in the
-// following two cases:
+// correct, so ClockBase records the present clock offset. Until ClockBase has replaced the
+// unreliable clock offset, a clock step ahead causes the error clock_jumped only in the following
+// two cases:
 //
 //  - After the clock step, the wall clock still shows a time before the high-water mark, so the
 //    step has not corrected the clock.

@@ -10,7 +10,9 @@
 namespace snowflake {
 
 struct ClockBounds {
-  bool synchronized;  // maximum_error_us is known, and at most snowflake.max_clock_error
+  // True if the kernel or snowflake.clock_error shows a synchronized clock, and maximum_error_us is
+  // at most snowflake.max_clock_error.
+  bool synchronized;
   bool known;         // the fields below are set
   bool from_setting;  // the maximum error comes from the setting snowflake.clock_error
   int64_t offset_us;  // correction that the kernel will still make to the clock

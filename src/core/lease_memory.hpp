@@ -56,9 +56,9 @@ enum class LeaseEvent : uint8_t {
   apart,       // ignore the answer, because the clocks differ too much
 };
 
-// The argument `giving_back` is true if the server no longer uses its region, and the lease worker
-// has requested the return of the region. The arguments `sent_ms` and `received_ms` are readings of
-// the server's clock before the request and after the answer.
+// The argument `giving_back` is true after the lease worker has cleared its region to return it,
+// until the lease server has recorded the return. The arguments `sent_ms` and `received_ms` are
+// readings of the server's clock before the request and after the answer.
 constexpr LeaseEvent read_answer(const LeaseView& mine, bool giving_back, const LeaseAnswer& answer,
                                  int64_t sent_ms, int64_t received_ms, int64_t skew_ms) noexcept {
   if (answer.incarnation != mine.incarnation) return LeaseEvent::stale;

@@ -155,7 +155,7 @@ class BasicLimits {
   uint64_t read() const noexcept { return limit_.load(std::memory_order_acquire); }
 
   // The generation number can be read with a relaxed load. If a session reads a generation number
-  // that withdraw() has replaced, the session has also read a limit from before withdraw(). An
+  // that withdraw() has replaced, the session has also read 0 or a limit from before withdraw(). An
   // outdated limit of new ids cannot cause equal ids. Before a limit is published, the high-water
   // mark is stored, and the lease state covers the limit (LeaseMemory::cover()).
   bool is_current(uint32_t generation) const noexcept {

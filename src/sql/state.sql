@@ -39,7 +39,7 @@ COMMENT ON SEQUENCE snowflake.seal IS
 CREATE SEQUENCE snowflake.seal_local AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.seal_local IS
   'The layout, tick and epoch at CREATE EXTENSION, encoded as a number. A restored dump can replace this number '
-  'while "is_called" is false, which means that no id was minted or decoded';
+  'while "is_called" is false. This means that no id was minted or decoded and no dump was restored';
 
 CREATE SEQUENCE snowflake.fleet AS bigint MINVALUE 0 START 0;
 COMMENT ON SEQUENCE snowflake.fleet IS

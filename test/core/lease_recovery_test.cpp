@@ -72,8 +72,8 @@ TEST_F(Recovery, ARegionThatWasGivenBackIsNobodys) {
     const LeaseAnswer answer = ask(early);
     EXPECT_EQ(answer.status, AnswerStatus::term_over);
     EXPECT_EQ(regions[static_cast<size_t>(held.region)].incarnation, 0);
-    // The server that gave the region back has cleared the region number in its shared memory. A
-    // late answer to the server's renewal must not set the cleared region number again.
+    // The server that gave the region back has cleared the region number in its lease state. A late
+    // answer to the server's renewal must not set the cleared region number again.
     LeaseMemory memory{};
     memory.begin(1, LeaseAnswer{}, [] {});
     memory.take(held);

@@ -20,14 +20,15 @@
 //     continues its lease after a recovery of the lease server, `floor` becomes the start of the
 //     continued lease.
 //
-//  3. A new lease begins (`floor`) after the times of all ids that other servers minted in the
-//     region before. A server that holds a region mints only ids before the end (`until`) of its
-//     lease.
+//  3. A new lease begins (`floor`) after the times of all ids that earlier holders minted in the
+//     region. An earlier holder may be a run (incarnation) of the same server. A server that holds
+//     a region mints only ids before the end (`until`) of its lease.
 //
 //  4. The end time that the lease server stores for a region (`until`) is never before the end of
-//     any lease that was granted. A restored lease server may have lost leases. Each lost lease
-//     ends within longest_ms, the longest duration of a lease. The function confirm_data_loss()
-//     sets the end of every lease (`until`) later, to more than longest_ms after the present time.
+//     any granted lease of this region. A restored lease server may have lost leases. Each lost
+//     lease ends within longest_ms, the longest duration of a lease. The function
+//     confirm_data_loss() sets the end of every lease (`until`) later, to more than longest_ms
+//     after the present time.
 #pragma once
 
 #include <span>
@@ -262,8 +263,8 @@ constexpr void release(std::span<LeasedRegion> regions, std::span<const int32_t>
 }  // namespace lease_detail
 
 // Returns the number of the newest answer that the lease server has stored in `term`, a period
-// between two recoveries of the lease server. Lost answers from before a recovery do not matter,
-// because servers ignore answers of an earlier term.
+// between two recoveries of the lease server. If the recovery lost data (`lasting`), lost answers
+// of earlier terms do not matter, because servers ignore answers of an earlier term.
 constexpr int64_t known_number(const FleetState& fleet, int64_t term) noexcept {
   if (term == fleet.term) return fleet.newest;
   return term < fleet.lasting ? INT64_MAX : fleet.began;

@@ -147,8 +147,9 @@ sub alter_mark
 	return "mark altered: $sql[$how]" . ($crash ? ", then SIGKILL of the server, clock $step s" : '');
 }
 
-# Changes the high-water mark as a role that may write all tables and sequences, but has no other rights. A changed
-# high-water mark must not affect minting, even if the server is killed before it has corrected the high-water mark.
+# Changes the high-water mark as a role that may read and write all tables and sequences, but is not a superuser. A
+# changed high-water mark must not affect minting, even if the server is killed before it has corrected the high-water
+# mark.
 sub write_all_data
 {
 	my ($w) = @_;

@@ -20,7 +20,8 @@
 //  - holders: All ids with the same region and tick (time unit) come from one history branch
 //    (line). Only one server at a time leases a region.
 //
-//  - observed: Every id that a server mints after observe(id) is greater than the observed id.
+//  - observed: Every id that a database mints after observe(id) was called in this database is
+//   greater than the observed id.
 //
 // If servers lease their regions, the check of the order of ids compares only their times and
 // sequence numbers. The rule "order" ignores the region of an id, because a server may mint ids of
@@ -143,9 +144,9 @@ void check_answers() {
   uint64_t timed = 0;
   for (const Request& r : requests) {
     int64_t& previous = last[{r.client, r.session, r.shard}];
-    // The check of the ids' times skips calls during or shortly after a step of the server's clock.
-    // A server uses a clock reading for up to 50 us, so an id may have a time from before the clock
-    // step.
+    // The check of the ids' times skips calls during or shortly after a step of any clock in the
+    // run. A server uses a clock reading for up to 50 us, so an id may have a time from before the
+    // clock step.
     constexpr int64_t kMomentNs = 10'000'000;
     const auto [step, beyond] = steps_between(r.sent - kMomentNs, r.received);
     const bool clocked = r.clock_low != 0 && step == beyond;

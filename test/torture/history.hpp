@@ -35,8 +35,8 @@ struct Line {
   int64_t region = -1;  // static region, or -1
 };
 
-// An id that observe() accepted. Every id that the server mints after the call of observe() must be
-// greater than the accepted id.
+// An id that observe() accepted. Every id of the same history branch (line) that is minted after
+// the call of observe() must be greater than the accepted id.
 struct Observation {
   uint32_t line;
   int64_t at;

@@ -39,7 +39,9 @@ constexpr int64_t kLookUpMs = 10'000;
 constinit PGconn* connection = nullptr;
 constinit Target target{};
 constinit bool own_server = false;
-constinit char warning[256]{};  // if the lease server sends a warning, its answer is not used
+// The warning of a cancelled wait for a synchronous standby. An answer with this warning is not
+// used.
+constinit char warning[256]{};
 constexpr int kMostRemarks = 8;
 constinit char remarks[kMostRemarks][256]{};  // messages of the lease server for this server's log
 constinit int remark_count = 0;

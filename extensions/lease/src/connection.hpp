@@ -24,9 +24,9 @@ struct Exchange {
 };
 
 // Sends `query` with `count` parameters to the lease server. If the connection string `conninfo`
-// lists several hosts, ask() connects to the next host in the list. If `may_stop` is true, a
-// shutdown request ends ask() early, and `timeout_ms` does not include the time to connect. If
-// `may_stop` is false, `timeout_ms` also includes the look-up of the host name and connecting.
+// lists several hosts, ask() connects only to the host that find_target() chooses. If `may_stop` is
+// true, a shutdown request ends ask() early, and `timeout_ms` does not include the time to connect.
+// If `may_stop` is false, `timeout_ms` also includes the look-up of the host name and connecting.
 void ask(const char* conninfo, const char* query, int count, const char* const* parameters,
          int timeout_ms, bool may_stop, Exchange* exchange);
 

@@ -1,8 +1,8 @@
 // Chooses one address of one host from the connection string.
 //
-// libpq tries the next host only if it cannot connect, and blocks while it looks up a host name.
-// For each request, this code passes only one address to libpq, so that libpq never looks up a host
-// name. The lease worker keeps using a host that answers.
+// libpq tries the next host only if it cannot connect, and blocks while it looks up a host name. If
+// the lists of hosts and ports are valid, this code passes only one address to libpq. With one
+// address, libpq does not look up a host name. The lease worker keeps using a host that answers.
 #pragma once
 
 #include "resolver.hpp"

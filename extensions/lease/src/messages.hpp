@@ -22,8 +22,9 @@ void set_message(const char* text);
 // failure has at least the log level LOG, so that the log shows the end of the failure.
 void log_event(int level, const char* text);
 
-// Calls log_event() for a failure of the lease worker, but only once a minute for failures of the
-// same kind. Two failures are of the same kind if their messages differ only in numbers.
+// Changes the message in the view snowflake.lease. Logs a failure of the lease worker as a warning,
+// but only once a minute for failures of the same kind. Two failures are of the same kind if their
+// messages differ only in numbers.
 void log_failure(const char* text);
 
 // Logs a notice of the lease server, but each kind of notice only once.

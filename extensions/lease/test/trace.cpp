@@ -93,8 +93,8 @@ LeaseRequest random_request() {
   return request;
 }
 
-// Returns the region numbers that the setting snowflake.region of a server lists. Sometimes returns
-// regions of another server, as if the configuration had changed.
+// Returns the region numbers that the setting snowflake.leased_regions of a server lists. Sometimes
+// returns regions of another server, as if the configuration had changed.
 std::vector<int32_t> configured(int32_t server) {
   std::vector<int32_t> own;
   const auto count = static_cast<int32_t>(std::ssize(regions));

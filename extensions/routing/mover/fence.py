@@ -29,7 +29,7 @@ REHEARSAL = "CREATE SCHEMA {0}; CREATE TABLE {0}.t (id bigint PRIMARY KEY); CREA
 REHEARSED = """UPDATE snowflake_fleet.moving
   SET schema = %s, fingerprint = snowflake_fleet.fingerprint(%s), changed = '-infinity'
   WHERE shard = %s AND side = 'source' AND state = 'copying'"""
-REHEARSAL_MS = 30_000     # how long rehearse() may wait for locks, in ms
+REHEARSAL_MS = 30_000     # how long a rehearsed fence_shard() may wait for locks, in ms, while writers continue
 FENCED = "The source refuses writes. Run this command again to continue, or with --abort to cancel the move."
 BEFORE_THE_FENCE = ("The source accepts writes as before. Run this command again to continue, or with --abort to "
                     "cancel the move.")

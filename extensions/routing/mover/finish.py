@@ -14,7 +14,7 @@ from .errors import Refused, say
 from .fence import ask_control, begin_control, lift
 
 TAKEN_OVER = "The target has taken over. Run this command again to finish the move."
-SECONDS = 3600    # the timeout for reading one table
+SECONDS = 3600    # the timeout in seconds for reading one table, while no writer waits
 PRIMARY_KEYS = """SELECT relname::text, t::text, pg_catalog.quote_ident(attname)
   FROM snowflake_fleet.tables_of(%s) AS t JOIN pg_catalog.pg_class AS c ON c.oid = t
   JOIN pg_catalog.pg_index ON indrelid = t AND indisprimary

@@ -47,8 +47,9 @@ bool remember_fingerprint(const StateSequences& sequences, Moved* moved) {
     remember(relation);
     relation_close(relation, RowExclusiveLock);
   }
-  // Other sessions read the flag `cloned` before they mint. The function remember_fingerprint()
-  // sets the flag, because attach() raises an error for a clone before it calls record_clone().
+  // Other sessions read the flag `cloned` before they raise the limit of new ids. The function
+  // remember_fingerprint() sets the flag, because attach() raises an error for a clone before it
+  // calls record_clone().
   if (moved->any() && refuse_clones()) {
     if (DatabaseState* const state = find_database_state())
       state->cloned.store(true, std::memory_order_relaxed);

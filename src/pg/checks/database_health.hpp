@@ -29,7 +29,7 @@ struct DatabaseHealth {
   int64_t lead_ms;       // the time of the newest id minus the clock
   int64_t mark_ms;       // 0: the high-water mark could not be read
   int64_t sealed;        // 0: the layout was not read
-  int64_t covered_ms;    // time up to which this session may mint ids
+  int64_t covered_ms;    // time up to which sessions of this database may mint ids
   const char* conflict;  // null: no conflict is known
   const char* same_ids;
 

@@ -15,8 +15,8 @@ void gather_server_facts(Facts& facts);
 
 // Raises the error of the first blocker (state that prevents minting), or waits for a lease or the
 // clock. Returns true after a wait for a lease or the clock. After a wait, the caller must fill
-// `facts` again, because `facts` is out of date. The function is_in_the_way() releases the lock on
-// `mark` (the sequence snowflake.high_water) before a wait or an error.
+// `facts` again, because `facts` is out of date. The function is_in_the_way() closes `mark` (the
+// sequence snowflake.high_water) and releases its lock before a wait or an error.
 bool is_in_the_way(const Facts& facts, WaitBudget& budget, Relation mark = nullptr);
 
 // Returns whether a high-water mark is so far ahead of the clock that minting must wait.

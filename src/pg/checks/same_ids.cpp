@@ -73,8 +73,9 @@ int64_t highest_region() {
 
 // Returns an ALTER DATABASE statement for two databases that mint the same ids, so that they mint
 // different ids afterwards. The ALTER DATABASE statement is always for the database with the
-// greater OID, so that the view `health` shows one statement in both databases. The ALTER DATABASE
-// statement contains a region that no database of this server uses.
+// greater OID, so that the view `health` shows one statement in both databases. If the server does
+// not lease its region and a higher region is free, the ALTER DATABASE statement sets that region.
+// Otherwise, the ALTER DATABASE statement sets "snowflake.owned_shards".
 const char* separating_statement(const Minter& own, const Minter& other) {
   const Minter& changed = own.state->database > other.state->database ? own : other;
   const char* const name = get_database_name(changed.state->database);

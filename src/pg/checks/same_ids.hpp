@@ -9,8 +9,8 @@ namespace snowflake::pg {
 struct SameIds {
   const char* database;
   uint32_t shard;
-  const char*
-      statement;  // an ALTER DATABASE statement that gives one of the databases another region
+  const char* statement;  // an ALTER DATABASE statement that gives one of the databases another
+                          // region or other shards
 
   bool found() const { return database != nullptr; }
 };

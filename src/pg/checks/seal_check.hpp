@@ -2,10 +2,9 @@
 // epoch.
 //
 // A database can have two layouts: one that CREATE EXTENSION stored, and one from a restored dump.
-// If the layout of the restored dump differs from the layout that CREATE EXTENSION stored, every
-// function raises an error. The program pg_restore restores rows before the layout, so rows may
-// already have been decoded with the wrong layout. Without an error, users would not notice that
-// rows were decoded with the wrong layout.
+// If the database has two different layouts, every function raises an error. The program pg_restore
+// restores rows before the layout, so rows may already have been decoded with the wrong layout.
+// Without an error, users would not notice that rows were decoded with the wrong layout.
 #pragma once
 
 #include "core/blocker.hpp"
@@ -35,8 +34,9 @@ bool try_go_by_seal();
 
 // Checks the stored layout without waiting. seal_still_holds() returns false only if a stored
 // layout (seal) differs from the layout of the session. If another session has locked the sequence
-// snowflake.seal or snowflake.seal_local, seal_still_holds() returns true. A stored layout that was
-// used for ids can be dropped, but never changes.
+// snowflake.seal or snowflake.seal_local, seal_still_holds() returns true. Only another session's
+// AccessExclusiveLock prevents the comparison. A transaction with this lock may drop the stored
+// layout, but cannot replace a layout that was used for ids.
 bool seal_still_holds(const StateSequences& sequences);
 
 // seal_checked_lately() returns whether a session has found the stored layout valid within the last

@@ -25,8 +25,9 @@ void check_clock();
 // a year.
 void check_clock_error();
 
-// Returns whether the clock has jumped ahead by more than "snowflake.max_forward_jump" since the
-// server started, or since accept_clock() was called.
+// Returns whether the clock has jumped ahead by more than "snowflake.max_forward_jump" since its
+// offset was last recorded (core/clock_base.hpp). The offset is recorded at server start, by
+// accept_clock(), by a granted lease, and when check_clock() accepts a corrected clock.
 bool clock_jumped_ahead();
 void accept_clock();
 // Compares a stored high-water mark with the clock, because a stored mark can show that the clock

@@ -3,9 +3,9 @@
 // mints ids greater than the transaction's ids, on any server. The setting
 // "snowflake.max_clock_error" must be at least as large as the clock error of each server.
 //
-// Before a commit, a session waits until its clock has passed the time of the transaction's
-// greatest id. To allow for inaccurate clocks, the session prolongs the wait by the maximum error
-// of its own clock plus "snowflake.max_clock_error".
+// Before a commit, a session waits until its clock has passed the end of the tick (time unit) of
+// the transaction's greatest id. To allow for inaccurate clocks, the session prolongs the wait by
+// the maximum error of its own clock plus "snowflake.max_clock_error".
 #pragma once
 
 namespace snowflake::pg {

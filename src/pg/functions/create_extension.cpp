@@ -64,7 +64,7 @@ void reset_new_seal() {
 
 // Returns the initial values of four sequences: the layout of ids, the high-water mark, the fleet
 // number, and the fingerprint of the server. CREATE EXTENSION stores the four values before the
-// first id is minted, so that every later copy of the server or database contains the values.
+// first id is minted, so that every later clone of the server contains the values.
 SF_SQL_FUNCTION(initial_state) {
   require_shared_state();
   const int64_t clock_ms = wall_clock_ms();

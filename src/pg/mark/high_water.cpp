@@ -38,8 +38,8 @@ struct MarkUpdate {
   XLogRecPtr after_lsn;
   bool ahead;  // the high-water mark is far ahead of the clock
   // True if a command such as setval() has lowered the sequence snowflake.high_water. If `lowered`
-  // is true, the session restores the sequence's value at once, because a dump would contain the
-  // lowered value.
+  // is true, the session restores the sequence's value and flushes it at once, because a dump would
+  // contain the lowered value.
   bool lowered;
 };
 
@@ -221,7 +221,7 @@ void extend_early(uint64_t position) {
     take_limit(false);
     if (position < hold.extend_early_at) return;
   }
-  hold.extend_early_at = hold.limit;  // extend_early() is called again after the limit is raised
+  hold.extend_early_at = hold.limit;  // prevents a second early write before the limit is raised
   check_clock();
   const Oid oid = hold.mark.relation;
   if (clock_jumped_ahead() || lacks_synchronization() || !clone_may_mint(*hold.state) ||

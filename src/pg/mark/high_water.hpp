@@ -27,8 +27,9 @@
 //     refused, the stored high-water mark is not raised.
 //
 //  5. If the stored high-water mark is more than max_lead ahead of the clock, calls that mint wait
-//     for the clock. While calls wait for the clock, shard counters and the high-water mark stay
-//     unchanged, so that set_mark() can still lower a wrong mark.
+//     for the clock. While calls wait for the clock, no shard counter is raised to the mark, and no
+//     mark or limit is written. A wrong mark has no effect on ids if set_mark() lowers the mark
+//     before any shard counter is raised to the mark.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,7 @@ void extend_limit(uint64_t position, WaitBudget& budget);
 // `position` and the stored mark. The WAL writer flushes the new high-water mark later. If a role
 // has lowered the value of the sequence snowflake.high_water, extend_early() writes and flushes the
 // old value again. The function extend_early() never waits for a lock and never fails. A session
-// also calls extend_early() after its first id, and after the first id that follows an error. A
+// also calls extend_early() after the first id that follows a call of attach() or an error. A
 // minted id shows that calls no longer fail, so extend_early() calls end_refusals()
 // (statistics.hpp).
 void extend_early(uint64_t position);

@@ -81,8 +81,8 @@ struct alignas(64) DatabaseState {
 // find_or_take_database_state() returns null only if the number of other databases with shared
 // state has reached the limit, most_databases(). If the id layout in the shared state differs from
 // the session's id layout, find_or_take_database_state() replaces the shared state. REQUIRES a lock
-// on the sequence snowflake.high_water, so that no other session drops the extension during the
-// call.
+// on the sequence snowflake.high_water of the extension whose layout the session uses. The lock
+// ensures that no other session drops this extension during the call.
 DatabaseState* find_database_state();
 DatabaseState* find_or_take_database_state();
 

@@ -25,7 +25,7 @@ struct LeaseReport {
 };
 
 struct LeasePort {
-  // The version of the library snowflake. The library snowflake_fleet must have the same version.
+  // The version of the library snowflake. The library snowflake_lease must have the same version.
   const char* version;
 
   // `static_region`, `max_lead_ms` and `reserve_ms` are pointers, because a reload can change the

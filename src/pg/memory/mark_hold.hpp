@@ -5,8 +5,9 @@
 namespace snowflake::pg {
 
 // Contains the values that this session last read from shared memory, such as the region and the
-// limit of new ids. Only high_water.cpp writes the struct MarkHold. Region and limit must be read
-// together, because an id contains the region and must be below the limit.
+// limit of new ids. Only high_water.cpp, attach.cpp and mark_hold.cpp write the struct MarkHold.
+// Region and limit must be read together, because an id contains the region and must be below the
+// limit.
 struct MarkHold {
   bool attached;
   DatabaseState* state;
@@ -24,8 +25,8 @@ extern MarkHold hold;
 void reset_hold();
 
 // Makes the session call extend_early() (high_water.hpp) after its next id. A session calls
-// record_next_claim() after a refused call. When the session mints an id again, extend_early()
-// records that calls are no longer refused.
+// record_next_claim() at the end of attach(), and before a refused call raises its error. When the
+// session mints an id again, extend_early() records that calls are no longer refused.
 void record_next_claim();
 
 }  // namespace snowflake::pg

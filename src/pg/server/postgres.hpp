@@ -197,8 +197,9 @@ inline void for_each_setting(Visit visit) {
   for (int i = 0; i < count; ++i) visit(*all[i]);
 }
 
-// Returns whether a boolean setting was on at the start of the session. Returns false if a source
-// of higher priority than `source`, such as ALTER ROLE, has set the value.
+// Returns whether the reset value of a boolean setting is on. A reload of the configuration can
+// change the reset value during the session. Returns false if a source of higher priority than
+// `source`, such as ALTER ROLE, has set the value.
 inline bool is_on_for_all(const char* name, GucSource source = PGC_S_DATABASE) {
   bool on = false;
   for_each_setting([&](const config_generic& setting) {

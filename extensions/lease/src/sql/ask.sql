@@ -107,8 +107,8 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.check_membership(snowflake_fleet.fleet, bigint, bigint, bigint) IS
-  'Internal: raises an error (55000, 22023) if the server belongs to another fleet, or if the request contains a '
-  'greater term number than this database';
+  'Internal: raises an error (55000) if the server belongs to another fleet. Raises an error (22023) if the term '
+  'number of the request is greater than that of this database and more than a day ahead';
 
 CREATE FUNCTION snowflake_fleet.check_seal(own snowflake_fleet.fleet, seal bigint, may_set boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

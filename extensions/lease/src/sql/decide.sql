@@ -36,8 +36,8 @@ DECLARE
   asked CONSTANT integer[] := CASE request.call WHEN 'renew' THEN ARRAY[request.region] ELSE request.regions END;
   other record;
 BEGIN
-  -- To let two servers exchange their regions, bind_regions() first frees the server's unleased regions that are not in
-  -- the request.
+  -- To let two servers exchange their regions, bind_regions() first takes from the server its free regions that are not
+  -- in the request.
   IF request.call = 'acquire' THEN
     UPDATE snowflake_fleet.region AS r SET server = NULL
      WHERE r.server = request.server AND r.region <> ALL (asked) AND r.incarnation = 0
@@ -64,8 +64,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.bind_regions(snowflake_fleet.request, bigint) IS
-  'Internal: assigns the requested regions to a server. Other regions of the server that are not leased no longer '
-  'belong to the server. If a requested region belongs to another server, returns the reason and gives no region';
+  'Internal: assigns the requested regions to a server. If the request is acquire, other regions of the server that '
+  'are free no longer belong to the server. If a requested region belongs to another server, returns the reason and '
+  'gives no region';
 
 CREATE FUNCTION snowflake_fleet.holds_region(request snowflake_fleet.request) RETURNS boolean
   LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -140,7 +141,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.give_back_region(snowflake_fleet.request, snowflake_fleet.region,
                                                      snowflake_fleet.answer) IS
-  'Internal: ends a lease that the server gives back. The lease ends when no id of the server has a later time';
+  'Internal: ends a lease that the server gives back. The lease ends at highest_ms, because no id of the server has '
+  'this or a later time';
 
 CREATE FUNCTION snowflake_fleet.grant_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer

@@ -8,8 +8,8 @@ COMMENT ON SCHEMA snowflake_fleet IS
 CREATE TABLE snowflake_fleet.fleet (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   id bigint NOT NULL CHECK (id > 0),             -- a random number that identifies the fleet
-  -- A new term begins when an administrator calls confirm_data_loss() after the lease server was restored. The upper
-  -- bits of `term` are the time of this call, and the lower 20 bits are random.
+  -- A new term begins when an administrator calls confirm_data_loss() or confirm_no_data_loss(). The upper bits of
+  -- `term` are the time of this call, and the lower 20 bits are random.
   term bigint NOT NULL,
   newest bigint NOT NULL DEFAULT 0,              -- number of the newest answer
   -- newest_ms is the latest time of a request. If the clocks of the server and of the lease server differ, the earlier

@@ -1,5 +1,5 @@
 -- Views that show the refused requests for leases, the leases, and the health of the lease server. The view "health"
--- locks no table, so the view also works on a standby.
+-- does not call lock_fleet(), so the view also works on a standby.
 
 CREATE TABLE snowflake_fleet.refusal (
   server text NOT NULL,

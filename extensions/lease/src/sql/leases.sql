@@ -4,8 +4,8 @@ CREATE TABLE snowflake_fleet.region (
   region integer PRIMARY KEY CHECK (region >= 0),
   server text REFERENCES snowflake_fleet.server, -- the server to which the region belongs; null: no server
   -- The state "given_back" is also the state of a region that was never leased. The state "lost" means that this
-  -- database may lack the newest lease of the region. After an operator has called confirm_data_loss(), the server that
-  -- has the newest lease of a lost region may renew the lease.
+  -- database may lack the newest lease of the region. After confirm_data_loss(), the server that has the newest lease
+  -- of a lost region may renew the lease only if fleet.adopt_ms permits this.
   state text NOT NULL DEFAULT 'given_back'
     CHECK (state OPERATOR(pg_catalog.=) ANY (ARRAY['given_back', 'held', 'revoked', 'lost'])),
   floor_ms bigint NOT NULL DEFAULT 0,            -- floor_ms decreases only after confirm_data_loss()

@@ -104,8 +104,9 @@ $$;
 COMMENT ON FUNCTION snowflake_fleet.confirm_dead(integer, interval, boolean, boolean) IS
   'Ends the lease of a region if the server that holds the lease is stopped, for example after a power loss. The '
   'region is free after the interval `ahead` plus max_skew has passed. For `ahead`, pass the sum of max_lead and '
-  'reserve of the server. Duplicate ids are possible if this server still runs, or if its clock was ahead by more '
-  'than max_skew. Duplicate ids are also possible if the clock of this database is behind by more than max_skew';
+  'reserve of the server. Duplicate ids are possible if the server that holds the lease still runs, or if its clock '
+  'was ahead by more than max_skew. Duplicate ids are also possible if the clock of this database is behind by more '
+  'than max_skew';
 
 CREATE FUNCTION snowflake_fleet.require_old_stopped(confirmed boolean) RETURNS void
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

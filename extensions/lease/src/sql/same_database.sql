@@ -22,9 +22,9 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.whereabouts() IS
   'Internal: returns properties of the database that change when this database is recovered, promoted or copied. The '
-  'property `directory` is the time at which the file PG_VERSION was changed. If the owner of the extension may not '
-  'read this file, `directory` is null. Restoring a disk from a snapshot does not change the properties that '
-  'whereabouts() returns';
+  'property `directory` is the change time (ctime) of the file PG_VERSION, which also changes with the metadata of '
+  'the file. If the owner of the extension may not read this file, `directory` is null. Restoring a disk from a '
+  'snapshot does not change the properties that whereabouts() returns';
 
 -- The signature of a row includes the id of the transaction that wrote the row. If COPY or replication writes the row
 -- again, the transaction id changes, and the signature no longer matches. The signature of a row also includes the

@@ -56,8 +56,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake.check_times(regclass, pg_attribute, name, boolean) IS
-  'Internal: for backfill(): raises an error if the time zone of the time column is unknown, or if the time column '
-  'has no partial index for rows without an id';
+  'Internal: for backfill(): raises an error if the time zone of the time column is unknown, or if no btree index '
+  'begins with the time column. A partial index is accepted only if it contains all rows without an id, and no other '
+  'rows';
 
 -- Checks the arguments of backfill(). Returns `origin_region`, the region for the ids of old rows, and the time `upto`.
 -- The procedure backfill() gives ids only to rows whose time is before `upto`.

@@ -23,8 +23,9 @@ COMMENT ON COLUMN snowflake_fleet.map_state.is_copy IS
   'Whether the map of shards in this database is a copy of the map in the control database';
 COMMENT ON COLUMN snowflake_fleet.map_state.changed IS 'The time at which this database last changed its map of shards';
 COMMENT ON COLUMN snowflake_fleet.map_state.history IS
-  'The last 1000 versions of the map of shards before the present version. If an older copy of the map has a version '
-  'that is not in the column history, the copy contains changes that this database has lost';
+  'The last 1000 versions of the map of shards before the present version. If the version of an older copy is not in '
+  'the column history, the copy contains changes that this database has lost. The exception is a copy that is older '
+  'than all 1000 listed versions';
 COMMENT ON COLUMN snowflake_fleet.map_state.newer IS
   'In the control database, the version of a copy that is newer than the control database''s map of shards, or null. '
   'While a newer copy is recorded, the map of shards cannot be changed';

@@ -142,7 +142,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.fence_sequences(name, timestamptz) IS
   'Internal: sets the sequences of a schema to their end, so that nextval() fails. Returns the values that the '
-  'sequences had before the call';
+  'sequences had before they were set to their end';
 
 -- last_id() is written in PL/pgSQL, because an SQL function could not be created in a control database without the
 -- extension snowflake.

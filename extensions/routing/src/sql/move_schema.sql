@@ -162,7 +162,8 @@ BEGIN
   UNION ALL
   SELECT u FROM snowflake_fleet.refused_uses(schema) AS u
   UNION ALL
-  -- Finds column defaults and constraints that refer to a shard in another form than create_shards() writes.
+  -- Finds column defaults and constraints that refer to another shard, or that refer to a shard in another form than
+  -- create_shards() writes.
   SELECT format('%s mints or compares another shard, or in another form than next_id(%s) and CHECK '
                 '(snowflake.shard_of(column) = %2$s).', pg_describe_object(catalogue, object, 0), shard)
     FROM (SELECT 'pg_attrdef'::regclass, d.oid, adbin::text

@@ -57,7 +57,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.follow_map() IS
   'Internal: changes the options of the foreign servers that use_postgres_fdw() has created. Each foreign server '
-  'then connects to the database that has its shards according to the map. Each function that changes the map or a '
+  'then connects to the database that has its shard according to the map. Each function that changes the map or a '
   'copy calls follow_map()';
 
 CREATE FUNCTION snowflake_fleet.check_fdw_owners() RETURNS void

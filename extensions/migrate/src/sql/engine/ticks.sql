@@ -227,8 +227,8 @@ $$;
 
 -- If `wanted` is 0, opens the next time unit (tick) of the counter for all sessions. If `wanted` is positive, reserves
 -- up to `wanted` time units (ticks) of the counter for the caller alone. Returns the `first` tick and the number of
--- `ticks`. If the clock has not reached the next tick, open_tick() waits for up to 10 ms, and then returns 0 ticks. If
--- open_tick() returns 0 ticks, the caller must call it again.
+-- `ticks`. If the next tick begins more than `lead_ms` after the clock, open_tick() waits for up to 10 ms, and then
+-- returns 0 ticks. If open_tick() returns 0 ticks, the caller must call it again.
 CREATE OR REPLACE FUNCTION snowflake_sql.open_tick(shard integer, wanted bigint, caller text, INOUT waited bigint,
                                                    OUT first bigint, OUT ticks bigint)
   LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s'
