@@ -7,8 +7,8 @@ oldest_postgres=15
 # Sets $pg_config to a PostgreSQL server that can be started and for which the extension can be built. If PG_CONFIG is
 # set, the scripts use the server of PG_CONFIG. Without PG_CONFIG, the scripts use the newest server in
 # /usr/lib/postgresql whose headers are installed. If no installed server has headers, the scripts use the newest
-# installed server whose headers apt can install. If apt has no headers for any installed server, the scripts use
-# Debian's version of PostgreSQL.
+# installed server whose headers apt can install. If apt has no headers for any installed server, the scripts fail. If
+# /usr/lib/postgresql contains no supported server, the scripts install and use Debian's version of PostgreSQL.
 choose_postgres() {
   if [ -n "${PG_CONFIG:-}" ]; then
     pg_config=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG cannot be run"

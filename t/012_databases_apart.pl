@@ -89,7 +89,7 @@ undisturbed(
 undisturbed('an extension that comes and goes', 'DROP EXTENSION snowflake', 'CREATE EXTENSION snowflake',
 	'BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; COMMIT', 'SELECT snowflake.next_id(1)');
 
-# If the high-water mark is lowered while two sessions mint ids, only one of the sessions must write it again.
+# If the high-water mark is lowered while two sessions mint ids, the sessions must not write it again in turn.
 $node->safe_psql('postgres', 'ALTER SYSTEM SET snowflake.reserve = 1000');
 $node->reload;
 $node->clock->step(+120);

@@ -224,7 +224,7 @@ $node->safe_psql('hasty', 'CREATE EXTENSION snowflake');
 foreach my $round (1 .. 3)
 {
 	$node->mint($ledger, 'SELECT unnest(snowflake.next_ids(1, 1000))', 'hasty');
-	# pg_switch_wal() flushes the WAL of DROP EXTENSION, but not the WAL of the COMMIT that follows.
+	# pg_switch_wal() flushes the WAL of DROP EXTENSION and CREATE EXTENSION, but not the WAL of the COMMIT that follows.
 	$node->safe_psql('hasty', <<~'SQL');
 		SET synchronous_commit = off;
 		DROP EXTENSION IF EXISTS snowflake;

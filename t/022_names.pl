@@ -1,5 +1,6 @@
-# Tests the names of the extension's objects in PostgreSQL's views. From PostgreSQL 17 on, pg_stat_activity shows the
-# wait event of a session that waits for the clock. From PostgreSQL 18 on, SQL can read the version of the library.
+# Tests the names of the extension's wait event and library in PostgreSQL's views. From PostgreSQL 17 on,
+# pg_stat_activity shows the wait event of a session that waits for the clock. From PostgreSQL 18 on, SQL can read the
+# version of the library.
 
 use strict;
 use warnings FATAL => 'all';

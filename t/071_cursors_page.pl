@@ -85,8 +85,8 @@ $node->poll_query_until('postgres', "SELECT snowflake.settled_before() > snowfla
 say_block('A heartbeat', 1);
 cmp_ok(sql('SELECT settled FROM heartbeat') - $before, '>', 5000 << 23, 'the heartbeat of a server that mints nothing else advances');
 
-# If a reader on another server sees a row of the table heartbeat, it must also see all rows with ids below the id in
-# that row.
+# The heartbeat of a reader on another server is the smallest value of the column settled in the table heartbeat. The
+# reader must see all rows with ids below its heartbeat.
 my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 	BEGIN;
 	INSERT INTO orders (what) VALUES ('merged');
@@ -97,8 +97,8 @@ my ($beats, $writes) = ($page{'A heartbeat'}[1], <<~'SQL');
 sub write_and_read
 {
 	my ($servers, $reader, $name) = @_;
-	# A heartbeat is a row with the result of settled_before(). For each heartbeat that the reader saw, `counts` stores the
-	# number of visible rows with smaller ids.
+	# A heartbeat is the smallest value of the column settled in the table heartbeat. For each heartbeat that the reader
+	# saw, @seen stores the number of visible rows with smaller ids. The keys of %counts are the different numbers.
 	my (@seen, %counts);
 	my $until = time + $PostgreSQL::Test::Utils::timeout_default;
 	while (@seen < 15 || (keys %counts < 4 && time < $until))

@@ -26,7 +26,8 @@ SELECT format('CREATE TABLE messages_%s PARTITION OF messages FOR VALUES WITH (M
 -- The script of pgbench does not insert the new column, so the id comes from the column default.
 ALTER TABLE pgbench_history ADD COLUMN id bigint PRIMARY KEY DEFAULT snowflake.next_id(16);
 
--- The view all_ids shows every id, the table of the id, and the shard in which the table is stored.
+-- The view all_ids shows each id of the shard schemas and of pgbench_history, with its table and shard. The view does
+-- not show ids of the table messages.
 SELECT 'CREATE VIEW all_ids AS '
     || string_agg(format('SELECT %L AS kind, %s AS home, id FROM shard_%2$s.%1$I', kind, shard),
                   ' UNION ALL ' ORDER BY shard)

@@ -36,8 +36,9 @@ CREATE VIEW snowflake.shard_stats AS SELECT * FROM snowflake.shard_stats();
 COMMENT ON VIEW snowflake.shard_stats IS
   'Shows a row for each shard for which this database has minted since the server started: the last id and the time '
   'of this id. Other columns count events since "stats_since": ids, calls for several ids (batches), waits, the time '
-  'waited in ms, and calls refused because of the clock. "borrowed_ticks" shows how far calls have moved ids ahead of '
-  'the clock. The column "capacity" shows how many ids a shard can mint in a second';
+  'waited in ms, and refused calls. Only calls that would wait longer than snowflake.max_wait for the next id of the '
+  'shard count as refused. "borrowed_ticks" shows how far calls have moved ids ahead of the clock. The column '
+  '"capacity" shows how many ids a shard can mint in a second';
 
 CREATE FUNCTION snowflake.database_stats(
     OUT stats_since timestamptz, OUT ids bigint, OUT batches bigint, OUT borrowed_ticks bigint,

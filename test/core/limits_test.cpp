@@ -75,8 +75,8 @@ TEST_F(LimitsTest, EndIfTheStoredValueWasLowered) {
   const uint32_t low = limits.bind(1, kNow - 1, kOwn).generation;
   EXPECT_NE(low, generation);
   EXPECT_EQ(limits.read(), 0u);
-  // If bind() is called twice with a lowered high-water mark, only the first call must change the
-  // generation number.
+  // While no limit is published, a call of bind() with a lower value of the same high-water mark
+  // must not change the generation number.
   EXPECT_EQ(limits.bind(1, kNow - 1, kOwn).generation, low);
 }
 

@@ -19,7 +19,8 @@ class ModelShard {
  public:
   explicit ModelShard(const Layout& layout)
       : per_tick_(power_of_two(layout.sequence_bits)),
-        // An id is never negative, so all fields of the id together have at most 63 bits.
+        // An id is never negative. If the fields of an id have 64 bits in total, the first bit of
+        // the time is always 0.
         ticks_(power_of_two(
             std::min(unsigned{layout.time_bits},
                      63u - layout.region_bits - layout.shard_bits - layout.sequence_bits))) {}

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kNoLimit = UINT64_MAX;
 
 // The layout has 16 ids per tick (time unit) and 41 time bits. The first of the 41 time bits is the
-// sign bit of the id and always 0. The last tick is therefore 2^40 - 1.
+// sign bit of the id and always 0. The last tick in which ids are minted is therefore 2^40 - 1.
 class ShardTest : public testing::Test {
  protected:
   static constexpr Layout layout = parse_layout("41/19/4", 0, kDefaultEpoch).layout;

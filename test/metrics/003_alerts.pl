@@ -137,8 +137,8 @@ ok(eval { eventually('SnowflakeLeaseShort', sub { firing($prometheus)->{Snowflak
   or diag($@, explain(firing($prometheus)));
 $lease_server->start;
 
-# Causes a fault: the data files look like a clone of another database. The test changes the stored identity of the data
-# files in which the database last minted (origin fingerprint).
+# Causes a fault: the data files look like a clone of another database. The test changes the part of the stored origin
+# fingerprint that describes the data files. The origin fingerprint shows where the database last minted.
 $node->safe_psql('postgres', q{SELECT setval('snowflake.origin_fingerprint', last_value # 1) FROM snowflake.origin_fingerprint});
 fires('SnowflakeCloned', 'a database on a clone of its files', severity => qr/critical/);
 $node->safe_psql('postgres', 'SELECT snowflake.accept_clone()');

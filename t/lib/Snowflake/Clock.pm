@@ -69,8 +69,8 @@ sub freeze
 	return;
 }
 
-# Writes two numbers to the mapped file: by how many seconds the clock is wrong, and the time at which the clock is
-# stopped.
+# Writes the settings of the clock to the mapped file. The arguments are by how many seconds the clock is wrong, and the
+# time that a stopped clock shows. The second argument is 0 if the clock runs.
 sub _write
 {
 	my ($self, @seconds) = @_;

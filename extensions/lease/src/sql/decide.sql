@@ -141,8 +141,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_fleet.give_back_region(snowflake_fleet.request, snowflake_fleet.region,
                                                      snowflake_fleet.answer) IS
-  'Internal: ends a lease that the server gives back. The lease ends at highest_ms, because no id of the server has '
-  'this or a later time';
+  'Internal: ends a lease that the server gives back. The lease ends at the earlier of highest_ms and its old end, '
+  'but not before floor_ms. No id of the server has the time highest_ms or a later time';
 
 CREATE FUNCTION snowflake_fleet.grant_region(request snowflake_fleet.request, held snowflake_fleet.region,
                                              answer snowflake_fleet.answer) RETURNS snowflake_fleet.answer

@@ -55,8 +55,8 @@ COMMENT ON FUNCTION snowflake_fleet.is_altered(snowflake_fleet.moving) IS
 -- refuse_ddl() has the rights of its owner, because sessions that run DDL may not read the table of moves. While a
 -- schema moves to another server, event triggers do not detect REINDEX CONCURRENTLY, or DDL in transactions that began
 -- before the move. For a moving schema, fence_shard() detects REINDEX CONCURRENTLY, and DDL in transactions that began
--- before the move of the schema. The function refuse_ddl() refuses no command because of a schema that an earlier
--- command has altered.
+-- before the move of the schema. At the event ddl_command_end, refuse_ddl() refuses no command because of a schema that
+-- an earlier command has altered.
 CREATE FUNCTION snowflake_fleet.refuse_ddl() RETURNS event_trigger
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -176,7 +176,7 @@ BEGIN
     END IF;
     PERFORM snowflake_sql.refuse('waited_too_long', shard::text,
       format('The call waited %s, and "snowflake.max_wait" is %s ms. '
-             'All ids of the shard with a time up to %s are used, and the clock shows %s. '
+             'All ids of the shard with a time before %s are used, and the clock shows %s. '
              'A shard has {{PER_TICK}} ids per tick of {{TICK_MS}} ms.',
              snowflake_sql.span(waited), budget, snowflake_sql.time_at(next_ms), snowflake_sql.time_at(now_ms)));
   END IF;
