@@ -501,7 +501,7 @@ if (($machine{processor} // '') ne '' && $samples->has('call') && $samples->has(
   my ($first, $their_first) = map { $samples->median('first', $_, 'statement, us') } 'next_id', 'nextval cache 1';
   my @said_of = (
     "An id of `snowflake.next_ids(shard, 1000)` takes @{[number($samples->median('call', 'next_ids(1000)', 'ns an id'))]} ns.",
-    "INSERT … SELECT of @{[$text{load_rows}]} rows with the default takes @{[number($load)]} times as long as an INSERT of rows that contain ids, and writes @{[number($wal)]} times as much WAL.");
+    "INSERT … SELECT of @{[$text{load_rows}]} rows with the default takes @{[number($load)]} times as long as an INSERT of rows that contain ids. It writes @{[number($wal)]} times as much WAL.");
   my ($copy) = $samples->ratio('insert', ['COPY: next_id', 'CPU ns a row'], ['COPY: supplied', 'CPU ns a row']);
   push @said_of, "COPY with the default takes @{[number($copy)]} times the CPU time of a COPY of rows that contain ids." if $copy;
   push @said_of, "Sixteen clients get @{[number($crowd)]} times as many ids per second from one shard as from one sequence." if $crowd;

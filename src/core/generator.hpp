@@ -102,10 +102,10 @@ class BasicGenerator {
     return status_of(MarkFile::create(path, layout, region, now_ms + ahead_ms(layout, options)));
   }
 
-  // The constructor locks the mark file until the generator is destroyed. The first id of a
-  // generator is later than all ids of earlier runs, because its time is not before the time (mark)
-  // in the file. If status() shows an error after construction, every later call fails with the
-  // same error. The argument `path` should be an absolute path.
+  // The constructor locks the mark file until the generator is destroyed. The time of a generator's
+  // first id is not before the time (mark) in the file. So the id is later than all ids of earlier
+  // runs. If status() shows an error after construction, every later call fails with the same
+  // error. The argument `path` should be an absolute path.
   BasicGenerator(const std::string& path, const Layout& layout, uint32_t region,
                  const GeneratorOptions& options = {})
       : layout_(layout), region_(region), options_(options), forks_(detail::forks) {

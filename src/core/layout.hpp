@@ -234,8 +234,8 @@ inline constexpr Preset kPresets[] = {
 }  // namespace detail
 
 // Parses a layout: the name of a preset, or numbers of bits as `time/region+shard/sequence` or
-// `time/shard/sequence`. If tick_ms is 0, a preset has its own tick, and a layout that is given as
-// numbers of bits has a tick of 1 ms.
+// `time/shard/sequence`. If tick_ms is 0, a preset has its own tick. A layout that is given as
+// numbers of bits then has a tick of 1 ms.
 constexpr ParsedLayout parse_layout(std::string_view text, uint32_t tick_ms,
                                     int64_t epoch_ms) noexcept {
   for (const auto& preset : detail::kPresets) {

@@ -1,5 +1,5 @@
-// The lease state of a server contains a number that identifies the server run (incarnation), and
-// the region and times that the lease server has granted.
+// The lease state of a server contains the granted region and times, and a number that identifies
+// the server run (incarnation).
 //
 // The lease state is in the postmaster's memory, and survives a crash of a backend. After a
 // restart, in a clone and in a promoted standby, the lease state is empty. Only the lease worker

@@ -14,8 +14,8 @@
 //
 //  - the index of the tick length in the array kTicks (4 possible values, 0 to 3)
 //
-// Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence, because
-// monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no
+// Every seal (encoded layout) is less than 2^62, half of the greatest value of a sequence.
+// Monitoring tools warn about a sequence whose value is near its maximum. The seal 0 means that no
 // layout is stored. A valid layout has at least 20 time bits, so its encoded form (seal) is not 0.
 #pragma once
 

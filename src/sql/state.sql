@@ -125,7 +125,7 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake.late_ids', '');
 -- dumped_seal. Every role may insert into the table dumped_seal. If the database has not yet minted or decoded an id,
 -- it adopts the layout of the dumped_seal row that a restore inserts. If the database has already minted or decoded an
 -- id, restoring a dumped_seal row with another layout disables minting. The trigger of dumped_seal also fires for
--- replicated rows, whatever session_replication_role is. The option --disable-triggers of pg_restore disables the
+-- replicated rows, with any value of session_replication_role. The option --disable-triggers of pg_restore disables the
 -- trigger of dumped_seal, but not the CHECK constraint.
 CREATE FUNCTION snowflake.is_seal(seal bigint) RETURNS boolean
   AS 'MODULE_PATHNAME', 'snowflake_is_seal'

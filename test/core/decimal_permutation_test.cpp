@@ -49,9 +49,9 @@ TEST(DecimalPermutation, SixDigitsAreAllUsedOnce) {
 }
 
 // If the round functions of the cipher are constant, its result can be computed by hand. In the
-// cipher FF1, even rounds add to the upper half of the number, and odd rounds to its lower half,
-// modulo a power of ten. If a number has an odd number of digits, its lower half has one digit
-// more.
+// cipher FF1, even rounds add to the upper half of the number, and odd rounds to its lower half.
+// The sums are modulo a power of ten. If a number has an odd number of digits, its lower half has
+// one digit more.
 TEST(DecimalPermutation, AlternatesBetweenTheHalves) {
   const auto constant = [](unsigned round, uint64_t) { return (Uint128{1} << 95) + round; };
   const auto sum = [](unsigned first, uint64_t size) {

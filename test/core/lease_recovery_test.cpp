@@ -110,7 +110,7 @@ TEST_F(Recovery, ALateRenewalShortensNothing) {
 }
 
 // A restored lease server no longer contains the newest leases, and uses their numbers again for
-// new leases. If a server gives back a lost lease, the lease server must refuse the request, and
+// new leases. If a server gives back a lost lease, the lease server must refuse the request. It
 // must not end a new lease with the same number.
 TEST_F(Recovery, AGrantThatWasLostEndsNoOtherOfItsNumber) {
   ASSERT_EQ(held.grant, 1);

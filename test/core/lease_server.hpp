@@ -14,11 +14,10 @@
 //  2. The start (`floor`) and the end (`until`) of a region's lease never become earlier, and floor
 //     <= until. There are three exceptions. If a server gives a region back, the region's `until`
 //     becomes the time up to which the server may have minted ids. If an administrator calls
-//     confirm_dead(), the end of the region's lease (`until`) moves back to the latest time that
-//     ids of the stopped server can have. Ids of a stopped server are later than the present time
-//     by at most the sum of "snowflake.max_lead", "snowflake.reserve" and max_skew. If a server
-//     continues its lease after a recovery of the lease server, `floor` becomes the start of the
-//     continued lease.
+//     confirm_dead(), the end of the lease (`until`) moves back to the latest possible time of the
+//     stopped server's ids. Ids of a stopped server are later than the present time by at most the
+//     sum of "snowflake.max_lead", "snowflake.reserve" and max_skew. If a server continues its
+//     lease after a recovery of the lease server, `floor` becomes the start of the continued lease.
 //
 //  3. A new lease begins (`floor`) after the times of all ids that earlier holders minted in the
 //     region. An earlier holder may be a run (incarnation) of the same server. A server that holds

@@ -14,8 +14,8 @@ struct evp_mac_ctx_st;
 
 namespace snowflake::alias {
 
-// KeyDerivation is an HMAC-SHA-256 that is set up once for all keys of a file. release() must be
-// called to free memory of libcrypto, because a PostgreSQL error skips destructors.
+// KeyDerivation is an HMAC-SHA-256 that is set up once for all keys of a file. Call release() to
+// free memory of libcrypto, because a PostgreSQL error skips destructors.
 struct KeyDerivation {
   evp_mac_ctx_st* hmac;
 
@@ -53,7 +53,7 @@ struct Cipher {
   bool unpermute_digits(uint64_t permuted, unsigned digits, uint64_t* value) const;
 
   // Encrypts the id and 64 zero bits as one AES block (encode-then-encipher, Bellare and Rogaway
-  // 2000). decipher() accepts a guessed block with a probability of 1 in 2^64.
+  // 2000). The function decipher() accepts a guessed block with a probability of 1 in 2^64.
   bool encipher(uint64_t id, uint8_t (&block)[16]) const;
   enum class Opened { authentic, forged, failed };
   Opened decipher(const uint8_t (&block)[16], uint64_t* id) const;

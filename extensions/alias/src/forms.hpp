@@ -6,8 +6,8 @@
 //
 //  - Digits: the first digit is the version of the key, and the other digits are the permuted id.
 //
-//  - Token: an encrypted block of 128 bits, written in base62. read_token() tries every version of
-//    the key, and only the right version accepts the token.
+//  - Token: an encrypted block of 128 bits, written in base62. The function read_token() tries
+//    every version of the key, and only the right version accepts the token.
 //
 // If a text is invalid, the functions that read texts return the reason, and raise no error. Some
 // callers return NULL for an invalid text. If the keys or libcrypto are unusable, the functions

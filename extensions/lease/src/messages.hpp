@@ -15,7 +15,7 @@ extern pg::LeaseReport report;
 // is valid until the next call.
 const char* time_text(int64_t ms);
 
-// Changes the message in the view snowflake.lease, but logs nothing.
+// Changes the message in the view snowflake.lease, but does not write to the log.
 void set_message(const char* text);
 
 // Changes the message in the view snowflake.lease, and logs the message. The first message after a

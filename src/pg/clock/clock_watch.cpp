@@ -53,8 +53,8 @@ int64_t written_ahead_ms() {
   return max_lead_ms + static_cast<int64_t>((reserve_ticks + 1) * layout.tick_ms);
 }
 
-//  If the clock at server start was too far behind a stored high-water mark, check_base() accepts
-// the clock as soon as the clock reaches this mark.
+// The clock at server start may be too far behind a stored high-water mark. Then check_base()
+// accepts the clock as soon as it reaches this mark.
 void check_base() {
   ClockBase& base = postmaster_memory->clock;
   const int64_t clock_ms = wall_clock_ms();

@@ -53,8 +53,8 @@ struct Reason {
   const char* advice;
 };
 
-// If there are several problems, the view `health` shows only one, in this order: minting is
-// blocked, adopted columns do not mint, ids are not unique.
+// The view `health` shows only the first problem in this order: minting is blocked, adopted columns
+// do not mint, ids are not unique.
 Reason reason_of(const DatabaseHealth& health) {
   if (health.reason() != nullptr) return {health.reason(), health.advice()};
   if (const char* const adopted = adopted_problem()) return {adopted, kAdoptedAdvice};

@@ -65,8 +65,8 @@ uint32_t number_of_shards(const char* argument) {
   return static_cast<uint32_t>(shards);
 }
 
-// The trigger function set_id() takes up to four arguments: the name of a key column or "", the
-// name of the id column, the word "hash", and the number of shards.
+// The trigger function set_id() takes up to four arguments: a key column or "", the id column, the
+// word "hash", and the number of shards.
 Arguments arguments_of(const char* const* given, int count, Relation relation) {
   const bool counted = count >= 3 && is_hash(given[count - 2]) && !is_hash(given[count - 1]);
   const int before_number = counted ? count - 1 : count;

@@ -8,8 +8,8 @@
 //
 // Invariants
 //
-//  1. The stored high-water mark is never less than the limit up to which sessions may mint ids,
-//     because the mark is written and flushed before the limit is published.
+//  1. The stored high-water mark is never less than the limit up to which sessions may mint ids.
+//     The mark is written and flushed before the limit is published.
 //
 //  2. Before a session stores the limit for new ids, the shard counters are raised to the
 //     high-water mark of the earlier server run. Sessions store the limit for new ids with release
@@ -40,8 +40,8 @@ namespace snowflake::pg {
 
 // Raises the limit up to which sessions may mint ids, so that the limit is above `position` (tick
 // and sequence number). If necessary, extend_limit() first writes and flushes a new high-water
-// mark. After extend_limit(), the caller must try again to mint, because the limit up to which
-// sessions may mint ids may have been withdrawn in the meantime.
+// mark. After extend_limit(), the caller must try again to mint. The limit up to which sessions may
+// mint ids may have been withdrawn in the meantime.
 void extend_limit(uint64_t position, WaitBudget& budget);
 
 // Writes a new high-water mark if less than half of "snowflake.reserve" is left between the time of

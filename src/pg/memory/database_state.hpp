@@ -1,5 +1,5 @@
-// The shared state of a database that mints contains shard counters, open transactions that have
-// minted, statistics, and the limit up to which sessions may mint ids. Two databases share only
+// The shared state of a database contains shard counters, open transactions that have minted,
+// statistics, and the limit up to which sessions may mint ids. Two databases share only
 // shared_state->lock.
 //
 // The shared state of a database is a pinned segment of dynamic shared memory, with shard counters

@@ -61,8 +61,7 @@ COMMENT ON FUNCTION snowflake_fleet.random_number() IS
   'Internal: returns a random number from 1 to 2^48, from a cryptographic source';
 
 -- The function lock_fleet() needs READ COMMITTED, because a caller that has waited for the lock must see the changes of
--- the previous lock holder. lock_fleet() takes a table lock, because the view pg_locks shows table locks, but no row
--- locks.
+-- the previous lock holder. It takes a table lock, because the view pg_locks shows table locks, but no row locks.
 CREATE FUNCTION snowflake_fleet.lock_fleet() RETURNS snowflake_fleet.fleet
   LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

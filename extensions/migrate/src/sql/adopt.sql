@@ -1,5 +1,5 @@
--- adopt() changes the default of existing key columns: from now on, new rows get minted ids instead of values of a
--- sequence or of the application. A plan of adopt() is a list of SQL statements for one transaction.
+-- adopt() changes the default of existing key columns. New rows then get minted ids instead of values of a sequence or
+-- of the application. A plan of adopt() is a list of SQL statements for one transaction.
 
 CREATE TYPE snowflake.step AS (locks regclass, role oid, statement text);
 COMMENT ON TYPE snowflake.step IS
@@ -160,8 +160,8 @@ COMMENT ON FUNCTION snowflake.refuse_rights(snowflake.step[]) IS
   'Internal: for adopt(): raises an error if the caller does not have the rights of a role that runs a step, or that '
   'owns a locked relation';
 
--- If `columns` is null, adopt_steps() uses the keys and all columns that refer to the keys by foreign keys.
--- adopt_steps() looks the columns up at each call.
+-- If `columns` is null, adopt_steps() uses the keys and all columns that refer to the keys by foreign keys. It looks up
+-- the columns at each call.
 CREATE FUNCTION snowflake.adopt_steps(keys snowflake.key_column[], columns snowflake.key_column[], shard integer,
                                       rewrite boolean, drop_sequence boolean, published boolean)
   RETURNS SETOF snowflake.step

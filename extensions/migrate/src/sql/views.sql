@@ -1,4 +1,4 @@
--- PostgreSQL does not change the type of a column that a view shows, or that a trigger, a rule or a policy names.
+-- PostgreSQL does not change the type of a column that a view shows, or that a trigger, a rule or a policy names. So
 -- adopt() drops the view, trigger, rule or policy, and then creates the same object again.
 
 -- An object has a higher level than the views that the object reads. A reader locks a view before the tables of the

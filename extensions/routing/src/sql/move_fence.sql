@@ -122,7 +122,7 @@ DECLARE
   this record;
   every jsonb;
 BEGIN
-  -- ALTER SEQUENCE changes nothing here, but waits for transactions that have used the sequence. The values of the
+  -- ALTER SEQUENCE makes no change here, but waits for transactions that have used the sequence. The values of the
   -- sequences are read after ALTER SEQUENCE has returned.
   FOR this IN SELECT * FROM snowflake_fleet.sequences_of(schema) LOOP
     PERFORM set_config('lock_timeout', greatest(1, extract(epoch FROM until - clock_timestamp()) * 1000)::integer::text,
