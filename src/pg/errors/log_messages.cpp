@@ -69,7 +69,7 @@ void log_stepped_back(int64_t step_ms, uint64_t steps) {
                 max_lead_ms);
   ereport(LOG_SERVER_ONLY,
           (errmsg("the clock was stepped back by %s", span_text(step_ms)),
-           errdetail("%s Since the server started, the clock has been stepped back %llu times. "
+           errdetail("%s Number of clock steps back since the server start: %llu. "
                      "The clock shows %s.",
                      effect, static_cast<unsigned long long>(steps), time_text(wall_clock_ms())),
            errhint("Configure the time synchronization to slew the clock, not to step it."),
@@ -81,8 +81,8 @@ void log_stepped_ahead(int64_t step_ms, uint64_t steps) {
           (errmsg("the clock was stepped ahead by %s", span_text(step_ms)),
            errdetail("New ids follow the clock, because the step is less than "
                      "\"snowflake.max_forward_jump\" (%d s). If the clock is stepped back "
-                     "later, shards that have minted ids wait for the clock. Since the server "
-                     "started, the clock has been stepped ahead %llu times. The clock shows %s.",
+                     "later, shards that have minted ids wait for the clock. Number of clock steps "
+                     "ahead since the server start: %llu. The clock shows %s.",
                      max_forward_jump_s, static_cast<unsigned long long>(steps),
                      time_text(wall_clock_ms())),
            errhint("If the clock was correct before the step, check the time synchronization."),
